@@ -19,7 +19,7 @@ if(NOT EXISTS ${opgen}/__main__.py)
 endif()
 
 # Reading folders is right here: a new table is picked up without another list of families.
-file(GLOB opgen_inputs CONFIGURE_DEPENDS ${tables}/*.toml ${opgen}/*.py ${opgen}/*/*.py)
+file(GLOB opgen_inputs CONFIGURE_DEPENDS ${tables}/*.toml ${tables}/*.txt ${opgen}/*.py ${opgen}/*/*.py)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${opgen_inputs})
 
 execute_process(

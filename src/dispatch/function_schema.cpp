@@ -116,6 +116,28 @@ std::optional<std::size_t> FunctionSchema::argument_index(std::string_view name)
   return std::nullopt;
 }
 
+bool FunctionSchema::hasAnyAliasInfo() const {
+  const auto has = [](const std::vector<Argument>& all) {
+    return std::any_of(all.begin(), all.end(), [](const Argument& a) { return a.alias.has_value(); });
+  };
+  return has(arguments_) || has(returns_);
+}
+FunctionSchema FunctionSchema::cloneWithName(std::string name, std::string overload_name) const {
+  FunctionSchema copy = *this;
+  copy.name_ = {std::move(name), std::move(overload_name)};
+  return copy;
+}
+FunctionSchema FunctionSchema::cloneWithArguments(std::vector<Argument> arguments) const {
+  FunctionSchema copy = *this;
+  copy.arguments_ = std::move(arguments);
+  return copy;
+}
+FunctionSchema FunctionSchema::cloneWithReturns(std::vector<Argument> returns) const {
+  FunctionSchema copy = *this;
+  copy.returns_ = std::move(returns);
+  return copy;
+}
+
 std::string FunctionSchema::str() const {
   std::string out = name_.str() + "(";
   bool keyword = false, first = true;

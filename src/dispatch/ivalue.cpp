@@ -8,6 +8,8 @@
 template class std::vector<cresset::IValue>;
 
 namespace cresset {
+
+bool IValue::isModule() const { return isScriptObject() && toObjectRef().type->is_module(); }
 template IValue::IValue(ArrayRef<int64_t> values);
 template IValue::IValue(ArrayRef<Tensor> values);
 template IValue::IValue(const std::vector<int64_t>& values);

@@ -78,6 +78,32 @@ std::shared_ptr<TensorType> TensorType::create(std::optional<ScalarType> dtype, 
   r->device = device;
   return r;
 }
+namespace {
+TensorType::Dims contiguous_dims(IntArrayRef sizes) {
+  const auto strides = contiguous_strides(sizes);
+  return TensorType::Dims(strides.begin(), strides.end());
+}
+}  // namespace
+TensorTypePtr TensorType::createContiguous(ScalarType dtype, cresset::Device device, IntArrayRef sizes) {
+  return create(dtype, Dims(sizes.begin(), sizes.end()), contiguous_dims(sizes), std::nullopt, device);
+}
+TensorTypePtr TensorType::withScalarType(std::optional<ScalarType> t) const { return create(t, sizes, strides, requires_grad, device); }
+TensorTypePtr TensorType::withDevice(std::optional<cresset::Device> d) const { return create(dtype, sizes, strides, requires_grad, d); }
+TensorTypePtr TensorType::withRequiresGrad(std::optional<bool> r) const { return create(dtype, sizes, strides, r, device); }
+TensorTypePtr TensorType::withDim(std::optional<std::size_t> n) const {
+  return create(dtype, VaryingShape<int64_t>(n), std::nullopt, requires_grad, device);
+}
+TensorTypePtr TensorType::withSizesStrides(IntArrayRef s, IntArrayRef t) const {
+  return create(dtype, Dims(s.begin(), s.end()), Dims(t.begin(), t.end()), requires_grad, device);
+}
+TensorTypePtr TensorType::withSizes(IntArrayRef s) const {
+  return create(dtype, Dims(s.begin(), s.end()), contiguous_dims(s), requires_grad, device);
+}
+TensorTypePtr TensorType::contiguous() const {
+  const auto known = concrete_sizes();
+  CRESSET_CHECK(known, "TensorType.contiguous: a type with known sizes was required; '", str(), "' was given.");
+  return withSizes(*known);
+}
 std::shared_ptr<TensorType> TensorType::copy() const { return create(dtype, sizes, strides, requires_grad, device); }
 
 std::optional<std::vector<int64_t>> TensorType::concrete_sizes() const { return concrete(sizes); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ostream>
 
 #include <cresset/dispatch/tensor_type.h>
 
@@ -52,8 +53,30 @@ constexpr std::array<KindName, 35> kNames = {{{"Any", "Any"},
                                               {"Enum", "Enum"}}};
 static_assert(kNames.size() == static_cast<std::size_t>(TypeKind::Enum) + 1);
 
+// An object of the kind's class. Object, Function, Interface and Enum without more than a name are plain.
 TypePtr make(TypeKind kind, std::vector<TypePtr> contained = {}, std::string name = {}) {
-  if (kind == TypeKind::Tensor) return std::make_shared<TensorType>();
+  switch (kind) {
+#define CRESSET_MAKE(Class, kind_name) \
+  case TypeKind::kind_name: return std::make_shared<Class>();
+    CRESSET_SIMPLE_TYPES(CRESSET_MAKE)
+#undef CRESSET_MAKE
+    case TypeKind::Tensor: return std::make_shared<TensorType>();
+    case TypeKind::Var: return std::make_shared<VarType>(std::move(name));
+    default: break;
+  }
+  if (!contained.empty()) {
+    switch (kind) {
+      case TypeKind::List: return std::make_shared<ListType>(std::move(contained[0]));
+      case TypeKind::Optional: return std::make_shared<OptionalType>(std::move(contained[0]));
+      case TypeKind::Dict: return std::make_shared<DictType>(std::move(contained[0]), std::move(contained[1]));
+      case TypeKind::Future: return std::make_shared<FutureType>(std::move(contained[0]));
+      case TypeKind::RRef: return std::make_shared<RRefType>(std::move(contained[0]));
+      case TypeKind::Await: return std::make_shared<AwaitType>(std::move(contained[0]));
+      case TypeKind::Union: return std::make_shared<UnionType>(std::move(contained));
+      default: break;
+    }
+  }
+  if (kind == TypeKind::Tuple) return std::make_shared<TupleType>(std::move(contained), std::move(name));
   return std::make_shared<Type>(kind, std::move(contained), std::move(name));
 }
 
@@ -93,9 +116,9 @@ std::string Type::str() const {
     case TypeKind::Optional: return contained[0]->str() + "?";
     case TypeKind::Future:
     case TypeKind::RRef:
-    case TypeKind::Await: return std::string(kNames[static_cast<std::size_t>(kind)].schema) + "[" + contained[0]->str() + "]";
+    case TypeKind::Await: return std::string(kNames[static_cast<std::size_t>(kind())].schema) + "[" + contained[0]->str() + "]";
     case TypeKind::Dict:
-    case TypeKind::Union: return std::string(kNames[static_cast<std::size_t>(kind)].schema) + "(" + joined(contained, &Type::str) + ")";
+    case TypeKind::Union: return std::string(kNames[static_cast<std::size_t>(kind())].schema) + "(" + joined(contained, &Type::str) + ")";
     case TypeKind::Tuple: return tuple_str(*this);
     case TypeKind::Function: return "Function<" + name + ">";
     case TypeKind::Enum: return "Enum<" + name + ">";
@@ -103,7 +126,7 @@ std::string Type::str() const {
     case TypeKind::Object:
     case TypeKind::Interface:
     case TypeKind::Tensor: return own_str();
-    default: return kNames[static_cast<std::size_t>(kind)].schema;
+    default: return kNames[static_cast<std::size_t>(kind())].schema;
   }
 }
 
@@ -116,7 +139,7 @@ std::string Type::annotation_str() const {
     case TypeKind::RRef:
     case TypeKind::Await:
     case TypeKind::Union:
-      return std::string(kNames[static_cast<std::size_t>(kind)].annotation) + "[" + joined(contained, &Type::annotation_str) + "]";
+      return std::string(kNames[static_cast<std::size_t>(kind())].annotation) + "[" + joined(contained, &Type::annotation_str) + "]";
     case TypeKind::Tuple:
       if (!name.empty()) return own_annotation_str();
       return "Tuple[" + (contained.empty() ? "()" : joined(contained, &Type::annotation_str)) + "]";
@@ -126,8 +149,33 @@ std::string Type::annotation_str() const {
     case TypeKind::Interface:
     case TypeKind::Enum:
     case TypeKind::Tensor: return own_annotation_str();
-    default: return kNames[static_cast<std::size_t>(kind)].annotation;
+    default: return kNames[static_cast<std::size_t>(kind())].annotation;
   }
+}
+
+std::ostream& operator<<(std::ostream& out, const Type& t) { return out << t.str(); }
+
+bool Type::isSubtypeOfExt(const Type& other, std::ostream* why_not) const {
+  std::string reason;
+  const bool below = is_subtype_of(other, &reason);
+  if (!below && why_not) *why_not << reason;
+  return below;
+}
+
+bool Type::requires_grad() const {
+  if (const auto* tensor = castRaw<TensorType>()) return tensor->requires_grad();
+  return std::any_of(contained.begin(), contained.end(), [](const TypePtr& t) { return t->requires_grad(); });
+}
+
+TypePtr Type::withContained(std::vector<TypePtr> types) const {
+  if (kind == TypeKind::Tuple || kind == TypeKind::Union || types.size() == contained.size()) {
+    if (const auto* named = castRaw<NamedTupleType>()) return named_tuple_of(name, named->fields, std::move(types));
+    if (kind == TypeKind::Union) return union_of(std::move(types));
+    if (kind == TypeKind::Optional) return optional_of(std::move(types[0]));
+    if (!contained.empty() || kind == TypeKind::Tuple) return make(kind, std::move(types), name);
+  }
+  throw Error("createWithContained: a type that contains " + std::to_string(types.size()) + " others was required; '" + str() +
+              "' was given.");
 }
 
 bool Type::has_free_variables() const {
@@ -205,6 +253,47 @@ bool NamedTupleType::details_below(const Type& other, std::string*) const {
   for (std::size_t i = 0; i < contained.size(); ++i)
     if (!contained[i]->is_subtype_of(*o->contained[i])) return false;
   return true;
+}
+
+std::optional<std::vector<std::string_view>> TupleType::names() const {
+  const auto* named = castRaw<NamedTupleType>();
+  return named ? std::optional(std::vector<std::string_view>(named->fields.begin(), named->fields.end())) : std::nullopt;
+}
+TupleTypePtr TupleType::createNamed(const std::optional<QualifiedName>& name, const std::vector<std::string>& fields,
+                                    const std::vector<TypePtr>& members) {
+  return named_tuple_of(name ? name->qualifiedName() : std::string(), fields, members)->expect<TupleType>();
+}
+ListTypePtr ListType::of(TypeKind element) {
+  static const auto* all = [] {
+    auto* a = new std::array<ListTypePtr, kNames.size()>;
+    for (std::size_t i = 0; i < a->size(); ++i) (*a)[i] = create(basic_type(static_cast<TypeKind>(i)));
+    return a;
+  }();
+  return (*all)[static_cast<std::size_t>(element)];
+}
+ListTypePtr ListType::ofOptionalTensors() {
+  static const auto* type = new ListTypePtr(create(OptionalType::ofTensor()));
+  return *type;
+}
+OptionalTypePtr OptionalType::create(TypePtr element) {
+  if (const auto same = element->cast<OptionalType>()) return same;
+  return std::make_shared<OptionalType>(std::move(element));
+}
+OptionalTypePtr OptionalType::ofTensor() {
+  static const auto* type = new OptionalTypePtr(create(basic_type(TypeKind::Tensor)));
+  return *type;
+}
+TypePtr UnionType::create(std::vector<TypePtr> members) { return union_of(std::move(members)); }
+
+const char* typeKindToString(TypeKind kind) {
+  // Objects are classes, devices and streams objects; all others have their word.
+  static constexpr std::array<const char*, kNames.size()> kWords = {
+      "AnyType",       "TensorType",  "NumberType",    "IntType",       "SymIntType",     "FloatType",     "ComplexType",
+      "BoolType",      "StringType",  "NoneType",      "DeviceObjType", "ScalarTypeType", "LayoutType",    "MemoryFormatType",
+      "GeneratorType", "StorageType", "StreamObjType", "CapsuleType",   "ListType",       "OptionalType",  "TupleType",
+      "DictType",      "FutureType",  "VarType",       "ClassType",     "AnyListType",    "AnyTupleType",  "AnyClassType",
+      "AnyEnumType",   "UnionType",   "RRefType",      "AwaitType",     "FunctionType",   "InterfaceType", "EnumType"};
+  return kWords[static_cast<std::size_t>(kind)];
 }
 
 TypePtr basic_type(TypeKind kind) {

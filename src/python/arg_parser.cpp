@@ -202,7 +202,7 @@ bool same_inputs(const Signature& s, const FunctionSchema& out) {
 Parameter make_parameter(const cresset::Argument& a, bool numbers) {
   Parameter p;
   const KindOf k = kind_of(*a.type);
-  const std::string name = a.name == "self" && k.kind == Kind::Tensor ? "input" : a.name;
+  const std::string name = a.name == "self" && k.kind == Kind::Tensor ? "input" : a.name();
   p.name = interned(name.c_str());
   p.alias = numpy_alias(name);
   p.kind = k.kind;

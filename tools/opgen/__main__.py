@@ -12,6 +12,7 @@ import emit_functions
 import emit_names
 import emit_ops
 import emit_python
+import emit_symbols
 import query
 import tree_view
 from output import Output
@@ -20,7 +21,7 @@ from table import Table, TableError
 
 def build(table, folder):
     out = Output(folder)
-    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_autocast, emit_batching, emit_names, emit_python):
+    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_autocast, emit_batching, emit_names, emit_symbols, emit_python):
         emitter.emit(table, out)
     return out
 

@@ -165,6 +165,7 @@ class Table:
     """All families. Raises TableError with every mistake found, one a line."""
 
     def __init__(self, folder):
+        self.folder = Path(folder)
         self.families = []
         self.by_key = {}
         errors = []

@@ -40,27 +40,50 @@ struct AliasInfo {
   std::vector<std::string> after;        // equal to before unless written with "->"
   std::shared_ptr<AliasInfo> contained;  // of list elements: Tensor(a)[]
   std::string str() const;
+  bool isWrite() const { return is_write; }
+  bool isWildcardBefore() const { return before.size() == 1 && before[0] == "*"; }
+  bool isWildcardAfter() const { return after.size() == 1 && after[0] == "*"; }
   friend bool operator==(const AliasInfo& a, const AliasInfo& b) {
     return a.is_write == b.is_write && a.before == b.before && a.after == b.after && (!a.contained == !b.contained) &&
            (!a.contained || *a.contained == *b.contained);
   }
 };
 
-/// One argument or return.
+/// One argument or return. Each member is a function as well: name() and so on.
 struct CRESSET_API Argument {
-  std::string name;
-  TypePtr type;
-  std::optional<int32_t> N;  // int[N]
-  std::optional<IValue> default_value;
-  bool kwarg_only = false;
+  Field<std::string> name;
+  Field<TypePtr> type;
+  Field<std::optional<int32_t>> N;  // int[N]
+  Field<std::optional<IValue>> default_value;
+  Field<bool> kwarg_only;
   std::optional<AliasInfo> alias;
+
+  Argument() = default;
+  /// Without a type: Tensor.
+  explicit Argument(std::string name, TypePtr type = nullptr, std::optional<int32_t> N = {}, std::optional<IValue> default_value = {},
+                    bool kwarg_only = false, std::optional<AliasInfo> alias = {})
+      : name(std::move(name)),
+        type(type ? std::move(type) : basic_type(TypeKind::Tensor)),
+        N(N),
+        default_value(std::move(default_value)),
+        kwarg_only(kwarg_only),
+        alias(std::move(alias)) {}
 
   bool is_out() const { return kwarg_only && is_mutable(); }
   /// Is it written, as a whole or (lists) in its elements?
   bool is_mutable() const { return alias && (alias->is_write || (alias->contained && alias->contained->is_write)); }
+  /// Null for one that shares no memory.
+  const AliasInfo* alias_info() const { return alias ? &*alias : nullptr; }
+  const TypePtr& real_type() const { return type; }
+  Argument cloneWithType(TypePtr other) const {
+    Argument copy = *this;
+    copy.type = std::move(other);
+    return copy;
+  }
   /// "Tensor(a!) self", "int[2] stride=1".
   std::string str() const;
 };
+inline std::string to_string(const Argument& a) { return a.str(); }
 
 enum class AliasAnalysisKind : uint8_t { INTERNAL_SPECIAL_CASE, CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION };
 CRESSET_API const char* toString(AliasAnalysisKind k);
@@ -70,6 +93,10 @@ class CRESSET_API FunctionSchema {
   FunctionSchema() = default;
   FunctionSchema(OperatorName name, std::vector<Argument> arguments, std::vector<Argument> returns, bool is_vararg = false,
                  bool is_varret = false);
+  FunctionSchema(std::string name, std::string overload_name, std::vector<Argument> arguments, std::vector<Argument> returns,
+                 bool is_vararg = false, bool is_varret = false)
+      : FunctionSchema(OperatorName{std::move(name), std::move(overload_name)}, std::move(arguments), std::move(returns), is_vararg,
+                       is_varret) {}
 
   const OperatorName& operator_name() const { return name_; }
   const std::string& name() const { return name_.name; }
@@ -81,12 +108,25 @@ class CRESSET_API FunctionSchema {
   bool is_mutable() const;
   /// Position of an argument by name, or nothing.
   std::optional<std::size_t> argument_index(std::string_view name) const;
+  std::optional<int> argumentIndexWithName(std::string_view argument) const {
+    const auto at = argument_index(argument);
+    return at ? std::optional(static_cast<int>(*at)) : std::nullopt;
+  }
+  bool is_mutable(std::size_t argument) const { return arguments_.at(argument).is_mutable(); }
+  // Copies with another part.
+  FunctionSchema cloneWithName(std::string name, std::string overload_name) const;
+  FunctionSchema cloneWithArguments(std::vector<Argument> arguments) const;
+  FunctionSchema cloneWithReturns(std::vector<Argument> returns) const;
   /// Canonical text; parse_schema is its inverse.
   std::string str() const;
 
   AliasAnalysisKind alias_analysis() const { return alias_kind_.value_or(AliasAnalysisKind::CONSERVATIVE); }
   bool has_alias_analysis() const { return alias_kind_.has_value(); }
   void set_alias_analysis(AliasAnalysisKind k) { alias_kind_ = k; }
+  // Under PyTorch's names.
+  AliasAnalysisKind aliasAnalysis() const { return alias_analysis(); }
+  bool hasAnyAliasInfo() const;
+  void setAliasAnalysis(AliasAnalysisKind k) { alias_kind_ = k; }
   /// Name, types, defaults and aliases equal (argument names included).
   friend CRESSET_API bool operator==(const FunctionSchema& a, const FunctionSchema& b);
 

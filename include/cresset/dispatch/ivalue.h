@@ -98,6 +98,9 @@ class CRESSET_API IValue {
     return *this;
   }
   ~IValue() { drop(); }
+  void swap(IValue& o) noexcept { std::swap(*this, o); }
+  /// A value that nobody may look at; here None.
+  static IValue uninitialized() { return IValue(); }
 
   IValue(cresset::Tensor t) noexcept : tag_(Tag::Tensor) { new (&payload_.t) cresset::Tensor(std::move(t)); }
   IValue(double v) noexcept : tag_(Tag::Double) { payload_.d = v; }
@@ -187,6 +190,8 @@ class CRESSET_API IValue {
   bool isObject() const { return tag_ == Tag::ScriptObject || tag_ == Tag::Object; }
   bool isCustomClass() const { return tag_ == Tag::Object; }
   bool isScriptObject() const { return tag_ == Tag::ScriptObject; }
+  /// An object of a module's class?
+  bool isModule() const;
   bool isEnum() const { return tag_ == Tag::Enum; }
   bool isFuture() const { return tag_ == Tag::Future; }
   bool isFunction() const { return tag_ == Tag::Function; }

@@ -8,20 +8,43 @@
 
 #include <cresset/dispatch/ivalue.h>
 
+namespace cresset::jit {
+class ClassType;
+class CompilationUnit;
+}  // namespace cresset::jit
+
 namespace cresset::ivalue {
+
+/// The type of an object; called, its class.
+struct ObjectType : TypePtr {
+  ObjectType(TypePtr type) : TypePtr(std::move(type)) {}
+  CRESSET_API std::shared_ptr<jit::ClassType> operator()() const;
+};
 
 /// An instance of a script's class: one slot an attribute, in the order of the class's attributes.
 struct CRESSET_API Object final : intrusive_ptr_target {
   Object(TypePtr type, std::size_t slots, std::shared_ptr<void> unit = nullptr)
-      : type(std::move(type)), slots(slots), unit_(std::move(unit)) {}
+      : type(std::move(type)), slots(std::vector<IValue>(slots)), unit_(std::move(unit)) {}
   const IValue& slot(std::size_t i) const { return slots.at(i); }
   /// Attributes may be added to the class after the object was made: the slot appears when it is first written.
   void set_slot(std::size_t i, IValue v) {
     if (i >= slots.size()) slots.resize(i + 1);
     slots[i] = std::move(v);
   }
-  const TypePtr type;
-  std::vector<IValue> slots;
+  // Under PyTorch's names; type() and slots() are the members. Attributes that the class does not have raise.
+  const IValue& getSlot(std::size_t i) const { return slot(i); }
+  void setSlot(std::size_t i, IValue v) { set_slot(i, std::move(v)); }
+  std::string name() const;
+  IValue getAttr(const std::string& name) const;
+  void setAttr(const std::string& name, IValue v);
+  bool hasAttr(const std::string& name) const;
+  /// The unit of the class; null when it has none.
+  std::shared_ptr<jit::CompilationUnit> compilation_unit() const;
+  /// Another object with the same values.
+  intrusive_ptr<Object> copy() const;
+
+  const ObjectType type;
+  Field<std::vector<IValue>> slots;
 
  private:
   std::shared_ptr<void> unit_;  // owns the methods of the class: they live as long as any object does

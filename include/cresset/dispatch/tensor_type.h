@@ -8,25 +8,81 @@
 
 namespace cresset {
 
+/// What is known of sizes or strides: nothing, the number of dimensions, or some or all entries.
+template <class T>
+struct VaryingShape : std::optional<std::vector<std::optional<T>>> {
+  using Entries = std::vector<std::optional<T>>;
+  using std::optional<Entries>::optional;
+  VaryingShape() = default;
+  VaryingShape(std::optional<Entries> entries) : std::optional<Entries>(std::move(entries)) {}
+  explicit VaryingShape(ArrayRef<T> all) : std::optional<Entries>(Entries(all.begin(), all.end())) {}
+  explicit VaryingShape(std::size_t dimensions) : std::optional<Entries>(Entries(dimensions)) {}
+  explicit VaryingShape(std::optional<std::size_t> dimensions) {
+    if (dimensions) this->emplace(*dimensions);
+  }
+  /// The number of dimensions.
+  std::optional<std::size_t> size() const { return *this ? std::optional((*this)->size()) : std::nullopt; }
+  const std::optional<Entries>& sizes() const { return *this; }
+  const std::optional<T>& operator[](std::size_t i) const { return this->value().at(i); }
+  std::optional<std::vector<T>> concrete_sizes() const {
+    if (!*this) return std::nullopt;
+    std::vector<T> out;
+    for (const std::optional<T>& entry : **this) {
+      if (!entry) return std::nullopt;
+      out.push_back(*entry);
+    }
+    return out;
+  }
+  bool isComplete() const { return concrete_sizes().has_value(); }
+  // std::optional's own templates would take one side for a value.
+  friend bool operator==(const VaryingShape& a, const VaryingShape& b) { return a.sizes() == b.sizes(); }
+  friend bool operator==(const VaryingShape& a, const std::optional<Entries>& b) { return a.sizes() == b; }
+};
+
 /// Every type of kind Tensor is a TensorType; the plain `Tensor` knows nothing.
 struct CRESSET_API TensorType final : Type {
+  static constexpr TypeKind Kind = TypeKind::Tensor;
   using Dims = std::vector<std::optional<int64_t>>;  // an entry without value: unknown
+  struct GradFact : std::optional<bool> {
+    GradFact() = default;
+    explicit GradFact(std::optional<bool> known) : std::optional<bool>(known) {}
+    GradFact& operator=(std::optional<bool> known) {
+      std::optional<bool>::operator=(known);
+      return *this;
+    }
+    bool operator()() const { return value_or(true); }  // unknown: perhaps
+    friend bool operator==(const GradFact& a, const GradFact& b) { return base(a) == base(b); }
+    friend bool operator==(const GradFact& a, const std::optional<bool>& b) { return base(a) == b; }
+
+   private:
+    static const std::optional<bool>& base(const GradFact& g) { return g; }
+  };
 
   std::optional<ScalarType> dtype;
-  std::optional<Dims> sizes;  // present: the rank is known
-  std::optional<Dims> strides;
-  std::optional<bool> requires_grad;
-  std::optional<cresset::Device> device;
+  Field<VaryingShape<int64_t>> sizes;  // present: the rank is known; also sizes()
+  Field<VaryingShape<int64_t>> strides;
+  GradFact requires_grad;
+  Field<std::optional<cresset::Device>> device;
   /// All this was seen on one example (of a trace) and need not hold for others: printed, and ignored by rewrites. It is no part of a
   /// type's equality.
   bool hint = false;
 
   TensorType() : Type(TypeKind::Tensor) {}
-  static TypePtr get() { return basic_type(TypeKind::Tensor); }
+  static std::shared_ptr<TensorType> get() { return basic_type(TypeKind::Tensor)->expect<TensorType>(); }
   /// Everything about a tensor that exists.
   static std::shared_ptr<TensorType> create(const Tensor& t);
   static std::shared_ptr<TensorType> create(std::optional<ScalarType> dtype, std::optional<Dims> sizes, std::optional<Dims> strides = {},
                                             std::optional<bool> requires_grad = {}, std::optional<cresset::Device> device = {});
+  /// The same from dtype, device and number of dimensions.
+  template <class D, class N>
+    requires std::is_convertible_v<D, std::optional<cresset::Device>> && std::is_convertible_v<N, std::optional<std::size_t>> &&
+             (!std::is_same_v<D, std::nullopt_t> || !std::is_same_v<N, std::nullopt_t>)
+  static std::shared_ptr<TensorType> create(std::optional<ScalarType> dtype, D device, N dim, std::optional<bool> requires_grad = {}) {
+    auto type = create(dtype, VaryingShape<int64_t>(std::optional<std::size_t>(dim)), {}, requires_grad);
+    type->device = std::optional<cresset::Device>(device);
+    return type;
+  }
+  static std::shared_ptr<TensorType> createContiguous(ScalarType dtype, cresset::Device device, IntArrayRef sizes);
   /// The same, as a statement: no hint.
   std::shared_ptr<TensorType> copy() const;
 
@@ -38,6 +94,23 @@ struct CRESSET_API TensorType final : Type {
   /// Are dtype, device, sizes and strides all known?
   bool is_complete() const { return dtype && device && concrete_sizes() && concrete_strides(); }
   bool is_refined() const { return dtype || sizes || strides || requires_grad || device; }
+  // Under PyTorch's names; sizes(), strides() and device() are the members.
+  std::optional<ScalarType> scalarType() const { return dtype; }
+  std::optional<bool> requiresGrad() const { return requires_grad; }
+  std::optional<std::size_t> ndim() const { return dim(); }
+  bool isComplete() const { return is_complete(); }
+  // Copies that know another thing.
+  std::shared_ptr<TensorType> withScalarType(std::optional<ScalarType> dtype) const;
+  std::shared_ptr<TensorType> withDevice(std::optional<cresset::Device> device) const;
+  std::shared_ptr<TensorType> withRequiresGrad(std::optional<bool> requires_grad) const;
+  std::shared_ptr<TensorType> withDim(std::optional<std::size_t> dim) const;
+  /// With strides of a contiguous tensor.
+  std::shared_ptr<TensorType> withSizes(IntArrayRef sizes) const;
+  std::shared_ptr<TensorType> withSizesStrides(IntArrayRef sizes, IntArrayRef strides) const;
+  /// With strides of a contiguous tensor; its sizes must be known.
+  std::shared_ptr<TensorType> contiguous() const;
+  /// The number of dimensions only.
+  std::shared_ptr<TensorType> dimensionedOnly() const { return withDim(dim()); }
   /// What both know and agree about.
   std::shared_ptr<TensorType> merge(const TensorType& other) const;
 
@@ -47,6 +120,8 @@ struct CRESSET_API TensorType final : Type {
   bool same_details(const Type& other) const override;
   bool details_below(const Type& other, std::string* why_not) const override;
 };
+
+using TensorTypePtr = std::shared_ptr<TensorType>;
 
 /// "Float", "ComplexDouble", …: the word for a dtype in IR text, and back.
 CRESSET_API const char* dtype_word(ScalarType t);

@@ -8,10 +8,10 @@
 namespace cresset {
 
 /// A named tuple: a tuple type with a qualified name and a name for each member.
-struct CRESSET_API NamedTupleType final : Type {
+struct CRESSET_API NamedTupleType final : TupleType {
   std::vector<std::string> fields;
   NamedTupleType(std::string name, std::vector<std::string> fields, std::vector<TypePtr> members)
-      : Type(TypeKind::Tuple, std::move(members), std::move(name)), fields(std::move(fields)) {}
+      : TupleType(std::move(members), std::move(name)), fields(std::move(fields)) {}
   std::optional<std::size_t> field_index(std::string_view field) const;
 
  protected:

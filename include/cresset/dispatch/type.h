@@ -1,11 +1,15 @@
 // Types of schema arguments and IR values. Immutable, shared, compared by structure.
 #pragma once
 
+#include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include <cresset/base/error.h>
+#include <cresset/base/array_ref.h>
+#include <cresset/base/field.h>
+#include <cresset/dispatch/qualified_name.h>
 
 namespace cresset {
 
@@ -45,18 +49,64 @@ enum class TypeKind : uint8_t {
   Function,
   Interface,
   Enum,
+  // The same under PyTorch's names.
+  AnyType = Any,
+  TensorType = Tensor,
+  NumberType = Number,
+  IntType = Int,
+  SymIntType = SymInt,
+  FloatType = Float,
+  ComplexType = Complex,
+  BoolType = Bool,
+  StringType = String,
+  NoneType = None,
+  DeviceObjType = Device,
+  ScalarTypeType = ScalarType,
+  LayoutType = Layout,
+  MemoryFormatType = MemoryFormat,
+  GeneratorType = Generator,
+  StorageType = Storage,
+  StreamObjType = Stream,
+  CapsuleType = Capsule,
+  ListType = List,
+  OptionalType = Optional,
+  TupleType = Tuple,
+  DictType = Dict,
+  FutureType = Future,
+  VarType = Var,
+  ClassType = Object,
+  AnyListType = AnyList,
+  AnyTupleType = AnyTuple,
+  AnyClassType = AnyClass,
+  AnyEnumType = AnyEnum,
+  UnionType = Union,
+  RRefType = RRef,
+  AwaitType = Await,
+  FunctionType = Function,
+  InterfaceType = Interface,
+  EnumType = Enum,
 };
+/// "ListType": the kind under PyTorch's name.
+CRESSET_API const char* typeKindToString(TypeKind kind);
 
 struct Type;
 using TypePtr = std::shared_ptr<const Type>;
 
+/// The name of a type; called, a qualified name, which types that have none do not give.
+struct TypeName : std::string {
+  TypeName() = default;
+  explicit TypeName(std::string text) : std::string(std::move(text)) {}
+  using std::string::operator=;
+  std::optional<QualifiedName> operator()() const { return empty() ? std::nullopt : std::optional(QualifiedName(std::string(*this))); }
+};
+
 /// A type: a kind, the contained types, and a name where the kind has one (Var, Object, Interface, Enum, Function, named tuples).
-/// Kinds with more to say have classes of their own: TensorType (tensor_type.h), TupleType with field names (tuple_type.h),
-/// and the classes of scripts (ir/class_type.h).
+/// Each kind has a class of its own: those below, TensorType (tensor_type.h), tuples with field names (tuple_type.h), and the classes of
+/// scripts (ir/class_type.h).
 struct CRESSET_API Type : std::enable_shared_from_this<Type> {
-  TypeKind kind;
+  Field<TypeKind> kind;            // also kind()
   std::vector<TypePtr> contained;  // element; key and value; tuple and union members
-  std::string name;
+  TypeName name;                   // also name()
 
   explicit Type(TypeKind kind, std::vector<TypePtr> contained = {}, std::string name = {})
       : kind(kind), contained(std::move(contained)), name(std::move(name)) {}
@@ -84,7 +134,38 @@ struct CRESSET_API Type : std::enable_shared_from_this<Type> {
     CRESSET_CHECK(r, "a type of another kind was required; '", str(), "' was given.");
     return r;
   }
+  /// The same without a share of it: this object as one of the derived classes, or null.
+  template <class T>
+  T* castRaw() {
+    return dynamic_cast<T*>(this);
+  }
+  template <class T>
+  const T* castRaw() const {
+    return dynamic_cast<const T*>(this);
+  }
+  template <class T>
+  const T& expectRef() const {
+    return *expect<T>();
+  }
   friend CRESSET_API bool operator==(const Type& a, const Type& b);
+
+  // Under PyTorch's names.
+  bool isSubtypeOf(const Type& other) const { return is_subtype_of(other); }
+  bool isSubtypeOf(const TypePtr& other) const { return is_subtype_of(*other); }
+  bool isSubtypeOfExt(const Type& other, std::ostream* why_not) const;
+  bool isSubtypeOfExt(const TypePtr& other, std::ostream* why_not) const { return isSubtypeOfExt(*other, why_not); }
+  bool equals(const Type& other) const { return *this == other; }
+  std::string repr_str() const { return annotation_str(); }
+  bool hasFreeVariables() const { return has_free_variables(); }
+  bool isUnionType() const { return kind == TypeKind::Union; }
+  ArrayRef<TypePtr> containedTypes() const { return contained; }
+  const TypePtr& containedType(std::size_t i) const { return contained.at(i); }
+  std::size_t containedTypeSize() const { return contained.size(); }
+  /// May a tensor of this type, or one in it, require grad?
+  bool requires_grad() const;
+  /// The same kind of type with others in it. Raises for kinds that contain none.
+  TypePtr withContained(std::vector<TypePtr> types) const;
+  TypePtr createWithContained(std::vector<TypePtr> types) const { return withContained(std::move(types)); }
 
  protected:
   // What derived classes know of themselves. `other` has the same kind.
@@ -92,8 +173,14 @@ struct CRESSET_API Type : std::enable_shared_from_this<Type> {
   virtual std::string own_annotation_str() const { return name; }
   virtual bool same_details(const Type& other) const;
   virtual bool details_below(const Type& other, std::string* why_not) const;
+
+ public:
+  /// Of a module's class or interface?
+  virtual bool is_module() const { return false; }
 };
 inline std::string to_string(const Type& t) { return t.str(); }
+inline std::string toString(const TypePtr& t) { return t->str(); }
+CRESSET_API std::ostream& operator<<(std::ostream& out, const Type& t);
 
 /// The shared object of a kind without contained types.
 CRESSET_API TypePtr basic_type(TypeKind kind);
@@ -111,8 +198,135 @@ CRESSET_API TypePtr var_type(std::string name);
 CRESSET_API TypePtr object_type(std::string name);
 CRESSET_API TypePtr function_type(std::string name);
 
+// ---- a class for each kind -------------------------------------------------------------------------------------------
+
+#define CRESSET_SIMPLE_TYPES(_)     \
+  _(AnyType, Any)                   \
+  _(NumberType, Number)             \
+  _(IntType, Int)                   \
+  _(SymIntType, SymInt)             \
+  _(FloatType, Float)               \
+  _(ComplexType, Complex)           \
+  _(BoolType, Bool)                 \
+  _(StringType, String)             \
+  _(NoneType, None)                 \
+  _(DeviceObjType, Device)          \
+  _(ScalarTypeType, ScalarType)     \
+  _(LayoutType, Layout)             \
+  _(MemoryFormatType, MemoryFormat) \
+  _(GeneratorType, Generator)       \
+  _(StorageType, Storage)           \
+  _(StreamObjType, Stream)          \
+  _(CapsuleType, Capsule)           \
+  _(AnyListType, AnyList)           \
+  _(AnyTupleType, AnyTuple)         \
+  _(AnyClassType, AnyClass)         \
+  _(AnyEnumType, AnyEnum)
+
+// One object each.
+#define CRESSET_SIMPLE_TYPE(Class, kind_name)                                       \
+  struct CRESSET_API Class final : Type {                                           \
+    static constexpr TypeKind Kind = TypeKind::kind_name;                           \
+    Class() : Type(Kind) {}                                                         \
+    static std::shared_ptr<Class> get() { return basic_type(Kind)->cast<Class>(); } \
+  };                                                                                \
+  using Class##Ptr = std::shared_ptr<Class>;
+CRESSET_SIMPLE_TYPES(CRESSET_SIMPLE_TYPE)
+#undef CRESSET_SIMPLE_TYPE
+
+// One type in another.
+#define CRESSET_ELEMENT_TYPE(Class, kind_name)                                                                    \
+  struct CRESSET_API Class final : Type {                                                                         \
+    static constexpr TypeKind Kind = TypeKind::kind_name;                                                         \
+    explicit Class(TypePtr element) : Type(Kind, {std::move(element)}) {}                                         \
+    static std::shared_ptr<Class> create(TypePtr element) { return std::make_shared<Class>(std::move(element)); } \
+    const TypePtr& getElementType() const { return contained[0]; }                                                \
+  };                                                                                                              \
+  using Class##Ptr = std::shared_ptr<Class>;
+CRESSET_ELEMENT_TYPE(FutureType, Future)
+CRESSET_ELEMENT_TYPE(RRefType, RRef)
+CRESSET_ELEMENT_TYPE(AwaitType, Await)
+#undef CRESSET_ELEMENT_TYPE
+
+struct ListType;
+using ListTypePtr = std::shared_ptr<ListType>;
+struct CRESSET_API ListType final : Type {
+  static constexpr TypeKind Kind = TypeKind::List;
+  explicit ListType(TypePtr element) : Type(Kind, {std::move(element)}) {}
+  static ListTypePtr create(TypePtr element) { return std::make_shared<ListType>(std::move(element)); }
+  const TypePtr& getElementType() const { return contained[0]; }
+  static ListTypePtr ofTensors() { return of(TypeKind::Tensor); }
+  static ListTypePtr ofOptionalTensors();
+  static ListTypePtr ofInts() { return of(TypeKind::Int); }
+  static ListTypePtr ofSymInts() { return of(TypeKind::SymInt); }
+  static ListTypePtr ofFloats() { return of(TypeKind::Float); }
+  static ListTypePtr ofComplexDoubles() { return of(TypeKind::Complex); }
+  static ListTypePtr ofBools() { return of(TypeKind::Bool); }
+  static ListTypePtr ofStrings() { return of(TypeKind::String); }
+  static ListTypePtr ofNumbers() { return of(TypeKind::Number); }
+
+ private:
+  /// One object for each kind.
+  static ListTypePtr of(TypeKind element);
+};
+
+struct OptionalType;
+using OptionalTypePtr = std::shared_ptr<OptionalType>;
+struct CRESSET_API OptionalType final : Type {
+  static constexpr TypeKind Kind = TypeKind::Optional;
+  explicit OptionalType(TypePtr element) : Type(Kind, {std::move(element)}) {}
+  /// Of an optional type itself the same.
+  static OptionalTypePtr create(TypePtr element);
+  static OptionalTypePtr ofTensor();
+  const TypePtr& getElementType() const { return contained[0]; }
+};
+
+struct DictType;
+using DictTypePtr = std::shared_ptr<DictType>;
+struct CRESSET_API DictType final : Type {
+  static constexpr TypeKind Kind = TypeKind::Dict;
+  DictType(TypePtr key, TypePtr value) : Type(Kind, {std::move(key), std::move(value)}) {}
+  static DictTypePtr create(TypePtr key, TypePtr value) { return std::make_shared<DictType>(std::move(key), std::move(value)); }
+  const TypePtr& getKeyType() const { return contained[0]; }
+  const TypePtr& getValueType() const { return contained[1]; }
+};
+
+struct TupleType;
+using TupleTypePtr = std::shared_ptr<TupleType>;
+/// Tuples; those with field names are NamedTupleTypes (tuple_type.h).
+struct CRESSET_API TupleType : Type {
+  static constexpr TypeKind Kind = TypeKind::Tuple;
+  explicit TupleType(std::vector<TypePtr> members, std::string name = {}) : Type(Kind, std::move(members), std::move(name)) {}
+  static TupleTypePtr create(std::vector<TypePtr> members) { return std::make_shared<TupleType>(std::move(members)); }
+  static TupleTypePtr createNamed(const std::optional<QualifiedName>& name, const std::vector<std::string>& fields,
+                                  const std::vector<TypePtr>& members);
+  ArrayRef<TypePtr> elements() const { return contained; }
+  /// The names of the fields, where they have some.
+  std::optional<std::vector<std::string_view>> names() const;
+};
+
+struct CRESSET_API UnionType final : Type {
+  static constexpr TypeKind Kind = TypeKind::Union;
+  /// Members as union_of makes them.
+  explicit UnionType(std::vector<TypePtr> members) : Type(Kind, std::move(members)) {}
+  static TypePtr create(std::vector<TypePtr> members);
+};
+using UnionTypePtr = std::shared_ptr<UnionType>;
+
+/// A variable of a schema's types: "t" of "t[] -> t".
+struct CRESSET_API VarType final : Type {
+  static constexpr TypeKind Kind = TypeKind::Var;
+  explicit VarType(std::string name) : Type(Kind, {}, std::move(name)) {}
+  static std::shared_ptr<VarType> create(std::string name) { return std::make_shared<VarType>(std::move(name)); }
+};
+using VarTypePtr = std::shared_ptr<VarType>;
+
 /// The smallest type that holds values of both, as the outputs of an If need it: equal types; the common refinement of tensors; T and
 /// NoneType give T?; the larger of two. Null when there is none.
 CRESSET_API TypePtr unify_types(const TypePtr& a, const TypePtr& b, bool default_to_union = false);
+inline std::optional<TypePtr> unifyTypes(const TypePtr& a, const TypePtr& b, bool default_to_union = false) {
+  const TypePtr type = unify_types(a, b, default_to_union);
+  return type ? std::optional(type) : std::nullopt;
+}
 
 }  // namespace cresset

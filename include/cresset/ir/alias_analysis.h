@@ -9,6 +9,8 @@
 namespace cresset::jit {
 
 using ValueSet = std::unordered_set<const Value*>;
+template <class T>
+concept ValueList = std::is_convertible_v<const T&, ArrayRef<Value*>> && !std::is_convertible_v<const T&, const Value*>;
 
 /// Built for one graph and valid until the graph changes; the moves of this class keep it valid, and so do replacements that only remove
 /// aliases. Conservative: "may" answers are never wrongly no.
@@ -24,6 +26,10 @@ class CRESSET_API AliasDb {
   };
   explicit AliasDb(std::shared_ptr<const Graph> graph, Options options);
   explicit AliasDb(std::shared_ptr<const Graph> graph) : AliasDb(std::move(graph), Options()) {}
+  /// The same. What PyTorch's two switches allow to know more is not asked for: answers stay the conservative ones.
+  AliasDb(std::shared_ptr<const Graph> graph, bool is_frozen, bool descend_function_calls = false) : AliasDb(std::move(graph)) {
+    static_cast<void>(is_frozen), static_cast<void>(descend_function_calls);
+  }
   ~AliasDb();
   AliasDb(const AliasDb&) = delete;
 
@@ -59,6 +65,36 @@ class CRESSET_API AliasDb {
     return safeToChangeAliasingRelationship(ValueSet{a}, ValueSet{b});
   }
 
+  // The same for lists of values: a node's inputs, a vector.
+  template <ValueList A, ValueList B>
+  bool mayAlias(const A& a, const B& b) const {
+    return mayAlias(set_of(a), set_of(b));
+  }
+  template <ValueList A, ValueList B>
+  bool mayContainAlias(const A& a, const B& b) const {
+    return mayContainAlias(set_of(a), set_of(b));
+  }
+  template <ValueList B>
+  bool mayContainAlias(Value* a, const B& b) const {
+    return mayContainAlias(ValueSet{a}, set_of(b));
+  }
+  template <ValueList A>
+  bool mayAliasWildcard(const A& values) const {
+    for (const Value* v : ArrayRef<Value*>(values))
+      if (mayAliasWildcard(v)) return true;
+    return false;
+  }
+  template <ValueList A>
+  bool escapesScope(const A& values) const {
+    return escapesScope(set_of(values));
+  }
+  template <ValueList A, ValueList B>
+  bool safeToChangeAliasingRelationship(const A& a, const B& b) const {
+    return safeToChangeAliasingRelationship(set_of(a), set_of(b));
+  }
+  /// Does it write, or call what may?
+  bool hasUntrackedEffects(const Node* n) const { return isMutable(n) || n->hasSideEffects(); }
+
   /// Moves `n` directly behind (in front of) `target`, with the nodes in between that depend on it where that helps. False, and nothing
   /// changed, when a dependency forbids it. Both must be in one block.
   bool moveAfterTopologicallyValid(Node* n, Node* target);
@@ -68,13 +104,19 @@ class CRESSET_API AliasDb {
 
   /// Types whose values have memory: tensors, lists, dicts, objects, futures, Any, and what contains one.
   static bool isMutableType(const Type& t);
+  static bool isMutableType(const TypePtr& t) { return isMutableType(*t); }
+  static bool isMutableType(const Value* v) { return isMutableType(*v->type()); }
   /// The value is new and a copy of another one's knowledge (a node that was cloned or replaced).
   void copyValue(const Value* from, const Value* to);
+  void replaceWithNewValue(const Value* existing, const Value* fresh) { copyValue(existing, fresh); }
+  /// To the standard output.
+  void dump() const;
   /// Each value with memory and where it points, one a line.
   std::string toString() const;
   struct Impl;
 
  private:
+  static ValueSet set_of(ArrayRef<Value*> values) { return {values.begin(), values.end()}; }
   std::unique_ptr<Impl> impl_;
 };
 

@@ -23,6 +23,15 @@ struct ClassAttribute {
   bool is_buffer = false;
 };
 
+/// The name of a function, with dots between its parts.
+struct FunctionName : std::string {
+  FunctionName(std::string name) : std::string(std::move(name)) {}
+  operator QualifiedName() const { return QualifiedName(std::string(*this)); }
+  const std::string& qualifiedName() const { return *this; }
+  std::string name() const { return substr(rfind('.') + 1); }
+  std::string prefix() const { return QualifiedName(std::string(*this)).prefix(); }
+};
+
 /// A class or module. Attributes have slots in the order they were added. A class that was only named (an IR text without its
 /// sources) is opaque: it has a name and nothing else, and equals every class with that name.
 ///
@@ -30,12 +39,15 @@ struct ClassAttribute {
 /// the unit; types and graphs do not. A class that outlives its unit has no methods any more.
 class CRESSET_API ClassType final : public Type {
  public:
+  static constexpr TypeKind Kind = TypeKind::Object;
   static std::shared_ptr<ClassType> create(std::string qualified_name, bool is_module = false);
+  /// In a unit.
+  static std::shared_ptr<ClassType> create(const QualifiedName& name, const std::shared_ptr<CompilationUnit>& unit, bool is_module = false);
   static std::shared_ptr<ClassType> opaque(std::string qualified_name);
   ClassType(std::string qualified_name, bool is_module, bool is_opaque)
       : Type(TypeKind::Object, {}, std::move(qualified_name)), is_module_(is_module), is_opaque_(is_opaque) {}
 
-  bool is_module() const { return is_module_; }
+  bool is_module() const override { return is_module_; }
   bool is_opaque() const { return is_opaque_; }
   /// "Linear" of "__torch__.torch.nn.Linear".
   std::string base_name() const { return name.substr(name.rfind('.') + 1); }
@@ -51,6 +63,11 @@ class CRESSET_API ClassType final : public Type {
   TypePtr findAttribute(std::string_view name) const;
   const TypePtr& getAttribute(std::string_view name) const;
   const TypePtr& getAttribute(std::size_t slot) const { return attributes_.at(slot).type; }
+  const std::string& getAttributeName(std::size_t slot) const { return attributes_.at(slot).name; }
+  bool is_parameter(std::size_t slot) const { return attributes_.at(slot).is_parameter; }
+  bool is_buffer(std::size_t slot) const { return attributes_.at(slot).is_buffer; }
+  void unsafeRemoveAttribute(const std::string& name) { removeAttribute(name); }
+  void unsafeChangeAttributeType(const std::string& name, TypePtr type) { refineAttribute(getAttributeSlot(name), std::move(type)); }
   /// A more exact type for a slot (freezing, specialisation).
   void refineAttribute(std::size_t slot, TypePtr type) { attributes_.at(slot).type = std::move(type); }
 
@@ -59,8 +76,10 @@ class CRESSET_API ClassType final : public Type {
   std::optional<IValue> findConstant(std::string_view name) const;
   const std::vector<std::pair<std::string, IValue>>& constants() const { return constants_; }
 
-  /// A jit::Function, which goes to the class's unit.
+  /// A jit::Function, which goes to the class's unit if it is not there already.
   void addMethod(intrusive_ptr<ivalue::FunctionBase> method);
+  /// One of the class's unit.
+  void addMethod(Function* method);
   /// From the class and its unit.
   void removeMethod(std::string_view name);
   Function* findMethod(std::string_view name) const;
@@ -78,6 +97,8 @@ class CRESSET_API ClassType final : public Type {
 
   /// The unit that registered the class; null for none and when it is gone.
   std::shared_ptr<CompilationUnit> unit() const { return unit_.lock(); }
+  std::shared_ptr<CompilationUnit> compilation_unit() const { return unit(); }
+  void unsafeRemoveMethod(const std::string& name) { removeMethod(name); }
 
  protected:
   bool same_details(const Type& other) const override;
@@ -96,6 +117,7 @@ class CRESSET_API ClassType final : public Type {
   std::weak_ptr<CompilationUnit> unit_;
 };
 using ClassTypePtr = std::shared_ptr<ClassType>;
+using NamedTypePtr = TypePtr;
 
 /// An object with empty slots that owns its class's unit. Raises when the unit is gone.
 CRESSET_API intrusive_ptr<ivalue::Object> new_object(const TypePtr& type, std::size_t slots);
@@ -105,12 +127,13 @@ inline intrusive_ptr<ivalue::Object> new_object(const ClassTypePtr& type) { retu
 /// The methods that a class must have to be used in its place.
 class CRESSET_API InterfaceType final : public Type {
  public:
+  static constexpr TypeKind Kind = TypeKind::Interface;
   InterfaceType(std::string qualified_name, bool is_module)
       : Type(TypeKind::Interface, {}, std::move(qualified_name)), is_module_(is_module) {}
   static std::shared_ptr<InterfaceType> create(std::string qualified_name, bool is_module = false) {
     return std::make_shared<InterfaceType>(std::move(qualified_name), is_module);
   }
-  bool is_module() const { return is_module_; }
+  bool is_module() const override { return is_module_; }
   void addMethod(FunctionSchema schema) { methods_.push_back(std::move(schema)); }
   const FunctionSchema* getMethod(std::string_view name) const;
   const std::vector<FunctionSchema>& methods() const { return methods_; }
@@ -127,11 +150,13 @@ class CRESSET_API InterfaceType final : public Type {
 /// An enumeration: the type of its values and its enumerators.
 class CRESSET_API EnumType final : public Type {
  public:
+  static constexpr TypeKind Kind = TypeKind::Enum;
   EnumType(std::string qualified_name, TypePtr value_type) : Type(TypeKind::Enum, {std::move(value_type)}, std::move(qualified_name)) {}
   static std::shared_ptr<EnumType> create(std::string qualified_name, TypePtr value_type) {
     return std::make_shared<EnumType>(std::move(qualified_name), std::move(value_type));
   }
   const TypePtr& value_type() const { return contained[0]; }
+  const TypePtr& getValueType() const { return contained[0]; }
   void addEnumerator(std::string name, IValue value);
   /// The shared object of an enumerator; null for an unknown name.
   intrusive_ptr<ivalue::EnumHolder> find(std::string_view name) const;
@@ -145,6 +170,7 @@ class CRESSET_API EnumType final : public Type {
 /// The type of one function.
 class CRESSET_API FunctionType final : public Type {
  public:
+  static constexpr TypeKind Kind = TypeKind::Function;
   /// Of a jit::Function.
   explicit FunctionType(intrusive_ptr<ivalue::FunctionBase> function)
       : Type(TypeKind::Function, {}, function->qualname()), function_(std::move(function)) {}
@@ -153,6 +179,10 @@ class CRESSET_API FunctionType final : public Type {
  private:
   intrusive_ptr<ivalue::FunctionBase> function_;
 };
+
+using InterfaceTypePtr = std::shared_ptr<InterfaceType>;
+using EnumTypePtr = std::shared_ptr<EnumType>;
+using FunctionTypePtr = std::shared_ptr<FunctionType>;
 
 /// "__torch__.a.B" → "__torch__.a.___torch_mangle_0.B", with the next number where there is one.
 CRESSET_API std::string mangle_name(const std::string& qualified, const std::function<bool(const std::string&)>& taken);

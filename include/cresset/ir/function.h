@@ -18,7 +18,7 @@ class CompilationUnit;
 class CRESSET_API Function : public ivalue::FunctionBase {
  public:
   explicit Function(std::string qualified_name) : name_(std::move(qualified_name)) {}
-  const std::string& qualname() const final { return name_; }
+  const FunctionName& qualname() const final { return name_; }
   /// The part behind the last dot.
   std::string name() const { return name_.substr(name_.rfind('.') + 1); }
   virtual const FunctionSchema& getSchema() const = 0;
@@ -29,6 +29,10 @@ class CRESSET_API Function : public ivalue::FunctionBase {
   /// Compiled code of a graph; null for functions that have none.
   virtual std::shared_ptr<const Code> code() { return nullptr; }
   IValue operator()(Stack arguments);
+  IValue operator()(Stack arguments, const std::unordered_map<std::string, IValue>& kwargs);
+  void run(Stack&& stack) { run(stack); }
+  std::size_t num_inputs() const { return getSchema().arguments().size(); }
+  bool isGraphFunction() const { return graph() != nullptr; }
   /// Arguments in the schema's order with defaults filled in; raises for missing and superfluous ones.
   void checkAndNormalize(Stack& arguments, const std::vector<std::pair<std::string, IValue>>& kwargs) const;
   /// The unit that it is registered in, which owns the classes and functions that it mentions; may be null.
@@ -36,7 +40,7 @@ class CRESSET_API Function : public ivalue::FunctionBase {
 
  private:
   friend class CompilationUnit;
-  std::string name_;
+  FunctionName name_;
   std::weak_ptr<CompilationUnit> unit_;
 };
 
@@ -54,6 +58,9 @@ class CRESSET_API GraphFunction final : public Function {
   std::shared_ptr<const Code> code() override;
   /// Forgets compiled code; needed after the graph was changed.
   void invalidate();
+  /// The graph that runs: with calls inlined and cleaned up. A copy.
+  std::shared_ptr<Graph> optimized_graph() const;
+  void clear_optimized_graphs() { invalidate(); }
 
  private:
   friend class CompilationUnit;
@@ -68,6 +75,12 @@ class CRESSET_API GraphFunction final : public Function {
   std::shared_ptr<const Compiled> compiled_;
 };
 
+/// The function as one with a graph; raises for others.
+CRESSET_API GraphFunction& toGraphFunction(Function& f);
+CRESSET_API const GraphFunction& toGraphFunction(const Function& f);
+/// Null for functions without a graph.
+CRESSET_API GraphFunction* tryToGraphFunction(Function& f);
+
 /// The schema of a graph: its inputs' names and types, its outputs' types.
 CRESSET_API FunctionSchema schema_of_graph(const Graph& g, const std::string& name);
 
@@ -76,6 +89,8 @@ CRESSET_API FunctionSchema schema_of_graph(const Graph& g, const std::string& na
 class CRESSET_API CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
  public:
   CompilationUnit() = default;
+  /// With the functions of a source text.
+  explicit CompilationUnit(const std::string& source) { define(source); }
   ~CompilationUnit();
   CompilationUnit(const CompilationUnit&) = delete;
   intrusive_ptr<Function> find_function(std::string_view qualified_name) const;
@@ -90,6 +105,11 @@ class CRESSET_API CompilationUnit : public std::enable_shared_from_this<Compilat
   /// Class, interface, enum or named tuple; null when unknown.
   TypePtr find_type(std::string_view qualified_name) const;
   std::shared_ptr<ClassType> find_class(std::string_view qualified_name) const;
+  TypePtr get_type(std::string_view qualified_name) const { return find_type(qualified_name); }
+  std::shared_ptr<ClassType> get_class(std::string_view qualified_name) const { return find_class(qualified_name); }
+  std::shared_ptr<InterfaceType> get_interface(std::string_view qualified_name) const;
+  /// The functions, as long as the unit lives.
+  std::vector<Function*> get_functions() const;
   /// The same name, or a mangled one when it is taken.
   std::string mangle(const std::string& qualified_name) const;
   TypeResolver resolver() const;

@@ -7,6 +7,7 @@
 
 #include <complex>
 #include <functional>
+#include <iosfwd>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -20,7 +21,8 @@
 #include <cresset/dispatch/tensor_type.h>
 #include <cresset/ir/object_pool.h>
 #include <cresset/ir/source_range.h>
-#include <cresset/ir/symbol.h>
+#include <cresset/ir/symbols.h>
+#include <cresset/ir/use_list.h>
 
 namespace cresset::jit {
 
@@ -29,70 +31,18 @@ using cresset::Type;
 using cresset::TypeKind;
 using cresset::TypePtr;
 
+using cresset::ArrayRef;
+
 class Block;
 class Graph;
 class Node;
 class Value;
 class WithInsertPoint;
 struct Operator;
+class OperatorSet;
+struct NamedValues;
 template <class T>
 class PointerMap;
-
-/// One use of a value: input number `offset` of `user`.
-struct Use {
-  Node* user;
-  std::size_t offset;
-  friend bool operator==(const Use&, const Use&) = default;
-};
-
-/// The uses of a value, in the order in which they were made. A removed one leaves a gap, so that removing takes constant time whatever
-/// the number of uses; there are never more gaps than uses.
-class UseList {
- public:
-  class iterator {
-   public:
-    using iterator_category = std::forward_iterator_tag;
-    using value_type = Use;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const Use*;
-    using reference = const Use&;
-    iterator() = default;
-    iterator(const Use* at, const Use* end) : at_(at), end_(end) { skip(); }
-    const Use& operator*() const { return *at_; }
-    const Use* operator->() const { return at_; }
-    iterator& operator++() {
-      ++at_;
-      skip();
-      return *this;
-    }
-    iterator operator++(int) {
-      iterator old = *this;
-      ++*this;
-      return old;
-    }
-    friend bool operator==(const iterator& a, const iterator& b) { return a.at_ == b.at_; }
-
-   private:
-    void skip() {
-      while (at_ != end_ && !at_->user) ++at_;
-    }
-    const Use *at_ = nullptr, *end_ = nullptr;
-  };
-  using const_iterator = iterator;
-  UseList(const std::vector<Use>& slots, std::size_t gaps) : slots_(&slots), gaps_(gaps) {}
-  iterator begin() const { return {slots_->data(), slots_->data() + slots_->size()}; }
-  iterator end() const { return {slots_->data() + slots_->size(), slots_->data() + slots_->size()}; }
-  std::size_t size() const { return slots_->size() - gaps_; }
-  bool empty() const { return size() == 0; }
-  const Use& front() const { return *begin(); }
-  /// Walks to it.
-  const Use& operator[](std::size_t i) const { return *std::next(begin(), static_cast<std::ptrdiff_t>(i)); }
-  operator std::vector<Use>() const { return {begin(), end()}; }
-
- private:
-  const std::vector<Use>* slots_;
-  std::size_t gaps_;
-};
 
 /// What bindings hold on to: null once the object was destroyed.
 template <class T>
@@ -154,6 +104,7 @@ class CRESSET_API Value {
   Value* setType(TypePtr type);
   /// The type of a tensor's value.
   Value* inferTypeFrom(const Tensor& t) { return setType(TensorType::create(t)); }
+  bool requires_grad() const { return type_->requires_grad(); }
   bool isCompleteTensor() const;
   std::size_t unique() const { return unique_; }
   bool hasDebugName() const { return name_ != nullptr; }
@@ -166,9 +117,15 @@ class CRESSET_API Value {
   static bool isValidName(std::string_view name);
   Node* node() const { return node_; }
   std::size_t offset() const { return offset_; }
+  Value* setOffset(std::size_t offset) {
+    offset_ = offset;
+    return this;
+  }
   Graph* owningGraph() const;
   Block* owningBlock() const;
-  UseList uses() const { return {uses_, gaps_}; }
+  UseList uses() const { return UseList(uses_); }
+  /// uses().size() without a list.
+  std::size_t use_count() const { return uses_.size() - gaps_; }
   bool hasUses() const { return !uses_.empty(); }
   void replaceAllUsesWith(Value* other);
   /// Uses by nodes that stand behind `node` in the order of the program.
@@ -194,7 +151,9 @@ class CRESSET_API Value {
   Node* node_;
   std::size_t offset_, unique_;
   TypePtr type_;
-  std::vector<Use> uses_;  // each input knows the place of its use
+  // Each input knows the place of its use. A removed one leaves a gap, so that removing takes constant time whatever the number of uses;
+  // there are never more gaps than uses.
+  std::vector<Use> uses_;
   // The entry in the graph's table, which therefore knows one owner of each name. Null: anonymous.
   std::pair<const std::string, Value*>* name_ = nullptr;
   std::size_t owner_index_;
@@ -213,6 +172,7 @@ class CRESSET_API Node {
   /// The same node as another operator.
   Node* changeKind(Symbol kind) {
     kind_ = kind;
+    operator_ = nullptr;
     changed();
     return this;
   }
@@ -239,14 +199,15 @@ class CRESSET_API Node {
   /// Source range, scope, call stack and the fallback mark of another node.
   Node* copyMetadata(const Node* from);
 
-  const std::vector<Value*>& inputs() const { return inputs_; }
-  const std::vector<Value*>& outputs() const { return outputs_; }
+  const Sequence<Value*>& inputs() const { return inputs_; }
+  const Sequence<Value*>& outputs() const { return outputs_; }
   Value* input() const;
   Value* input(std::size_t i) const { return inputs_.at(i); }
   Value* output() const;
   Value* output(std::size_t i) const { return outputs_.at(i); }
   /// The input at the place of a schema's argument.
   Value* namedInput(std::string_view name) const;
+  Value* namedInput(Symbol name) const { return namedInput(std::string_view(name.toUnqualString())); }
   bool hasUses() const;
 
   Value* addInput(Value* v);
@@ -263,7 +224,7 @@ class CRESSET_API Node {
   void permuteOutputs(const std::vector<std::size_t>& order);
   void replaceAllUsesWith(Node* other);
 
-  const std::vector<Block*>& blocks() const { return blocks_; }
+  const Sequence<Block*>& blocks() const { return blocks_; }
   Block* addBlock();
   void eraseBlock(std::size_t i);
 
@@ -273,6 +234,10 @@ class CRESSET_API Node {
   void moveAfter(Node* n);
   bool isBefore(const Node* n) const;
   bool isAfter(const Node* n) const { return n != this && !isBefore(n); }
+  /// Does `n` stand in front of this node, in its block or in one around it?
+  bool isDominatedBy(const Node* n) const;
+  /// The innermost block in which both nodes are, nested or not; null when there is none.
+  Block* findCommonAncestorBlockWith(Node* n);
   /// Out of its block's list; the graph keeps it.
   void removeFromList();
   /// Removes the node and all that is nested in it. No output may have uses.
@@ -284,7 +249,10 @@ class CRESSET_API Node {
   bool hasAttribute(Symbol name) const { return find(name) != nullptr; }
   bool hasAttributeS(std::string_view name) const { return hasAttribute(Symbol::attr(name)); }
   AttributeKind kindOf(Symbol name) const;
+  AttributeKind kindOfS(std::string_view name) const { return kindOf(Symbol::attr(name)); }
   std::vector<Symbol> attributeNames() const;
+  std::vector<const char*> attributeNamesS() const;
+  Node* removeAttributeS(std::string_view name) { return removeAttribute(Symbol::attr(name)); }
   Node* removeAttribute(Symbol name);
   Node* copyAttributes(const Node& from);
   Node* setAttribute(Symbol name, AttributeValue value);
@@ -322,6 +290,11 @@ class CRESSET_API Node {
   bool matches(const FunctionSchema& schema) const;
   /// The same for a schema's text.
   bool matches(std::string_view schema) const;
+  /// And are the arguments of these names constants?
+  bool matches(std::string_view schema, ArrayRef<Symbol> constants) const;
+  bool isMemberOf(const OperatorSet& operators) const;
+  /// What runs the node; raises when no overload fits.
+  std::function<void(Stack&)> getOperation() const;
   bool hasSideEffects() const;
   bool isNondeterministic() const;
   bool isInplaceOrWrites() const;
@@ -329,9 +302,23 @@ class CRESSET_API Node {
 
   /// One line, without blocks.
   std::string str() const;
+  /// The node with its blocks, as the graph's text has it.
+  std::string toString() const;
+  /// To the standard output.
+  void dump() const;
 
   /// The constant value of the input at the place of a schema's argument.
   std::optional<IValue> get(std::string_view argument) const;
+  std::optional<IValue> get(Symbol argument) const { return get(std::string_view(argument.toUnqualString())); }
+  /// The same as a C++ type.
+  template <class T, class Name>
+  std::optional<T> get(const Name& argument) const {
+    const auto value = get(argument);
+    return value ? std::optional<T>(value->template to<T>()) : std::nullopt;
+  }
+  bool is_constant(Symbol argument) const { return get(argument).has_value(); }
+  /// A node of another kind with these inputs, outputs and attributes in its place; gives it. This one is without uses then.
+  Node* replaceWithNewSymbol(Symbol kind);
   /// Does the use list of input i's value have this input where the node thinks it is? The verifier asks.
   bool knowsUse(std::size_t i) const;
   const std::shared_ptr<Handle<Node>>& handle();
@@ -346,11 +333,8 @@ class CRESSET_API Node {
   Node(Graph* graph, Symbol kind);
   const Attribute* find(Symbol name) const;
   const AttributeValue& typed(Symbol name, AttributeKind kind) const;
-  // The operator must be looked up again.
-  void changed() {
-    operator_ = nullptr;
-    operator_generation_ = 0;
-  }
+  // The operator must be looked up again; the one there is stays when no other fits.
+  void changed() { operator_generation_ = 0; }
   void reserve_inputs(std::size_t n);
   void add_use(std::size_t i);
   void remove_use(std::size_t i);
@@ -361,9 +345,9 @@ class CRESSET_API Node {
   Block* owning_block_ = nullptr;
   Node *next_ = nullptr, *prev_ = nullptr;
   int64_t position_ = 0;
-  std::vector<Block*> blocks_;
+  Sequence<Block*> blocks_;
 
-  std::vector<Value*> inputs_, outputs_;
+  Sequence<Value*> inputs_, outputs_;
   mutable const Operator* operator_ = nullptr;
   mutable uint64_t operator_generation_ = 0;  // of the operator registry, when operator_ was looked up; 0: not looked up
 
@@ -420,19 +404,27 @@ class NodeList {
   iterator begin() const { return iterator(first_, backwards_); }
   iterator end() const { return iterator(end_, backwards_); }
   NodeList reverse() const;
+  std::reverse_iterator<iterator> rbegin() const { return std::reverse_iterator(end()); }
+  std::reverse_iterator<iterator> rend() const { return std::reverse_iterator(begin()); }
+  Node* front() const { return first_; }
+  Node* back() const { return *--end(); }
 
  private:
   Node *first_, *end_;
   bool backwards_;
 };
 
+using graph_node_list = NodeList;
+using const_graph_node_list = NodeList;
+using graph_node_list_iterator = NodeList::iterator;
+
 // ---- blocks ----------------------------------------------------------------------------------------------------------
 
 class CRESSET_API Block {
  public:
   Block(const Block&) = delete;
-  const std::vector<Value*>& inputs() const { return param_node_->outputs(); }
-  const std::vector<Value*>& outputs() const { return return_node_->inputs(); }
+  const Sequence<Value*>& inputs() const { return param_node_->outputs(); }
+  const Sequence<Value*>& outputs() const { return return_node_->inputs(); }
   NodeList nodes() const { return NodeList(param_node_->next(), return_node_); }
   Node* param_node() const { return param_node_; }
   Node* return_node() const { return return_node_; }
@@ -480,15 +472,54 @@ struct PrintOptions {
   bool constants = true;
 };
 
+/// An argument of a call: a value or a constant, by keyword or not.
+struct CRESSET_API NamedValue {
+  NamedValue(Value* value) : value_(value) {}
+  NamedValue(std::string name, Value* value) : name_(std::move(name)), value_(value) {}
+  NamedValue(SourceRange range, Value* value) : value_(value), range_(std::move(range)) {}
+  NamedValue(SourceRange range, std::string name, Value* value) : name_(std::move(name)), value_(value), range_(std::move(range)) {}
+  /// A constant.
+  template <class T>
+    requires(!std::is_pointer_v<std::decay_t<T>> && !std::is_same_v<std::decay_t<T>, NamedValue> && std::is_constructible_v<IValue, T>)
+  NamedValue(T&& constant) : constant_(std::forward<T>(constant)) {}
+  template <class T>
+    requires(!std::is_pointer_v<std::decay_t<T>> && std::is_constructible_v<IValue, T>)
+  NamedValue(std::string name, T&& constant) : name_(std::move(name)), constant_(std::forward<T>(constant)) {}
+
+  const std::string& name() const { return name_; }
+  const SourceRange& range() const { return range_; }
+  /// The value; a constant becomes one in front of the insertion point.
+  Value* value(Graph& g) const;
+
+ private:
+  std::string name_;
+  Value* value_ = nullptr;
+  IValue constant_;
+  SourceRange range_;
+};
+/// The arguments of a call.
+struct NamedValues : std::vector<NamedValue> {
+  NamedValues() = default;
+  NamedValues(std::initializer_list<NamedValue> values) : std::vector<NamedValue>(values) {}
+  NamedValues(const std::vector<NamedValue>& values) : std::vector<NamedValue>(values) {}
+  NamedValues(ArrayRef<NamedValue> values) : std::vector<NamedValue>(values.begin(), values.end()) {}
+  NamedValues(const std::vector<Value*>& values) : std::vector<NamedValue>(values.begin(), values.end()) {}
+  NamedValues(ArrayRef<Value*> values) : std::vector<NamedValue>(values.begin(), values.end()) {}
+  NamedValues(const std::vector<std::pair<std::string, Value*>>& values) {
+    for (const auto& [name, value] : values) emplace_back(name, value);
+  }
+};
+
 class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
  public:
   Graph();
+  explicit Graph(ScopePtr scope) : Graph() { current_scope_ = std::move(scope); }
   ~Graph();
   Graph(const Graph&) = delete;
 
   Block* block() const { return block_; }
-  const std::vector<Value*>& inputs() const { return block_->inputs(); }
-  const std::vector<Value*>& outputs() const { return block_->outputs(); }
+  const Sequence<Value*>& inputs() const { return block_->inputs(); }
+  const Sequence<Value*>& outputs() const { return block_->outputs(); }
   NodeList nodes() const { return block_->nodes(); }
   Node* param_node() const { return block_->param_node(); }
   Node* return_node() const { return block_->return_node(); }
@@ -500,16 +531,26 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
 
   /// A node in no block yet.
   Node* create(Symbol kind, std::size_t outputs = 1);
-  Node* create(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs = 1);
+  Node* create(Symbol kind, ArrayRef<Value*> inputs, std::size_t outputs = 1);
   Node* createNone();
   Node* createUninitialized(TypePtr type);
-  Node* createTuple(const std::vector<Value*>& members, TypePtr named = nullptr);
+  /// With an attribute Subgraph, an empty graph.
+  Node* createWithSubgraph(Symbol kind);
+  Node* createTuple(ArrayRef<Value*> members, TypePtr named = nullptr);
   Node* createTupleUnpack(Value* tuple);
   Node* createTupleIndex(Value* tuple, Value* index, TypePtr type);
   Node* createTupleSlice(Value* tuple, int64_t begin, int64_t end);
-  Node* createList(TypePtr element, const std::vector<Value*>& members);
+  /// `count` members from `begin`, `step` apart.
+  Node* createTupleSlice(Value* tuple, int64_t begin, int64_t step, int64_t count);
+  Node* createEnumName(Value* e);
+  Node* createEnumValue(Value* e);
+  Node* createIsInstance(Value* v, std::vector<TypePtr> types);
+  /// aten::IntImplicit, FloatImplicit, ComplexImplicit or ScalarImplicit, as the type asks.
+  Node* createImplicitTensorToNum(TypePtr type, Value* tensor);
+  Node* createAutogradZero();
+  Node* createList(TypePtr element, ArrayRef<Value*> members);
   Node* createListUnpack(Value* list, std::size_t count);
-  Node* createDict(TypePtr key, TypePtr value, const std::vector<Value*>& keys, const std::vector<Value*>& values);
+  Node* createDict(TypePtr key, TypePtr value, ArrayRef<Value*> keys, ArrayRef<Value*> values);
   Node* createNumToTensor(Value* number);
   Node* createObject(TypePtr type);
   Node* createGetAttr(Value* object, const std::string& name, TypePtr type = nullptr);
@@ -525,13 +566,15 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
   Node* insertNode(Node* n);
   /// A call of an operator: inputs in the schema's order, left-out arguments take the schema's defaults as constants. Raises
   /// when no overload fits.
-  Value* insert(Symbol op, const std::vector<Value*>& args, const std::vector<std::pair<std::string, Value*>>& kwargs = {},
-                SourceRange range = {});
+  Value* insert(Symbol op, const NamedValues& args, const NamedValues& kwargs = {}, std::optional<SourceRange> range = {});
   /// A constant in front of the insertion point; raises for values that cannot be constants.
-  Value* insertConstant(const IValue& v, SourceRange range = {}, ScopePtr scope = nullptr);
+  Value* insertConstant(const IValue& v, std::optional<SourceRange> range = {}, std::optional<ScopePtr> scope = {});
+  /// prim::unchecked_cast to a type, in front of the insertion point.
+  Value* insertUncheckedCast(Value* v, TypePtr type);
+  /// aten::list-like conversion of a tensor: prim::tolist to a type of lists.
+  Value* insertToList(Value* v, TypePtr type);
   /// The body of another graph in front of the insertion point; gives the values of its outputs.
-  std::vector<Value*> insertGraph(const Graph& callee, const std::vector<Value*>& inputs,
-                                  std::unordered_map<Value*, Value*>* value_map = nullptr);
+  std::vector<Value*> insertGraph(const Graph& callee, ArrayRef<Value*> inputs, std::unordered_map<Value*, Value*>* value_map = nullptr);
 
   Node* insertPoint() const { return insert_before_; }
   /// New nodes go in front of this node, or to the end of this block.
@@ -541,12 +584,30 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
   ScopePtr current_scope() const { return current_scope_; }
   void set_current_scope(ScopePtr s) { current_scope_ = std::move(s); }
 
+  void push_scope(const std::string& name) { current_scope_ = std::make_shared<Scope>(current_scope_, name); }
+  void pop_scope() {
+    if (current_scope_) current_scope_ = current_scope_->parent();
+  }
+  /// The version of operators that the graph was written for.
+  std::optional<std::size_t> get_op_version() const { return op_version_; }
+  void set_op_version(std::optional<std::size_t> version) { op_version_ = version; }
+  /// Gives each value the type that the function makes of its own.
+  void remapTypes(const std::function<TypePtr(TypePtr)>& map);
+  /// Is the node one of this graph?
+  bool isMember(const Node* n) const { return n->owningGraph() == this; }
+
   std::shared_ptr<Graph> copy() const;
+  std::unique_ptr<Graph> copyUnique() const;
+  /// Adds this graph's inputs, nodes and outputs to another one.
+  void copyInto(Graph& out, std::unordered_map<Value*, Value*>& value_map) const;
   std::shared_ptr<Graph> copy(std::unordered_map<Value*, Value*>& value_map) const;
   /// Checks every rule of well-formed IR and raises with the first violation.
   void lint() const;
   std::string toString(bool source_ranges = true) const;
   std::string toString(const PrintOptions& options) const;
+  std::ostream& print(std::ostream& out, bool source_ranges = true) const;
+  /// To the standard output.
+  void dump() const;
   /// Gives an anonymous value its number; used by readers, which keep the numbers they read.
   void renumberValue(Value* v, std::size_t unique);
   Value* findDebugName(const std::string& name) const;
@@ -557,6 +618,7 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
   friend class Node;
   friend class Value;
   std::shared_ptr<Graph> copy(PointerMap<Value*>& map) const;
+  void copy_into(Graph& out, PointerMap<Value*>& map) const;
   Node* make_node(Symbol kind);
   Value* make_value(Node* node, std::size_t offset);
   void release(Node* n);
@@ -580,8 +642,16 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
   Node* insert_before_;
   WithInsertPoint* insert_point_guards_ = nullptr;  // those that will restore a place, innermost first
   ScopePtr current_scope_;
+  std::optional<std::size_t> op_version_;
 };
 CRESSET_API std::string to_string(const Graph& g);
+
+// Texts: a graph's, a node's line with its blocks, a value's name and type.
+CRESSET_API std::ostream& operator<<(std::ostream& out, const Graph& g);
+CRESSET_API std::ostream& operator<<(std::ostream& out, const Node& n);
+CRESSET_API std::ostream& operator<<(std::ostream& out, const Value& v);
+CRESSET_API std::ostream& operator<<(std::ostream& out, const Block& b);
+CRESSET_API std::ostream& operator<<(std::ostream& out, const SourceRange& r);
 
 /// Sets the insertion point for a scope. What was destroyed meanwhile is no place to go back to: its successor is, and the end of the graph
 /// where there is none.
@@ -599,6 +669,29 @@ class CRESSET_API WithInsertPoint {
   WithInsertPoint* outer_;  // in the graph's list
 };
 
+/// Sets the scope of new nodes for a scope of C++.
+class WithCurrentScope {
+ public:
+  WithCurrentScope(Graph& g, ScopePtr scope) : graph_(&g), old_(g.current_scope()) { g.set_current_scope(std::move(scope)); }
+  ~WithCurrentScope() { graph_->set_current_scope(old_); }
+  WithCurrentScope(const WithCurrentScope&) = delete;
+
+ private:
+  Graph* graph_;
+  ScopePtr old_;
+};
+
+/// The body of `callee` in front of the insertion point of `graph`; gives the values of its outputs.
+inline std::vector<Value*> insertGraph(Graph& graph, Graph& callee, ArrayRef<Value*> inputs) { return graph.insertGraph(callee, inputs); }
+inline std::vector<Value*> insertGraph(Graph& graph, Graph& callee, ArrayRef<Value*> inputs,
+                                       std::unordered_map<Value*, Value*>& value_map) {
+  return graph.insertGraph(callee, inputs, &value_map);
+}
+/// The members of a tuple, unpacked in front of the insertion point.
+CRESSET_API std::vector<Value*> createTupleUnpack(Value* tuple);
+/// Raises with the first violation of the rules of well-formed IR.
+inline void LintGraph(const std::shared_ptr<Graph>& graph) { graph->lint(); }
+
 /// Replaces a node by the body of a graph whose inputs are the node's inputs.
 CRESSET_API std::vector<Value*> inlineGraph(Graph& graph, Node* to_replace, const Graph& callee,
                                             std::unordered_map<Value*, Value*>* value_map = nullptr);
@@ -607,7 +700,7 @@ CRESSET_API std::vector<Value*> inlineGraph(Graph& graph, Node* to_replace, cons
 
 /// The value of a constant's output, or nothing when the value is no constant.
 CRESSET_API std::optional<IValue> toIValue(const Value* v);
-/// The same as int64_t, double, bool or std::string; nothing when it is of another type.
+/// The same as a C++ type; nothing when it is of another one.
 template <class T>
 std::optional<T> constant_as(const Value* v) {
   const auto iv = toIValue(v);
@@ -618,16 +711,23 @@ std::optional<T> constant_as(const Value* v) {
     return iv->isBool() ? std::optional<T>(iv->toBool()) : std::nullopt;
   } else if constexpr (std::is_same_v<T, double>) {
     return iv->isDouble() ? std::optional<T>(iv->toDouble()) : std::nullopt;
-  } else {
-    static_assert(std::is_same_v<T, std::string>);
+  } else if constexpr (std::is_same_v<T, Tensor>) {
+    return iv->isTensor() ? std::optional<T>(iv->toTensor()) : std::nullopt;
+  } else if constexpr (std::is_same_v<T, std::string>) {
     return iv->isString() ? std::optional<T>(iv->toStringRef()) : std::nullopt;
+  } else if constexpr (std::is_same_v<T, IValue>) {
+    return iv;
+  } else {
+    return iv->template to<T>();  // raises when it is of another type
   }
 }
 /// Can this value be a prim::Constant?
 CRESSET_API bool isConstantValue(const IValue& v);
-CRESSET_API Value* insertConstant(Graph& g, const IValue& v, SourceRange range = {}, ScopePtr scope = nullptr);
+CRESSET_API Value* insertConstant(Graph& g, const IValue& v, std::optional<SourceRange> range = {}, std::optional<ScopePtr> scope = {});
 /// A constant with a given type (an empty list of ints), or nothing when it cannot be one.
 CRESSET_API std::optional<Value*> tryInsertConstant(Graph& g, const IValue& v, TypePtr type = nullptr);
+CRESSET_API std::optional<Value*> tryInsertConstant(Graph& g, const IValue& v, std::optional<SourceRange> range,
+                                                    std::optional<ScopePtr> scope = {});
 /// Bit-exact equality of constants: types, floats by their bits, tensors by dtype, device, layout and contents.
 CRESSET_API bool sameConstant(const IValue& a, const IValue& b);
 

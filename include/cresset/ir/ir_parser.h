@@ -24,4 +24,9 @@ CRESSET_API TypeResolver types_in(const Graph& g);
 CRESSET_API std::shared_ptr<Graph> parse_ir(std::string_view text, const ParseOptions& options = {},
                                             std::unordered_map<std::string, Value*>* names = nullptr);
 
+/// Reads a text into a graph; `values` receives its values by their names in the text.
+CRESSET_API void parseIR(const std::string& text, Graph* graph, bool parse_tensor_constants = false);
+CRESSET_API void parseIR(const std::string& text, Graph* graph, std::unordered_map<std::string, Value*>& values,
+                         bool parse_tensor_constants = false);
+
 }  // namespace cresset::jit

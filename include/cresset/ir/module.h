@@ -11,6 +11,13 @@
 
 namespace cresset::jit {
 
+/// What a list of named things gives: a name (a path, "layer1.weight") and the thing.
+template <class T>
+struct NameValue {
+  std::string name;
+  T value;
+};
+
 using Kwargs = std::vector<std::pair<std::string, IValue>>;
 class Object;
 
@@ -22,6 +29,7 @@ class CRESSET_API Method {
   std::string name() const { return function_->name(); }
   Function& function() const { return *function_; }
   const FunctionSchema& getSchema() const { return function_->getSchema(); }
+  std::size_t num_inputs() const { return function_->num_inputs(); }
   std::shared_ptr<Graph> graph() const { return function_->graph(); }
   Object owner() const;
   /// Arguments without self; defaults are filled in. Raises for missing, superfluous and badly typed ones.
@@ -81,12 +89,12 @@ class CRESSET_API Module : public Object {
   void register_module(const std::string& name, const Module& module) const;
 
   // With names as paths ("layer1.0.weight"), in the order of slots; a tensor or module met before is left out.
-  std::vector<std::pair<std::string, Tensor>> named_parameters(bool recurse = true) const;
-  std::vector<std::pair<std::string, Tensor>> named_buffers(bool recurse = true) const;
-  std::vector<std::pair<std::string, IValue>> named_attributes(bool recurse = true) const;
-  std::vector<std::pair<std::string, Module>> named_children() const;
+  std::vector<NameValue<Tensor>> named_parameters(bool recurse = true) const;
+  std::vector<NameValue<Tensor>> named_buffers(bool recurse = true) const;
+  std::vector<NameValue<IValue>> named_attributes(bool recurse = true) const;
+  std::vector<NameValue<Module>> named_children() const;
   /// This module itself (with an empty name) first.
-  std::vector<std::pair<std::string, Module>> named_modules() const;
+  std::vector<NameValue<Module>> named_modules() const;
   std::vector<Tensor> parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
   std::vector<Module> children() const;
@@ -111,5 +119,8 @@ class CRESSET_API Module : public Object {
   // Archives (archive/): see archive.h.
   void save(const std::string& path) const;
 };
+
+using ModulePtr = intrusive_ptr<ivalue::Object>;
+using ObjectPtr = intrusive_ptr<ivalue::Object>;
 
 }  // namespace cresset::jit

@@ -24,9 +24,33 @@ struct OperatorFacts {
   AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA;
 };
 
+/// What runs an operator: takes its arguments off the stack and leaves its results.
+class Operation : public std::function<void(Stack&)> {
+ public:
+  Operation() = default;
+  /// From what is called with a stack, by reference or pointer. What it gives is not looked at.
+  template <class F>
+    requires(!std::is_same_v<std::decay_t<F>, Operation> && (std::is_invocable_v<F&, Stack&> || std::is_invocable_v<F&, Stack*>))
+  Operation(F f) : std::function<void(Stack&)>(as_function(std::move(f))) {}
+
+ private:
+  template <class F>
+  static std::function<void(Stack&)> as_function(F f) {
+    if constexpr (std::is_invocable_v<F&, Stack&>)
+      return [f = std::move(f)](Stack& stack) mutable { f(stack); };
+    else
+      return [f = std::move(f)](Stack& stack) mutable { f(&stack); };
+  }
+};
+
+class RegisterOperators;
+
 struct CRESSET_API Operator {
   Operator(FunctionSchema schema, Builtin function, OperatorFacts facts);
   explicit Operator(OperatorHandle handle);
+  /// For RegisterOperators: an operator of a program.
+  Operator(FunctionSchema schema, Operation operation);
+  Operator(const std::string& schema, Operation operation, AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA);
   const FunctionSchema& schema() const { return schema_; }
   const OperatorFacts& facts() const { return facts_; }
   /// Null for operators of the dispatcher.
@@ -36,16 +60,26 @@ struct CRESSET_API Operator {
   void call(Stack& stack) const {
     if (function_)
       function_(stack);
-    else
+    else if (handle_)
       handle_->callBoxed(stack);
+    else
+      operation_(stack);
   }
+  Operation getOperation(const Node* = nullptr) const {
+    return [this](Stack& stack) { call(stack); };
+  }
+  AliasAnalysisKind aliasAnalysisKind() const { return facts_.alias; }
+  bool isC10Op() const { return handle_.has_value(); }
+  bool hasOperation() const { return true; }
 
  private:
+  friend class RegisterOperators;
   FunctionSchema schema_;
   BuiltinFunction function_ = nullptr;
   std::optional<OperatorHandle> handle_;
   OperatorFacts facts_;
   InPlaceFunction in_place_ = nullptr;
+  Operation operation_;
 };
 
 /// All overloads of a kind, in the order they are tried. The objects live for ever.
@@ -70,6 +104,35 @@ struct BuiltinRow {
   OperatorFacts facts = {};
 };
 CRESSET_API void register_builtins(const BuiltinRow* rows, std::size_t count);
+
+// ---- under PyTorch's names --------------------------------------------------------------------------------------------
+
+// As shared pointers, which own nothing.
+using OperatorPtr = std::shared_ptr<Operator>;
+CRESSET_API std::vector<OperatorPtr> getAllOperatorsFor(Symbol kind);
+CRESSET_API std::vector<OperatorPtr> getAllOperators();
+/// Null for none.
+CRESSET_API OperatorPtr findOperatorFor(const OperatorName& name);
+/// The operator of a schema's text; raises when there is none.
+CRESSET_API OperatorPtr getOperatorForLiteral(const char* schema);
+/// The kinds of the same name in other namespaces, and those whose names differ in a letter or two.
+CRESSET_API std::vector<Symbol> findSimilarOperators(Symbol kind);
+/// The schema's text without names of returns.
+CRESSET_API std::string canonicalSchemaString(const FunctionSchema& schema);
+
+/// Some operators, given by their schemas.
+class CRESSET_API OperatorSet {
+ public:
+  OperatorSet() = default;
+  OperatorSet(std::initializer_list<const char*> schemas) { insert(schemas); }
+  void insert(std::initializer_list<const char*> schemas);
+  /// The one that the node calls; null when it calls none.
+  const Operator* find(const Node& n) const;
+  std::vector<OperatorPtr> getOps() const;
+
+ private:
+  std::unordered_map<Symbol, std::vector<const Operator*>> operators_;
+};
 
 // ---- matching of types and calls --------------------------------------------------------------------------------------
 

@@ -142,7 +142,8 @@ CRESSET_API bool propagate_constants(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool pool_constants(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool lower_simple_tuples(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool remove_list_mutation(const std::shared_ptr<Graph>& graph);
-CRESSET_API bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph);
+/// With a filter only nodes for which it says yes.
+CRESSET_API bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph, const std::function<bool(Node*)>& filter = nullptr);
 CRESSET_API bool unroll_loops(const std::shared_ptr<Graph>& graph);
 /// Only loops with a constant number of iterations.
 CRESSET_API bool unroll_constant_loops(const std::shared_ptr<Graph>& graph);

@@ -1,6 +1,8 @@
 // Alias analysis: one pass over the program builds a points-to graph; writes are kept by node; questions are set intersections.
 #include <cresset/ir/alias_analysis.h>
 
+#include <iostream>
+
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/function.h>
 #include <cresset/ir/operator.h>
@@ -125,7 +127,7 @@ struct AliasDb::Impl {
   static std::string plain(const Type& t) {
     if (t.kind == TypeKind::Tensor) return "Tensor";
     if (t.contained.empty() || !t.name.empty()) return t.str();
-    std::string out = std::to_string(static_cast<int>(t.kind)) + "(";
+    std::string out = std::to_string(static_cast<int>(t.kind())) + "(";
     for (const TypePtr& m : t.contained) out += plain(*m) + ",";
     return out + ")";
   }
@@ -378,7 +380,7 @@ struct AliasDb::Impl {
     fresh(n->output());
     // A list that only a reader like cat takes keeps its elements to itself.
     const bool local =
-        n->kind() == prim::ListConstruct && n->output()->uses().size() == 1 && only_reads_elements(n->output()->uses()[0].user);
+        n->kind() == prim::ListConstruct && n->output()->use_count() == 1 && only_reads_elements(n->output()->uses()[0].user);
     const bool tuple = n->kind() == prim::TupleConstruct && taken_apart_only(n->output());
     for (const Value* v : n->inputs()) {
       contain(n->output(), v);
@@ -643,6 +645,8 @@ void AliasDb::copyValue(const Value* from, const Value* to) {
   if (!impl_->done) return;  // the analysis will see for itself
   if (const auto e = impl_->element(from)) impl_->remember(to, *e);
 }
+
+void AliasDb::dump() const { std::cout << toString(); }
 
 std::string AliasDb::toString() const {
   std::string out = "alias analysis:\n";

@@ -83,7 +83,7 @@ class Verifier {
     Known& known = at(v);
     if (known.value) broken("the number " + std::to_string(v->unique()) + " belongs to two values", n);
     known = {v, true};
-    uses_ += v->uses().size();
+    uses_ += v->use_count();
   }
 
   void operands(const Node& n) {

@@ -110,7 +110,7 @@ class InlineValues {
       case prim::fork: return false;
       default: break;
     }
-    if (n->outputs().size() != 1 || v->uses().size() != 1) return false;
+    if (n->outputs().size() != 1 || v->use_count() != 1) return false;
     const Node* user = v->uses()[0].user;
     if (is_marked(n) || is_marked(user)) return false;
     if (user->owningBlock() != n->owningBlock()) return false;
@@ -407,7 +407,7 @@ class FunctionPrinter {
       if (i > 0 || self_type) line += ": " + annotation_text(a.type, names_);
       if (a.default_value) line += "=" + constant_text(*a.default_value, a.type, names_, constants_);
     }
-    const TypePtr result = schema.returns().empty() ? basic_type(TypeKind::None) : schema.returns()[0].type;
+    const TypePtr result = schema.returns().empty() ? basic_type(TypeKind::None) : schema.returns()[0].type();
     statement(line + ") -> " + annotation_text(result, names_) + ":");
   }
 
@@ -445,7 +445,7 @@ void CodePrinter::type(const TypePtr& type) {
       std::string arguments = "self";
       for (std::size_t i = 1; i < m.arguments().size(); ++i)
         arguments += ", " + m.arguments()[i].name + ": " + annotation_text(m.arguments()[i].type, names_);
-      const TypePtr result = m.returns().empty() ? basic_type(TypeKind::None) : m.returns()[0].type;
+      const TypePtr result = m.returns().empty() ? basic_type(TypeKind::None) : m.returns()[0].type();
       line(1, "def " + m.name() + "(" + arguments + ") -> " + annotation_text(result, names_) + ":");
       line(2, "pass");
     }

@@ -280,7 +280,7 @@ void Text::complete(Class& c) {
 void Text::define() {
   std::vector<Class*> order;
   for (const SourceFile::Item& item : file_->items) {
-    const std::string& name = item.type ? item.type->name : item.function ? item.function->name : std::string();
+    const std::string& name = item.type ? std::string(item.type->name) : item.function ? item.function->name : std::string();
     if (!name.empty() && (classes_.count(name) || functions_.count(name)))
       script_error(item.type ? item.type->range : item.function->range, "'" + name + "' is defined twice in this text");
     if (item.type) {

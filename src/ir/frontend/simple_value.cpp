@@ -269,7 +269,7 @@ class SimpleValue final : public SugaredValue {
       script_error(range, "With item must be an object: '" + type_name() + "' does not define __enter__ and __exit__ methods");
     const std::vector<Argument>& results = cls->getMethod("__enter__").getSchema().returns();
     return simple_value(
-        insert_node(range, *m.graph(), prim::Enter, {value_}, results.empty() ? basic_type(TypeKind::None) : results[0].type));
+        insert_node(range, *m.graph(), prim::Enter, {value_}, results.empty() ? basic_type(TypeKind::None) : TypePtr(results[0].type)));
   }
   void exit(const SourceRange& range, GraphFunction& m) override {
     insert_node(range, *m.graph(), prim::Exit, {value_}, basic_type(TypeKind::None));

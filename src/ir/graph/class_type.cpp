@@ -10,6 +10,11 @@ namespace cresset::jit {
 ClassTypePtr ClassType::create(std::string qualified_name, bool is_module) {
   return std::make_shared<ClassType>(std::move(qualified_name), is_module, false);
 }
+ClassTypePtr ClassType::create(const QualifiedName& name, const std::shared_ptr<CompilationUnit>& unit, bool is_module) {
+  auto type = create(name.qualifiedName(), is_module);
+  if (unit) unit->register_type(type);
+  return type;
+}
 ClassTypePtr ClassType::opaque(std::string qualified_name) { return std::make_shared<ClassType>(std::move(qualified_name), false, true); }
 
 std::optional<std::size_t> ClassType::findAttributeSlot(std::string_view attribute) const {
@@ -82,13 +87,44 @@ intrusive_ptr<ivalue::Object> new_object(const TypePtr& type, std::size_t slots)
   return make_intrusive<ivalue::Object>(type, slots, std::move(unit));
 }
 
+}  // namespace cresset::jit
+
+namespace cresset::ivalue {
+
+std::shared_ptr<jit::ClassType> ObjectType::operator()() const { return (*this)->expect<jit::ClassType>(); }
+
+std::string Object::name() const { return type->name; }
+IValue Object::getAttr(const std::string& name) const {
+  const std::size_t i = type()->getAttributeSlot(name);
+  return i < slots.size() ? slots[i] : IValue();
+}
+void Object::setAttr(const std::string& name, IValue v) {
+  const auto cls = type();
+  if (!cls->hasAttribute(name)) cls->addAttribute(name, v.type());
+  set_slot(cls->getAttributeSlot(name), std::move(v));
+}
+bool Object::hasAttr(const std::string& name) const { return type()->hasAttribute(name); }
+std::shared_ptr<jit::CompilationUnit> Object::compilation_unit() const { return std::static_pointer_cast<jit::CompilationUnit>(unit_); }
+intrusive_ptr<Object> Object::copy() const {
+  auto other = make_intrusive<Object>(type, slots.size(), unit_);
+  other->slots = slots;
+  return other;
+}
+
+}  // namespace cresset::ivalue
+
+namespace cresset::jit {
+
 void ClassType::addMethod(intrusive_ptr<ivalue::FunctionBase> method) {
   Function* f = as_function(method);
   CRESSET_CHECK(!findMethod(f->name()), "Can't redefine method: ", f->name(), " on class: ", name);
   const auto owner = unit();
   CRESSET_CHECK(owner, "addMethod: a class that belongs to a unit was required; '", name, "' does not.");
-  owner->register_function(intrusive_ptr<Function>::reclaim_copy(f));
+  if (f->unit() != owner) owner->register_function(intrusive_ptr<Function>::reclaim_copy(f));
   methods_.push_back(f);
+}
+void ClassType::addMethod(Function* method) {
+  addMethod(intrusive_ptr<ivalue::FunctionBase>(intrusive_ptr<Function>::reclaim_copy(method)));
 }
 void ClassType::removeMethod(std::string_view method) {
   Function* f = findMethod(method);

@@ -294,7 +294,7 @@ Node* Graph::create(Symbol kind, std::size_t outputs) {
   for (std::size_t i = 0; i < outputs; ++i) n->addOutput();
   return n;
 }
-Node* Graph::create(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs) {
+Node* Graph::create(Symbol kind, ArrayRef<Value*> inputs, std::size_t outputs) {
   Node* n = create(kind, outputs);
   n->reserve_inputs(inputs.size());
   for (Value* v : inputs) n->addInput(v);
@@ -311,7 +311,12 @@ Node* Graph::createUninitialized(TypePtr type) {
   n->output()->setType(std::move(type));
   return n;
 }
-Node* Graph::createTuple(const std::vector<Value*>& members, TypePtr named) {
+Node* Graph::createWithSubgraph(Symbol kind) {
+  Node* n = create(kind, 0);
+  n->g_(attr::Subgraph, std::make_shared<Graph>(current_scope_));
+  return n;
+}
+Node* Graph::createTuple(ArrayRef<Value*> members, TypePtr named) {
   Node* n = create(prim::TupleConstruct, members);
   if (!named) {
     std::vector<TypePtr> types;
@@ -343,7 +348,47 @@ Node* Graph::createTupleSlice(Value* tuple, int64_t begin, int64_t end) {
   n->output()->setType(tuple_of(std::move(types)));
   return n;
 }
-Node* Graph::createList(TypePtr element, const std::vector<Value*>& members) {
+Node* Graph::createTupleSlice(Value* tuple, int64_t begin, int64_t step, int64_t count) {
+  if (step == 1) return createTupleSlice(tuple, begin, begin + count);
+  const WithInsertPoint guard(insert_before_);
+  std::vector<Value*> members;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = begin + i * step;
+    Value* index = insertConstant(IValue(at));
+    members.push_back(insertNode(createTupleIndex(tuple, index, tuple->type()->contained.at(static_cast<std::size_t>(at))))->output());
+  }
+  return createTuple(members);
+}
+Node* Graph::createEnumName(Value* e) {
+  Node* n = create(prim::EnumName, {e});
+  n->output()->setType(basic_type(TypeKind::String));
+  return n;
+}
+Node* Graph::createEnumValue(Value* e) {
+  CRESSET_CHECK(e->type()->kind == TypeKind::Enum, "createEnumValue: an enumerator was required; %", e->debugName(), " is of type '",
+                e->type()->str(), "'.");
+  Node* n = create(prim::EnumValue, {e});
+  n->output()->setType(e->type()->containedType(0));
+  return n;
+}
+Node* Graph::createIsInstance(Value* v, std::vector<TypePtr> types) {
+  Node* n = create(prim::isinstance, {v});
+  n->tys_(attr::types, std::move(types));
+  n->output()->setType(basic_type(TypeKind::Bool));
+  return n;
+}
+Node* Graph::createImplicitTensorToNum(TypePtr type, Value* tensor) {
+  const TypeKind kind = type->kind;
+  Node* n = create(kind == TypeKind::Int       ? aten::IntImplicit
+                   : kind == TypeKind::Float   ? aten::FloatImplicit
+                   : kind == TypeKind::Complex ? aten::ComplexImplicit
+                                               : aten::ScalarImplicit,
+                   {tensor});
+  n->output()->setType(std::move(type));
+  return n;
+}
+Node* Graph::createAutogradZero() { return create(prim::AutogradZero); }
+Node* Graph::createList(TypePtr element, ArrayRef<Value*> members) {
   for (const Value* v : members)
     CRESSET_CHECK(v->type()->is_subtype_of(*element), "createList: an element of type '", element->str(), "' was required; %",
                   v->debugName(), " is of type '", v->type()->str(), "'.");
@@ -358,7 +403,7 @@ Node* Graph::createListUnpack(Value* list, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) n->addOutput()->setType(list->type()->element());
   return n;
 }
-Node* Graph::createDict(TypePtr key, TypePtr value, const std::vector<Value*>& keys, const std::vector<Value*>& values) {
+Node* Graph::createDict(TypePtr key, TypePtr value, ArrayRef<Value*> keys, ArrayRef<Value*> values) {
   CRESSET_CHECK(keys.size() == values.size(), "createDict: one value for each key was required; ", keys.size(), " keys and ", values.size(),
                 " values were given.");
   Node* n = create(prim::DictConstruct);
@@ -434,17 +479,59 @@ Node* Graph::createClone(const Node* n, const std::function<Value*(Value*)>& map
 
 Node* Graph::insertNode(Node* n) { return n->insertBefore(insert_before_); }
 
-Value* Graph::insert(Symbol op, const std::vector<Value*>& args, const std::vector<std::pair<std::string, Value*>>& kwargs,
-                     SourceRange range) {
-  return emit_operator_call(*this, op, args, kwargs, std::move(range));
+Value* NamedValue::value(Graph& g) const { return value_ ? value_ : g.insertConstant(constant_, range_); }
+
+Value* Graph::insert(Symbol op, const NamedValues& args, const NamedValues& kwargs, std::optional<SourceRange> range) {
+  std::vector<Value*> positional;
+  std::vector<std::pair<std::string, Value*>> by_name;
+  for (const NamedValue& a : args) {
+    if (a.name().empty())
+      positional.push_back(a.value(*this));
+    else
+      by_name.emplace_back(a.name(), a.value(*this));
+  }
+  for (const NamedValue& a : kwargs) by_name.emplace_back(a.name(), a.value(*this));
+  return emit_operator_call(*this, op, positional, by_name, range ? std::move(*range) : SourceRange());
 }
 
-Value* Graph::insertConstant(const IValue& v, SourceRange range, ScopePtr scope) {
+Value* Graph::insertConstant(const IValue& v, std::optional<SourceRange> range, std::optional<ScopePtr> scope) {
   return jit::insertConstant(*this, v, std::move(range), std::move(scope));
 }
+Value* Graph::insertUncheckedCast(Value* v, TypePtr type) {
+  Node* n = insertNode(create(prim::unchecked_cast, {v}));
+  n->output()->setType(std::move(type));
+  return n->output();
+}
+Value* Graph::insertToList(Value* v, TypePtr type) {
+  int64_t depth = 0;
+  TypePtr element = type;
+  for (; element->kind == TypeKind::List; element = element->element()) ++depth;
+  const TypeKind kind = element->kind;
+  CRESSET_CHECK(depth > 0 && (kind == TypeKind::Int || kind == TypeKind::Float || kind == TypeKind::Complex || kind == TypeKind::Bool),
+                "insertToList: a type of lists of int, float, complex or bool was required; '", type->str(), "' was given.");
+  const int64_t number = kind == TypeKind::Int ? 0 : kind == TypeKind::Float ? 1 : kind == TypeKind::Complex ? 2 : 3;
+  Node* n = insertNode(create(prim::tolist, {v, insertConstant(IValue(depth)), insertConstant(IValue(number))}));
+  n->output()->setType(std::move(type));
+  return n->output();
+}
+void Graph::remapTypes(const std::function<TypePtr(TypePtr)>& map) {
+  for (Value* v : all_values_) v->setType(map(v->type()));
+  for (Node* n : all_nodes_)
+    for (const Symbol name : n->attributeNames()) {
+      const AttributeKind kind = n->kindOf(name);
+      if (kind == AttributeKind::g) n->g(name)->remapTypes(map);
+      if (kind == AttributeKind::gs)
+        for (const auto& g : n->gs(name)) g->remapTypes(map);
+      if (kind == AttributeKind::ty) n->ty_(name, map(n->ty(name)));
+      if (kind == AttributeKind::tys) {
+        std::vector<TypePtr> types = n->tys(name);
+        for (TypePtr& t : types) t = map(t);
+        n->tys_(name, std::move(types));
+      }
+    }
+}
 
-std::vector<Value*> Graph::insertGraph(const Graph& callee, const std::vector<Value*>& inputs,
-                                       std::unordered_map<Value*, Value*>* value_map) {
+std::vector<Value*> Graph::insertGraph(const Graph& callee, ArrayRef<Value*> inputs, std::unordered_map<Value*, Value*>* value_map) {
   CRESSET_CHECK(callee.inputs().size() == inputs.size(), "insertGraph: ", callee.inputs().size(), " inputs were required; ", inputs.size(),
                 " were given.");
   std::unordered_map<Value*, Value*> own;
@@ -461,18 +548,40 @@ std::vector<Value*> Graph::insertGraph(const Graph& callee, const std::vector<Va
 }
 
 // Names and numbers stay as they are, so that the copy's text is the original's.
-std::shared_ptr<Graph> Graph::copy(PointerMap<Value*>& map) const {
-  auto out = std::make_shared<Graph>();
+void Graph::copy_into(Graph& out, PointerMap<Value*>& map) const {
   const std::function<Value*(Value*)> outer = [](Value* v) -> Value* {
     CRESSET_THROW(InternalError, "copy: %", v->debugName(), " is used outside of its block.");
   };
   map.reserve(all_values_.size());
-  out->names_.reserve(names_.size());
-  BlockCloner{outer, map}.run(block_, out->block_);
+  out.names_.reserve(names_.size());
+  const bool fresh = out.next_unique_ == 0;
+  BlockCloner{outer, map}.run(block_, out.block_);
+  if (!fresh) return;
   map.each([](const void* from, Value* to) { to->unique_ = static_cast<const Value*>(from)->unique_; });
-  out->next_unique_ = next_unique_;
-  out->name_suffixes_ = name_suffixes_;
+  out.next_unique_ = next_unique_;
+  out.name_suffixes_ = name_suffixes_;
+}
+
+std::shared_ptr<Graph> Graph::copy(PointerMap<Value*>& map) const {
+  auto out = std::make_shared<Graph>();
+  copy_into(*out, map);
   return out;
+}
+std::unique_ptr<Graph> Graph::copyUnique() const {
+  auto out = std::make_unique<Graph>();
+  PointerMap<Value*> map;
+  copy_into(*out, map);
+  return out;
+}
+void Graph::copyInto(Graph& out, std::unordered_map<Value*, Value*>& value_map) const {
+  PointerMap<Value*> map;
+  copy_into(out, map);
+  map.each([&](const void* from, Value* to) { value_map.emplace(static_cast<Value*>(const_cast<void*>(from)), to); });
+}
+std::vector<Value*> createTupleUnpack(Value* tuple) {
+  Graph& g = *tuple->owningGraph();
+  if (tuple->node()->kind() == prim::TupleConstruct) return tuple->node()->inputs().vec();
+  return g.insertNode(g.createTupleUnpack(tuple))->outputs().vec();
 }
 
 std::shared_ptr<Graph> Graph::copy() const {

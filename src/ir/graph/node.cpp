@@ -1,5 +1,6 @@
 // Nodes: inputs and outputs, place in the block, attributes.
 #include <algorithm>
+#include <unordered_set>
 
 #include <cresset/ir/ir.h>
 #include <cresset/ir/operator.h>
@@ -331,7 +332,7 @@ const AttributeValue& Node::attribute(Symbol name) const {
 const AttributeValue& Node::typed(Symbol name, AttributeKind kind) const {
   const AttributeValue& v = attribute(name);
   CRESSET_CHECK(static_cast<AttributeKind>(v.index()) == kind, "attribute '", name.toUnqualString(), "' is of kind '",
-                toString(static_cast<AttributeKind>(v.index())), "', not '", toString(kind), "'.");
+                jit::toString(static_cast<AttributeKind>(v.index())), "', not '", jit::toString(kind), "'.");
   return v;
 }
 
@@ -376,10 +377,11 @@ bool Node::mustBeNone() const {
 
 // ---- operators
 
+// A node keeps the overload that it had when no other one fits its new inputs.
 const Operator* Node::maybeOperator() const {
   const uint64_t now = operator_registry_generation();
   if (operator_generation_ != now) {
-    operator_ = find_operator_for(*this);
+    if (const Operator* fitting = find_operator_for(*this)) operator_ = fitting;
     operator_generation_ = now;
   }
   return operator_;
@@ -400,6 +402,48 @@ bool Node::matches(const FunctionSchema& s) const {
   return own && own->overload_name() == s.overload_name();
 }
 bool Node::matches(std::string_view schema) const { return matches(parsed_schema(schema)); }
+
+bool Node::matches(std::string_view schema, ArrayRef<Symbol> constants) const {
+  return matches(schema) && std::all_of(constants.begin(), constants.end(), [&](Symbol name) { return is_constant(name); });
+}
+bool Node::isMemberOf(const OperatorSet& operators) const { return operators.find(*this) != nullptr; }
+std::function<void(Stack&)> Node::getOperation() const {
+  const Operator* op = &getOperator();
+  return [op](Stack& stack) { op->call(stack); };
+}
+
+bool Node::isDominatedBy(const Node* n) const {
+  for (const Node* at = this; at;) {
+    if (at->owningBlock() == n->owningBlock()) return n->isBefore(at);
+    const Block* around = at->owningBlock();
+    at = around ? around->owningNode() : nullptr;
+  }
+  return false;
+}
+Block* Node::findCommonAncestorBlockWith(Node* n) {
+  std::unordered_set<const Block*> own;
+  const auto outer = [](Block* b) { return b->owningNode() ? b->owningNode()->owningBlock() : nullptr; };
+  for (Block* b = owningBlock(); b; b = outer(b)) own.insert(b);
+  Block* b = n->owningBlock();
+  while (b && !own.contains(b)) b = outer(b);
+  return b;
+}
+Node* Node::replaceWithNewSymbol(Symbol kind) {
+  Node* other = graph_->create(kind, inputs_, outputs_.size());
+  other->insertBefore(this);
+  other->copyMetadata(this);
+  other->copyAttributes(*this);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    other->output(i)->copyMetadata(outputs_[i]);
+    outputs_[i]->replaceAllUsesWith(other->output(i));
+  }
+  return other;
+}
+std::vector<const char*> Node::attributeNamesS() const {
+  std::vector<const char*> names;
+  for (const Attribute& a : attributes_) names.push_back(a.name.toUnqualString());
+  return names;
+}
 
 std::optional<IValue> Node::get(std::string_view argument) const { return toIValue(namedInput(argument)); }
 

@@ -1,9 +1,10 @@
 // The table of interned names: grows, never shrinks; texts stay at their addresses.
 #include <cresset/base/fork.h>
-#include <cresset/ir/symbol.h>
+#include <cresset/ir/symbols.h>
 
 #include <deque>
 #include <mutex>
+#include <ostream>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -13,7 +14,7 @@ namespace cresset::jit {
 namespace {
 
 struct Entry {
-  std::string qualified;
+  SymbolText qualified;
   std::size_t ns_length;
 };
 
@@ -49,7 +50,7 @@ class Table {
     const std::size_t colons = text.find("::");
     CRESSET_CHECK(colons != std::string_view::npos && colons > 0, "Symbol: a qualified name such as aten::add was required; '", text,
                   "' was given.");
-    entries_.push_back({std::string(text), colons});
+    entries_.push_back({SymbolText(text.begin(), text.end()), colons});
     const auto id = static_cast<uint32_t>(entries_.size() - 1);
     numbers_.emplace(entries_.back().qualified, id);
     return id;
@@ -62,14 +63,16 @@ class Table {
 }  // namespace
 
 Symbol Symbol::fromQualString(std::string_view qualified) { return Symbol(Table::get().intern(qualified)); }
-const std::string& Symbol::toQualString() const { return Table::get().entry(id_).qualified; }
-std::string_view Symbol::toUnqualString() const {
+const SymbolText& Symbol::toQualString() const { return Table::get().entry(id_).qualified; }
+SymbolBase Symbol::toUnqualString() const {
   const Entry& e = Table::get().entry(id_);
-  return std::string_view(e.qualified).substr(e.ns_length + 2);
+  return SymbolBase(e.qualified.data() + e.ns_length + 2, e.qualified.size() - e.ns_length - 2);
 }
 std::string_view Symbol::ns() const {
   const Entry& e = Table::get().entry(id_);
-  return std::string_view(e.qualified).substr(0, e.ns_length);
+  return std::string_view(e.qualified.data(), e.ns_length);
 }
+
+std::ostream& operator<<(std::ostream& out, Symbol s) { return out << static_cast<const std::string&>(s.toQualString()); }
 
 }  // namespace cresset::jit

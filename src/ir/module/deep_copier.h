@@ -54,7 +54,7 @@ class DeepCopier {
   IValue copy_container(const IValue& v, const void* key) {
     if (v.isScriptObject()) {
       const ivalue::Object& from = v.toObjectRef();
-      auto to = new_object(class_of_ ? class_of_(from.type) : from.type, from.slots.size());
+      auto to = new_object(class_of_ ? class_of_(from.type) : TypePtr(from.type), from.slots.size());
       done_[key] = IValue(to);
       for (std::size_t i = 0; i < from.slots.size(); ++i) to->set_slot(i, copy(from.slots[i]));
       return to;

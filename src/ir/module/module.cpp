@@ -139,12 +139,12 @@ void walk(const Module& root, bool recurse, const std::function<void(const std::
     if (!recurse) return;
     const auto children = module.named_children();
     for (auto child = children.rbegin(); child != children.rend(); ++child)
-      stack.emplace_back(path.empty() ? child->first : path + "." + child->first, child->second);
+      stack.emplace_back(path.empty() ? child->name : path + "." + child->name, child->value);
   }
 }
 
-std::vector<std::pair<std::string, Tensor>> named_tensors(const Module& root, bool recurse, bool ClassAttribute::*kind) {
-  std::vector<std::pair<std::string, Tensor>> out;
+std::vector<NameValue<Tensor>> named_tensors(const Module& root, bool recurse, bool ClassAttribute::*kind) {
+  std::vector<NameValue<Tensor>> out;
   std::unordered_set<const void*> seen;
   walk(root, recurse, [&](const std::string& path, const Module& module) {
     const ClassTypePtr type = module.type();
@@ -159,7 +159,7 @@ std::vector<std::pair<std::string, Tensor>> named_tensors(const Module& root, bo
 }
 
 template <class T>
-std::vector<T> without_names(std::vector<std::pair<std::string, T>> named) {
+std::vector<T> without_names(std::vector<NameValue<T>> named) {
   std::vector<T> out;
   for (auto& [name, value] : named) out.push_back(std::move(value));
   return out;
@@ -181,14 +181,14 @@ void convert(const Module& module, std::optional<Device> device, std::optional<S
 
 }  // namespace
 
-std::vector<std::pair<std::string, Tensor>> Module::named_parameters(bool recurse) const {
+std::vector<NameValue<Tensor>> Module::named_parameters(bool recurse) const {
   return named_tensors(*this, recurse, &ClassAttribute::is_parameter);
 }
-std::vector<std::pair<std::string, Tensor>> Module::named_buffers(bool recurse) const {
+std::vector<NameValue<Tensor>> Module::named_buffers(bool recurse) const {
   return named_tensors(*this, recurse, &ClassAttribute::is_buffer);
 }
-std::vector<std::pair<std::string, IValue>> Module::named_attributes(bool recurse) const {
-  std::vector<std::pair<std::string, IValue>> out;
+std::vector<NameValue<IValue>> Module::named_attributes(bool recurse) const {
+  std::vector<NameValue<IValue>> out;
   walk(*this, recurse, [&](const std::string& path, const Module& module) {
     const ClassTypePtr cls = module.type();
     for (std::size_t i = 0; i < cls->numAttributes(); ++i) {
@@ -198,8 +198,8 @@ std::vector<std::pair<std::string, IValue>> Module::named_attributes(bool recurs
   });
   return out;
 }
-std::vector<std::pair<std::string, Module>> Module::named_children() const {
-  std::vector<std::pair<std::string, Module>> out;
+std::vector<NameValue<Module>> Module::named_children() const {
+  std::vector<NameValue<Module>> out;
   const ClassTypePtr cls = type();
   for (std::size_t i = 0; i < cls->numAttributes(); ++i) {
     const IValue v = slot_of(*_ivalue(), i);
@@ -209,8 +209,8 @@ std::vector<std::pair<std::string, Module>> Module::named_children() const {
   }
   return out;
 }
-std::vector<std::pair<std::string, Module>> Module::named_modules() const {
-  std::vector<std::pair<std::string, Module>> out;
+std::vector<NameValue<Module>> Module::named_modules() const {
+  std::vector<NameValue<Module>> out;
   walk(*this, true, [&](const std::string& path, const Module& module) { out.emplace_back(path, module); });
   return out;
 }

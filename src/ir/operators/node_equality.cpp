@@ -1,6 +1,8 @@
 // Hashing and comparing nodes.
 #include "ir/graph/node_equality.h"
 
+#include <cresset/ir/node_hashing.h>
+
 #include <algorithm>
 #include <bit>
 #include <string_view>
@@ -77,5 +79,8 @@ bool equal_nodes(const Node* a, const Node* b) {
     if (!b->hasAttribute(x.name) || !same_attribute(x.value, b->attribute(x.name))) return false;
   return true;
 }
+
+std::size_t HashNode::operator()(const Node* n) const { return hash_node(n); }
+bool EqualNode::operator()(const Node* a, const Node* b) const { return equal_nodes(a, b); }
 
 }  // namespace cresset::jit

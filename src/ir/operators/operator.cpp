@@ -1,6 +1,7 @@
 // The registry of operators by kind: rows of built-in functions and the dispatcher's operators behind them.
 #include <cresset/base/fork.h>
 #include <cresset/ir/operator.h>
+#include <cresset/ir/register_operators.h>
 
 #include <algorithm>
 #include <atomic>
@@ -147,6 +148,108 @@ class Registry {
 Operator::Operator(FunctionSchema schema, Builtin function, OperatorFacts facts)
     : schema_(std::move(schema)), function_(function.on_stack), facts_(facts), in_place_(function.in_place) {}
 Operator::Operator(OperatorHandle handle) : schema_(handle.schema()), handle_(handle), facts_(facts_of(handle)) {}
+
+Operator::Operator(FunctionSchema schema, Operation operation) : schema_(std::move(schema)), operation_(std::move(operation)) {
+  facts_.alias = schema_.has_alias_analysis() ? schema_.alias_analysis() : AliasAnalysisKind::CONSERVATIVE;
+  facts_.side_effects = facts_.alias == AliasAnalysisKind::CONSERVATIVE;
+}
+namespace {
+FunctionSchema schema_with(const std::string& text, AliasAnalysisKind alias) {
+  FunctionSchema s = parse_schema(text);
+  s.set_alias_analysis(alias);
+  return s;
+}
+OperatorPtr as_shared(const Operator* op) { return OperatorPtr(std::shared_ptr<void>(), const_cast<Operator*>(op)); }
+}  // namespace
+Operator::Operator(const std::string& schema, Operation operation, AliasAnalysisKind alias)
+    : Operator(schema_with(schema, alias), std::move(operation)) {}
+
+namespace {
+struct OperationKernel final : OperatorKernel {
+  explicit OperationKernel(Operation o) : operation(std::move(o)) {}
+  void operator()(const OperatorHandle&, DispatchKeySet, Stack* stack) { operation(*stack); }
+  Operation operation;
+};
+}  // namespace
+RegisterOperators::RegisterOperators(std::vector<Operator> operators) {
+  for (Operator& op : operators) {
+    const FunctionSchema& schema = op.schema();
+    Library& library =
+        blocks_.emplace_back(Library::FRAGMENT, std::string(schema.operator_name().ns()), std::nullopt, "RegisterOperators", 0);
+    library.def(schema);
+    library.impl(schema.operator_name().str(),
+                 CppFunction(KernelFunction::makeFromBoxedFunctor(make_intrusive<OperationKernel>(std::move(op.operation_)))));
+  }
+}
+
+std::vector<OperatorPtr> getAllOperatorsFor(Symbol kind) {
+  std::vector<OperatorPtr> out;
+  for (const Operator* op : operators_of(kind)) out.push_back(as_shared(op));
+  return out;
+}
+std::vector<OperatorPtr> getAllOperators() {
+  std::vector<OperatorPtr> out;
+  for (const std::string& kind : operator_kinds())
+    for (const Operator* op : operators_of(Symbol::fromQualString(kind))) out.push_back(as_shared(op));
+  return out;
+}
+OperatorPtr findOperatorFor(const OperatorName& name) {
+  const Operator* op = find_operator(name.str());
+  return op ? as_shared(op) : nullptr;
+}
+OperatorPtr getOperatorForLiteral(const char* schema) {
+  const Operator* op = find_operator(parsed_schema(schema).operator_name().str());
+  CRESSET_CHECK(op, "Couldn't find an operator for ", schema, ". Do you have to update a set of hardcoded JIT ops?");
+  return as_shared(op);
+}
+std::string canonicalSchemaString(const FunctionSchema& schema) {
+  std::vector<Argument> returns = schema.returns();
+  for (Argument& r : returns) r.name = std::string();
+  return schema.cloneWithReturns(std::move(returns)).str();
+}
+std::vector<Symbol> findSimilarOperators(Symbol kind) {
+  const std::string_view wanted = kind.toUnqualString();
+  const auto distance = [](std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t k = 0; k <= b.size(); ++k) row[k] = k;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+      std::size_t diagonal = std::exchange(row[0], i);
+      for (std::size_t k = 1; k <= b.size(); ++k)
+        diagonal = std::exchange(row[k], std::min({row[k] + 1, row[k - 1] + 1, diagonal + (a[i - 1] != b[k - 1])}));
+    }
+    return row[b.size()];
+  };
+  std::vector<std::pair<std::size_t, Symbol>> found;
+  for (const std::string& name : operator_kinds()) {
+    const Symbol other = Symbol::fromQualString(name);
+    const std::size_t d = distance(wanted, other.toUnqualString());
+    if (other != kind && d <= 2) found.emplace_back(d, other);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Symbol> out;
+  for (const auto& [d, other] : found) out.push_back(other);
+  return out;
+}
+void OperatorSet::insert(std::initializer_list<const char*> schemas) {
+  for (const char* schema : schemas) {
+    const OperatorPtr op = getOperatorForLiteral(schema);
+    operators_[Symbol::fromQualString(op->schema().name())].push_back(op.get());
+  }
+}
+const Operator* OperatorSet::find(const Node& n) const {
+  const auto overloads = operators_.find(n.kind());
+  const FunctionSchema* schema = overloads == operators_.end() ? nullptr : n.maybeSchema();
+  if (!schema) return nullptr;
+  for (const Operator* op : overloads->second)
+    if (op->schema().overload_name() == schema->overload_name()) return op;
+  return nullptr;
+}
+std::vector<OperatorPtr> OperatorSet::getOps() const {
+  std::vector<OperatorPtr> out;
+  for (const auto& [kind, overloads] : operators_)
+    for (const Operator* op : overloads) out.push_back(as_shared(op));
+  return out;
+}
 
 std::vector<const Operator*> operators_of(Symbol kind) { return Registry::get().of(kind); }
 const Operator* find_operator_for(const Node& n) { return is_structural(n.kind()) ? nullptr : Registry::get().fitting(n); }

@@ -8,8 +8,7 @@ namespace {
 using rewrite::Emitter;
 
 bool is_cast_already(const Value* input) {
-  return input->uses().size() == 1 && input->uses()[0].user->kind() == Symbol::fromQualString("aten::to") &&
-         is_marked(input->uses()[0].user);
+  return input->use_count() == 1 && input->uses()[0].user->kind() == Symbol::fromQualString("aten::to") && is_marked(input->uses()[0].user);
 }
 
 bool autocast_long_inputs(PassContext& context) {

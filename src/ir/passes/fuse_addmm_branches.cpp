@@ -55,7 +55,7 @@ bool agree(const Arms& arms) {
   Value *bias = a[0], *x = a[1], *w = a[2], *beta = a[3], *alpha = a[4];
   if (arms.matmul->input(0) != x || arms.matmul->input(1) != w) return false;
   const Value *product = arms.matmul->output(), *first = arms.add->input(0), *second = arms.add->input(1), *factor = arms.add->input(2);
-  if (product->uses().size() != 1 || rewrite::is_number(beta, 0)) return false;
+  if (product->use_count() != 1 || rewrite::is_number(beta, 0)) return false;
   if (first == product && second == bias) return rewrite::is_number(alpha, 1) && rewrite::same_number(beta, factor);
   // The bias must not be written.
   if (first == bias && second == product && arms.add->kind() == kAdd)

@@ -25,7 +25,7 @@ bool fuse(const Site& site) {
   Node* linear = site.node;
   if (!rewrite::calls(linear, "aten::linear")) return false;
   Node* flatten = linear->input(0)->node();
-  if (!rewrite::calls(flatten, "aten::flatten.using_ints") || is_marked(flatten) || flatten->output()->uses().size() != 1) return false;
+  if (!rewrite::calls(flatten, "aten::flatten.using_ints") || is_marked(flatten) || flatten->output()->use_count() != 1) return false;
   const auto rank = rewrite::rank_of(flatten->input(0), site.context.options);
   const auto dims = dims_of(flatten, rank);
   if (!dims) return false;

@@ -69,7 +69,7 @@ class Fusion {
       if (i == 1 && in_place) break;
       Node* m = n->input(i)->node();
       Value* bias = n->input(1 - i);
-      if (!rewrite::calls(m, "aten::matmul") || is_marked(m) || m->owningBlock() != n->owningBlock() || m->output()->uses().size() != 1)
+      if (!rewrite::calls(m, "aten::matmul") || is_marked(m) || m->owningBlock() != n->owningBlock() || m->output()->use_count() != 1)
         continue;
       Value *x = m->input(0), *w = matrix_below_transpose(m->input(1), options_);
       const auto dtype = w ? rewrite::dtype_of(w, options_) : std::nullopt;

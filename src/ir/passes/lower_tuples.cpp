@@ -46,8 +46,8 @@ bool forward_members(Node* n) {
     }
     case prim::TupleSlice: {
       const auto [begin, end] = slice_bounds(n, made->inputs().size());
-      const auto first = made->inputs().begin();
-      Node* shorter = n->owningGraph()->createTuple({first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end)});
+      Node* shorter = n->owningGraph()->createTuple(
+          made->inputs().slice(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::max(end, begin) - begin)));
       shorter->insertBefore(n)->copyMetadata(n);
       hand_on(n->output(), shorter->output());
       break;

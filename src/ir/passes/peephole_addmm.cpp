@@ -21,7 +21,7 @@ Value* fuse(Node* n, Peephole& p) {
   if (n->inputs().size() != 3 || int_constant(n, 2) != std::optional(int64_t{1})) return nullptr;
   for (std::size_t i = 0; i < 2; ++i) {
     const Node* product = n->input(i)->node();
-    if (product->kind() != mm || is_marked(product) || product->output()->uses().size() != 1) continue;
+    if (product->kind() != mm || is_marked(product) || product->output()->use_count() != 1) continue;
     Value* added = n->input(1 - i);
     if (!is_kind(added, TypeKind::Tensor) || !expands_to(p.tensor(added), p.tensor(product->output()))) continue;
     if (p.aliases.hasWriters(product) || p.aliases.hasWriters(added)) continue;

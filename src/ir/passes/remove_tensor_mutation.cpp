@@ -29,7 +29,7 @@ bool arms_make_new_memory(const Value* v) {
   if (n->kind() != prim::If || is_marked(n)) return false;
   for (const Block* arm : n->blocks()) {
     const Value* result = arm->outputs()[v->offset()];
-    if (result->owningBlock() != arm || result->node()->kind() == prim::Param || result->uses().size() != 1 ||
+    if (result->owningBlock() != arm || result->node()->kind() == prim::Param || result->use_count() != 1 ||
         !makes_new_memory(result->node()))
       return false;
   }
@@ -103,18 +103,18 @@ bool make_functional(Node* n, AliasDb& aliases) {
 
 }  // namespace
 
-bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph) {
+bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph, const std::function<bool(Node*)>& filter) {
   bool changed = false;
   // A write less may free the next one: look again with an analysis of the new graph.
   for (bool again = true; again;) {
     again = false;
-    const std::vector<Node*> writers = nodes_where(*graph, writes_one_tensor);
+    const std::vector<Node*> writers = nodes_where(*graph, [&](Node* n) { return writes_one_tensor(n) && (!filter || filter(n)); });
     if (writers.empty()) break;
     AliasDb aliases(graph);
     for (Node* n : writers) again = make_functional(n, aliases) || again;
     changed = changed || again;
   }
-  return in_subgraphs(*graph, remove_tensor_mutation) || changed;
+  return in_subgraphs(*graph, [&](const std::shared_ptr<Graph>& g) { return remove_tensor_mutation(g, filter); }) || changed;
 }
 
 namespace {
@@ -124,7 +124,7 @@ const RegisterPass remove_tensor_mutation_pass({
     .summary = "replaces in-place operators on new memory by functional ones",
     .needs = {},
     .keeps = {"marks"},
-    .run = remove_tensor_mutation,
+    .run = [](const std::shared_ptr<Graph>& g) { return remove_tensor_mutation(g); },
 });
 }  // namespace
 

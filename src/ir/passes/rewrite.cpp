@@ -132,7 +132,7 @@ std::optional<ScalarType> dtype_of(const Value* v, const LoweringOptions& option
 std::optional<Device> device_of(const Value* v, const LoweringOptions& options) {
   if (const auto t = constant_tensor(v)) return t->device();
   const TensorType* type = tensor_facts(v, options);
-  return type ? type->device : std::nullopt;
+  return type ? std::optional<Device>(type->device) : std::nullopt;
 }
 std::optional<std::size_t> rank_of(const Value* v, const LoweringOptions& options) {
   if (const auto t = constant_tensor(v)) return static_cast<std::size_t>(t->dim());

@@ -46,9 +46,9 @@ Value* remove_cast(const Site& site) {
 
 // Is the tensor used here only, and made of numbers that are?
 bool used_once(const Value* tensor) {
-  if (tensor->uses().size() != 1) return false;
+  if (tensor->use_count() != 1) return false;
   for (const Value* operand : tensor->node()->inputs())
-    if (rewrite::is_tensor(operand) && operand->node()->kind() != prim::Constant && operand->uses().size() != 1) return false;
+    if (rewrite::is_tensor(operand) && operand->node()->kind() != prim::Constant && operand->use_count() != 1) return false;
   return true;
 }
 

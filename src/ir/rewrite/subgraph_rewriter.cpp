@@ -6,6 +6,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/ir_parser.h>
+#include <cresset/ir/module.h>
 #include <cresset/ir/operator.h>
 
 #include "ir/graph/pointer_map.h"
@@ -71,7 +72,7 @@ bool is_module(const Node* pattern, const Node* target) {
 
 class Matcher {
  public:
-  explicit Matcher(const Graph& pattern) : pattern_(pattern) {
+  Matcher(const Graph& pattern, bool skip_marked) : pattern_(pattern), skip_marked_(skip_marked) {
     const Node* last = pattern.return_node()->prev();
     CRESSET_CHECK(last->kind() != prim::Param, "pattern: at least one node is required.");
     for (const Node* n : pattern.nodes()) CRESSET_CHECK(n->blocks().empty(), "pattern: nodes with blocks cannot be matched: ", n->str());
@@ -85,9 +86,9 @@ class Matcher {
     if (!node(anchor_, n, m)) return std::nullopt;
     // Nodes of the pattern that the anchor does not reach (other outputs) must have been met from shared values.
     for (const Node* p : pattern_.nodes())
-      if (!m.nodes.count(p)) return std::nullopt;
+      if (!m.nodes_map.count(p)) return std::nullopt;
     for (const Value* v : pattern_.inputs())
-      if (v->hasUses() && !m.values.count(v)) return std::nullopt;
+      if (v->hasUses() && !m.values_map.count(v)) return std::nullopt;
     return m;
   }
 
@@ -98,18 +99,18 @@ class Matcher {
     while (!pending.empty()) {
       const auto [p, t] = pending.back();
       pending.pop_back();
-      if (const auto known = m.nodes.find(p); known != m.nodes.end()) {
+      if (const auto known = m.nodes_map.find(p); known != m.nodes_map.end()) {
         if (known->second != t) return false;
         continue;
       }
       const bool constant = p->kind() == prim::Constant;
       if (t->kind() != p->kind() && !(p->kind() == kModuleMatch && is_module(p, t))) return false;
       if (!constant && t->owningBlock() != m.anchor->owningBlock()) return false;
-      if (t->hasAttribute(attr::to_compile) || !t->blocks().empty()) return false;
+      if ((skip_marked_ && is_marked(t)) || !t->blocks().empty()) return false;
       if (p->inputs().size() != t->inputs().size() || p->outputs().size() != t->outputs().size()) return false;
       if (p->kind() != kModuleMatch && !fit_attributes(p, t)) return false;
       if (constant && p->output()->type()->kind != t->output()->type()->kind && p->output()->type()->kind != TypeKind::Tensor) return false;
-      m.nodes.emplace(p, t);
+      m.nodes_map.emplace(p, t);
       for (std::size_t i = 0; i < p->outputs().size(); ++i)
         if (!value(p->outputs()[i], t->outputs()[i], m)) return false;
       for (std::size_t i = 0; i < p->inputs().size(); ++i) {
@@ -125,15 +126,16 @@ class Matcher {
   }
 
   bool value(const Value* p, Value* t, Match& m) const {
-    const auto [known, fresh] = m.values.emplace(p, t);
+    const auto [known, fresh] = m.values_map.emplace(p, t);
     if (!fresh) return known->second == t;
     if (p->node()->kind() == prim::Param || p->node()->kind() == prim::Constant) return true;
     for (const Use& u : p->uses())
       if (u.user->kind() == prim::Return) return true;  // a result: others may use it
-    return p->uses().size() == t->uses().size();
+    return p->use_count() == t->use_count();
   }
 
   const Graph& pattern_;
+  const bool skip_marked_;
   const Node* anchor_;
 };
 
@@ -147,19 +149,19 @@ std::vector<Node*> nodes_of_kind(Graph& g, Symbol kind) {
 
 }  // namespace
 
-std::optional<Match> match_at(const Graph& pattern, Node* anchor) { return Matcher(pattern).at(anchor); }
+std::optional<Match> match_at(const Graph& pattern, Node* anchor, bool skip_marked) { return Matcher(pattern, skip_marked).at(anchor); }
 
-std::vector<Match> findPatternMatches(const Graph& pattern, Graph& graph) {
-  const Matcher matcher(pattern);
+std::vector<Match> findPatternMatches(const Graph& pattern, Graph& graph, bool skip_marked) {
+  const Matcher matcher(pattern, skip_marked);
   std::vector<Match> out;
   std::unordered_set<const Node*> taken;
   for (Node* n : nodes_of_kind(graph, matcher.anchor()->kind())) {
     auto m = matcher.at(n);
     if (!m) continue;
     bool overlaps = false;
-    for (const auto& [p, t] : m->nodes) overlaps = overlaps || (p->kind() != prim::Constant && taken.count(t));
+    for (const auto& [p, t] : m->nodes_map) overlaps = overlaps || (p->kind() != prim::Constant && taken.count(t));
     if (overlaps) continue;
-    for (const auto& [p, t] : m->nodes) taken.insert(t);
+    for (const auto& [p, t] : m->nodes_map) taken.insert(t);
     out.push_back(std::move(*m));
   }
   return out;
@@ -209,7 +211,7 @@ void SubgraphRewriter::RegisterRewritePattern(const std::string& pattern, const 
       "RegisterRewritePattern: pattern and replacement must have the same inputs and outputs; ", r.pattern->inputs().size(), " and ",
       r.replacement->inputs().size(), " inputs, ", r.pattern->outputs().size(), " and ", r.replacement->outputs().size(),
       " outputs were given.");
-  const Matcher check(*r.pattern);
+  const Matcher check(*r.pattern, options_.skip_marked);
   for (const auto& [fresh, old] : values) {
     const auto a = r.replacement_values.find(fresh), b = r.pattern_values.find(old);
     CRESSET_CHECK(a != r.replacement_values.end() && b != r.pattern_values.end(), "RegisterRewritePattern: no values '", fresh, "' and '",
@@ -225,16 +227,18 @@ struct SubgraphRewriter::Run {
   const Rule& rule;
   const std::shared_ptr<Graph>& graph;
   const std::vector<MatchFilter>& filters;
+  const RewriteOptions& options;
   std::unordered_set<const Node*> created;  // by this rule: not matched by it alone
   std::size_t count = 0;
   std::optional<std::unordered_map<uint32_t, std::vector<std::shared_ptr<Handle<Value>>>>> names_;  // by memory, of this sweep
 
   // One walk over the graph; true when something was rewritten.
   bool sweep() {
-    const Matcher matcher(*rule.pattern);
+    const Matcher matcher(*rule.pattern, options.skip_marked);
     std::vector<std::pair<Node*, std::shared_ptr<Handle<Node>>>> candidates;
     for (Node* n : nodes_of_kind(*graph, matcher.anchor()->kind())) candidates.emplace_back(n, n->handle());
     if (candidates.empty()) return false;
+    if (options.trust_rules) return trusting_sweep(matcher, candidates);
     AliasDb aliases(graph);
     names_.reset();
     bool changed = false;
@@ -246,12 +250,12 @@ struct SubgraphRewriter::Run {
       if (!place) continue;
       std::vector<TypePtr> types;
       for (const Value* i : rule.pattern->inputs()) {
-        const auto found = m->values.find(i);
-        types.push_back(found == m->values.end() ? nullptr : found->second->type());
+        const auto found = m->values_map.find(i);
+        types.push_back(found == m->values_map.end() ? nullptr : found->second->type());
       }
       const Effects before = effects_of(*rule.pattern, types), after = effects_of(*rule.replacement, types);
       if (!keeps_meaning(*m, place, aliases, before, after)) continue;
-      rewrite(*m, place, aliases);
+      rewrite(*m, place, &aliases);
       ++count;
       changed = true;
       // Writes of new nodes are not in the analysis: look at the rest with a new one.
@@ -260,23 +264,34 @@ struct SubgraphRewriter::Run {
     return changed;
   }
 
+  bool trusting_sweep(const Matcher& matcher, const std::vector<std::pair<Node*, std::shared_ptr<Handle<Node>>>>& candidates) {
+    bool changed = false;
+    for (const auto& [n, handle] : candidates) {
+      if (!handle->target) continue;
+      const auto m = matcher.at(n);
+      if (!m || only_created(*m) || !wanted(*m)) continue;
+      Node* place = insertion_point(*m);
+      if (!place) continue;
+      rewrite(*m, place, nullptr);
+      ++count;
+      changed = true;
+    }
+    return changed;
+  }
+
   bool only_created(const Match& m) const {
-    for (const auto& [p, t] : m.nodes)
+    for (const auto& [p, t] : m.nodes_map)
       if (p->kind() != prim::Constant && !created.count(t)) return false;
     return true;
   }
   bool wanted(const Match& m) const {
-    if (filters.empty()) return true;
-    std::unordered_map<std::string, Value*> names;
-    for (const auto& [name, v] : rule.pattern_values)
-      if (const auto found = m.values.find(v); found != m.values.end()) names.emplace(name, found->second);
     for (const MatchFilter& f : filters)
-      if (!f(m, names)) return false;
+      if (!f(m, rule.pattern_values)) return false;
     return true;
   }
 
   bool is_matched(const Match& m, const Node* n) const {
-    for (const auto& [p, t] : m.nodes)
+    for (const auto& [p, t] : m.nodes_map)
       if (t == n && p->kind() != prim::Constant) return true;
     return false;
   }
@@ -285,8 +300,8 @@ struct SubgraphRewriter::Run {
   Node* insertion_point(const Match& m) const {
     Node* place = m.anchor;
     for (const Value* o : rule.pattern->outputs()) {
-      const auto found = m.values.find(o);
-      if (found == m.values.end()) continue;
+      const auto found = m.values_map.find(o);
+      if (found == m.values_map.end()) continue;
       for (const Use& u : found->second->uses()) {
         if (is_matched(m, u.user)) continue;
         Node* user = in_block(u.user, m.anchor->owningBlock());
@@ -294,8 +309,8 @@ struct SubgraphRewriter::Run {
       }
     }
     for (const Value* i : rule.pattern->inputs()) {
-      const auto found = m.values.find(i);
-      if (found != m.values.end() && found->second->node() != place && !found->second->node()->isBefore(place)) return nullptr;
+      const auto found = m.values_map.find(i);
+      if (found != m.values_map.end() && found->second->node() != place && !found->second->node()->isBefore(place)) return nullptr;
     }
     return place;
   }
@@ -307,10 +322,10 @@ struct SubgraphRewriter::Run {
 
   bool keeps_meaning(const Match& m, Node* place, const AliasDb& aliases, const Effects& before, const Effects& after) {
     ValueSet operands, internal;
-    for (const auto& [p, t] : m.values) (p->node()->kind() == prim::Param ? operands : internal).insert(t);
+    for (const auto& [p, t] : m.values_map) (p->node()->kind() == prim::Param ? operands : internal).insert(t);
     // Nodes between the first matched one and the last that write what the match reads.
     const Node* first = m.anchor;
-    for (const auto& [p, t] : m.nodes)
+    for (const auto& [p, t] : m.nodes_map)
       if (p->kind() != prim::Constant && t->isBefore(first)) first = t;
     ValueSet touched = operands;
     touched.insert(internal.begin(), internal.end());
@@ -325,13 +340,13 @@ struct SubgraphRewriter::Run {
     bool perhaps_copies = false;
     for (const Node* n : rule.pattern->nodes()) perhaps_copies = perhaps_copies || may_copy(n->kind());
     for (std::size_t o = 0; o < rule.pattern->outputs().size(); ++o) {
-      const Value* result = m.values.at(rule.pattern->outputs()[o]);
+      const Value* result = m.values_map.at(rule.pattern->outputs()[o]);
       for (std::size_t i = 0; i < rule.pattern->inputs().size(); ++i) {
         // A result that was perhaps a copy and becomes the operand itself.
         const bool forwarded = perhaps_copies && rule.replacement->outputs()[o] == rule.replacement->inputs()[i];
         if (before.aliases[o][i] == after.aliases[o][i] && !forwarded) continue;
-        const auto operand = m.values.find(rule.pattern->inputs()[i]);
-        if (operand == m.values.end() || operand->second == result) continue;
+        const auto operand = m.values_map.find(rule.pattern->inputs()[i]);
+        if (operand == m.values_map.end() || operand->second == result) continue;
         if (!AliasDb::isMutableType(*operand->second->type())) continue;
         if (before.aliases[o][i] && forwarded) {
           if (aliases.hasWriters(result) || aliases.hasWriters(operand->second)) return false;
@@ -346,9 +361,9 @@ struct SubgraphRewriter::Run {
   // Does anything besides the results of the match see what it writes?
   bool write_is_seen(const Match& m, const AliasDb& aliases) {
     ValueSet results;
-    for (const auto& [pv, tv] : m.values)
+    for (const auto& [pv, tv] : m.values_map)
       if (pv->node()->kind() != prim::Param) results.insert(tv);
-    for (const auto& [p, t] : m.nodes) {
+    for (const auto& [p, t] : m.nodes_map) {
       if (!writes(t, aliases)) continue;
       if (aliases.writesToWildcard(t)) return true;
       for (const uint32_t memory : aliases.writtenMemory(t)) {
@@ -402,11 +417,11 @@ struct SubgraphRewriter::Run {
   }
   static bool within(const Node* n, const Block* b) { return in_block(const_cast<Node*>(n), b) != nullptr; }
 
-  void rewrite(const Match& m, Node* place, AliasDb& aliases) {
+  void rewrite(const Match& m, Node* place, AliasDb* aliases) {
     std::unordered_map<const Value*, Value*> map;
     for (std::size_t i = 0; i < rule.pattern->inputs().size(); ++i) {
-      const auto found = m.values.find(rule.pattern->inputs()[i]);
-      if (found != m.values.end()) map[rule.replacement->inputs()[i]] = found->second;
+      const auto found = m.values_map.find(rule.pattern->inputs()[i]);
+      if (found != m.values_map.end()) map[rule.replacement->inputs()[i]] = found->second;
     }
     const auto mapped = [&](Value* v) {
       const auto found = map.find(v);
@@ -417,19 +432,19 @@ struct SubgraphRewriter::Run {
     for (const Node* n : rule.replacement->nodes()) {
       Node* copy = graph->insertNode(graph->createClone(n, mapped));
       const auto from = rule.places.find(n);
-      const Node* like = from != rule.places.end() ? m.nodes.at(from->second) : m.anchor;
+      const Node* like = from != rule.places.end() ? m.nodes_map.at(from->second) : m.anchor;
       copy->setSourceRange(like->sourceRange())->setScope(like->scope());
       copy->setCallStack(like->callstack());
       created.insert(copy);
       for (std::size_t i = 0; i < n->outputs().size(); ++i) map[n->outputs()[i]] = copy->outputs()[i];
     }
     for (std::size_t i = 0; i < rule.pattern->outputs().size(); ++i) {
-      Value* old = m.values.at(rule.pattern->outputs()[i]);
+      Value* old = m.values_map.at(rule.pattern->outputs()[i]);
       Value* fresh = mapped(rule.replacement->outputs()[i]);
       if (created.count(fresh->node())) {
         fresh->setType(old->type());
-        aliases.copyValue(old, fresh);
-        if (names_) add_name(aliases, fresh);
+        if (aliases) aliases->copyValue(old, fresh);
+        if (names_) add_name(*aliases, fresh);
         if (old->hasDebugName() && !fresh->hasDebugName()) {
           const std::string name = old->debugName();
           old->setDebugName("");
@@ -442,7 +457,7 @@ struct SubgraphRewriter::Run {
     std::vector<const Node*> order;
     for (const Node* n : rule.pattern->nodes()) order.push_back(n);
     for (auto p = order.rbegin(); p != order.rend(); ++p) {
-      Node* t = m.nodes.at(*p);
+      Node* t = m.nodes_map.at(*p);
       if (t->hasUses()) continue;  // constants that others use
       created.erase(t);
       t->destroy();
@@ -450,12 +465,21 @@ struct SubgraphRewriter::Run {
   }
 };
 
+Module SubgraphRewriter::runOnModule(const Module& module) {
+  for (const Module& m : module.modules())
+    for (Function* f : m.type()->methods()) {
+      auto* method = tryToGraphFunction(*f);
+      if (method && runOnGraph(method->graph()) > 0) method->invalidate();
+    }
+  return module;
+}
+
 std::size_t SubgraphRewriter::runOnGraph(const std::shared_ptr<Graph>& graph, const std::vector<MatchFilter>& filters) {
   std::size_t total = 0;
   // Rules can feed each other: sweeps go on until a whole round changes nothing. The bound only stops rules that undo one another.
   const std::size_t bound = 16 + graph->node_count();
   std::vector<Run> runs;
-  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters, {}, 0, {}});
+  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters, options_, {}, 0, {}});
   for (std::size_t round = 0; round < bound; ++round) {
     bool changed = false;
     for (Run& run : runs) changed = run.sweep() || changed;

@@ -98,7 +98,7 @@ class Compiler : CodeBuilder {
   }
   // By the instruction just emitted, and is it used nowhere else?
   bool just_computed(const Value* condition) const {
-    return !impl_->instructions.empty() && condition->uses().size() == 1 && impl_->sources.back() == condition->node() &&
+    return !impl_->instructions.empty() && condition->use_count() == 1 && impl_->sources.back() == condition->node() &&
            barrier_ != impl_->instructions.size() && registers_.at(condition) == Register{Bank::Bool, impl_->instructions.back().a};
   }
 
@@ -154,7 +154,7 @@ class Compiler : CodeBuilder {
   static bool over_when_written(const Value* input, const Value* v, const Block* b, int depth = 0) {
     constexpr int kDeepest = 6;
     constexpr std::size_t kMostUses = 64;  // programs of any size are compiled in linear time
-    if (depth > kDeepest || input->uses().size() > kMostUses) return false;
+    if (depth > kDeepest || input->use_count() > kMostUses) return false;
     const Node* n = v->node();
     if (n->owningBlock() != b || n->kind() == prim::Param || n->kind() == prim::Constant) return true;
     for (const Use& u : input->uses()) {

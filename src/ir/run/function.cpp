@@ -4,10 +4,12 @@
 #include <atomic>
 
 #include <cresset/base/stack.h>
+#include <cresset/ir/custom_passes.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/tracer.h>
 
+#include "ir/run/custom_passes.h"
 #include "ir/run/inlining.h"
 
 namespace cresset::jit {
@@ -72,6 +74,19 @@ FunctionSchema schema_of_graph(const Graph& g, const std::string& name) {
   return FunctionSchema(OperatorName{name, ""}, std::move(arguments), std::move(returns));
 }
 
+GraphFunction* tryToGraphFunction(Function& f) { return dynamic_cast<GraphFunction*>(&f); }
+GraphFunction& toGraphFunction(Function& f) {
+  GraphFunction* g = tryToGraphFunction(f);
+  CRESSET_CHECK(g, "toGraphFunction: a function with a graph was required; '", f.qualname(), "' has none.");
+  return *g;
+}
+const GraphFunction& toGraphFunction(const Function& f) { return toGraphFunction(const_cast<Function&>(f)); }
+
+IValue Function::operator()(Stack arguments, const std::unordered_map<std::string, IValue>& kwargs) {
+  checkAndNormalize(arguments, {kwargs.begin(), kwargs.end()});
+  return (*this)(std::move(arguments));
+}
+
 GraphFunction::GraphFunction(std::string qualified_name, std::shared_ptr<Graph> graph, std::function<void(GraphFunction&)> creator)
     : Function(std::move(qualified_name)), graph_(std::move(graph)), creator_(std::move(creator)) {}
 
@@ -120,28 +135,30 @@ void GraphFunction::setGraph(std::shared_ptr<Graph> graph) {
 }
 struct GraphFunction::Compiled {
   std::shared_ptr<const Code> code;
-  bool alone;               // contains no other function's body
-  uint64_t graphs_changed;  // when it was compiled
-  bool holds(uint64_t changes) const { return alone || graphs_changed == changes; }
+  bool alone;                               // contains no other function's body
+  uint64_t graphs_changed, passes_changed;  // when it was compiled
+  bool holds(uint64_t changes, uint64_t passes) const { return passes_changed == passes && (alone || graphs_changed == changes); }
 };
 
 std::shared_ptr<const Code> GraphFunction::code() {
-  const uint64_t changes = graphs_changed.load(std::memory_order_acquire);
+  const uint64_t changes = graphs_changed.load(std::memory_order_acquire), passes = custom_pass_changes();
   std::shared_ptr<Graph> copy;
   {
     const std::lock_guard lock(mutex_);
-    if (compiled_ && compiled_->holds(changes)) return compiled_->code;
+    if (compiled_ && compiled_->holds(changes, passes)) return compiled_->code;
     ensure_defined();
     // The code keeps a copy: the graph may be changed by passes later (invalidate() makes the changes count).
     copy = graph_->copy();
   }
   // Without the lock: other functions are asked for their graphs.
+  for (const auto& [pass, number] : getCustomPrePasses()) pass(copy);
   const bool alone = !inline_small_calls(*copy, *this);
-  auto compiled = std::make_shared<const Compiled>(Compiled{Code::compile(std::move(copy), name()), alone, changes});
+  for (const auto& [pass, number] : getCustomPostPasses()) pass(copy);
+  auto compiled = std::make_shared<const Compiled>(Compiled{Code::compile(std::move(copy), name()), alone, changes, passes});
   const std::lock_guard lock(mutex_);
   if (changes != graphs_changed.load(std::memory_order_acquire)) return compiled->code;
   // Threads that call for the first time at once all run the code that was there first: its loops are translated once.
-  if (!compiled_ || !compiled_->holds(changes)) compiled_ = compiled;
+  if (!compiled_ || !compiled_->holds(changes, passes)) compiled_ = compiled;
   return compiled_->code;
 }
 void GraphFunction::run(Stack& stack) {
@@ -234,6 +251,15 @@ TypePtr CompilationUnit::find_type(std::string_view qualified_name) const {
 std::shared_ptr<ClassType> CompilationUnit::find_class(std::string_view qualified_name) const {
   const TypePtr t = find_type(qualified_name);
   return t ? t->cast<ClassType>() : nullptr;
+}
+std::shared_ptr<InterfaceType> CompilationUnit::get_interface(std::string_view qualified_name) const {
+  const TypePtr t = find_type(qualified_name);
+  return t ? t->cast<InterfaceType>() : nullptr;
+}
+std::vector<Function*> CompilationUnit::get_functions() const {
+  std::vector<Function*> out;
+  for (const auto& f : functions()) out.push_back(f.get());
+  return out;
 }
 std::string CompilationUnit::mangle(const std::string& qualified_name) const {
   const auto taken = [this](const std::string& name) { return find_type(name) || find_function(name); };

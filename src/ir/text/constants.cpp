@@ -109,12 +109,17 @@ std::optional<Value*> tryInsertConstant(Graph& g, const IValue& v, TypePtr type)
   return g.insertNode(n)->output();
 }
 
-Value* insertConstant(Graph& g, const IValue& v, SourceRange range, ScopePtr scope) {
+std::optional<Value*> tryInsertConstant(Graph& g, const IValue& v, std::optional<SourceRange> range, std::optional<ScopePtr> scope) {
   const auto constant = tryInsertConstant(g, v);
+  if (constant && range && range->known()) (*constant)->node()->setSourceRange(std::move(*range));
+  if (constant && scope && *scope) (*constant)->node()->setScope(std::move(*scope));
+  return constant;
+}
+
+Value* insertConstant(Graph& g, const IValue& v, std::optional<SourceRange> range, std::optional<ScopePtr> scope) {
+  const auto constant = tryInsertConstant(g, v, std::move(range), std::move(scope));
   CRESSET_CHECK(constant, "insertConstant: a value that can be a constant was required; a ", v.tagKind(), " was given",
                 v.isTensor() ? " that requires grad or is undefined. Detach it." : ".");
-  if (range.known()) (*constant)->node()->setSourceRange(std::move(range));
-  if (scope) (*constant)->node()->setScope(std::move(scope));
   return *constant;
 }
 

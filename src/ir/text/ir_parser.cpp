@@ -398,7 +398,7 @@ class IrReader {
       n->t_(attr::value, empty_tensor(l, type));
       return;
     }
-    const TypeKind wanted = type ? type->kind : TypeKind::Any;
+    const TypeKind wanted = type ? type->kind() : TypeKind::Any;
     switch (l.kind) {
       case Literal::Kind::Int:
       case Literal::Kind::Bool:
@@ -702,6 +702,22 @@ class IrReader {
 
 std::shared_ptr<Graph> parse_ir(std::string_view text, const ParseOptions& options, std::unordered_map<std::string, Value*>* names) {
   return IrReader(text, options).run(names);
+}
+
+void parseIR(const std::string& text, Graph* graph, std::unordered_map<std::string, Value*>& values, bool parse_tensor_constants) {
+  ParseOptions options;
+  options.parse_tensor_constants = parse_tensor_constants;
+  std::unordered_map<std::string, Value*> read;
+  const std::shared_ptr<Graph> source = parse_ir(text, options, &read);
+  std::unordered_map<Value*, Value*> copies;
+  source->copyInto(*graph, copies);
+  for (const auto& [name, value] : read) values[name] = copies.at(value);
+  // Nodes know their operators before somebody gives them other inputs.
+  graph->block()->visit([](Node* n) { n->maybeOperator(); });
+}
+void parseIR(const std::string& text, Graph* graph, bool parse_tensor_constants) {
+  std::unordered_map<std::string, Value*> values;
+  parseIR(text, graph, values, parse_tensor_constants);
 }
 
 }  // namespace cresset::jit

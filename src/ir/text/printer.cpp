@@ -2,6 +2,7 @@
 // graph is linear in its size.
 #include <algorithm>
 #include <deque>
+#include <iostream>
 
 #include <cresset/ir/function.h>
 #include <cresset/ir/ir.h>
@@ -28,6 +29,31 @@ class Printer {
     return std::move(out_);
   }
 
+  std::string node_text(const Node& n) {
+    node(n, 0);
+    for (std::size_t i = 0; i < n.blocks().size(); ++i) {
+      out_ += "  block" + std::to_string(i) + "(";
+      for (std::size_t k = 0; k < n.blocks()[i]->inputs().size(); ++k) {
+        if (k) out_ += ", ";
+        formal(*n.blocks()[i]->inputs()[k]);
+      }
+      out_ += "):\n";
+      body(*n.blocks()[i], 2);
+      out_ += "    -> (";
+      names(n.blocks()[i]->outputs());
+      out_ += ")\n";
+    }
+    return std::move(out_);
+  }
+
+  std::string block_text(const Block& b) {
+    body(b);
+    out_ += "  -> (";
+    names(b.outputs());
+    out_ += ")\n";
+    return std::move(out_);
+  }
+
   std::string node_line(const Node& n) {
     node(n, 0);
     while (!out_.empty() && out_.back() == '\n') out_.pop_back();
@@ -50,14 +76,14 @@ class Printer {
   }
 
   // The nodes of a block and of all blocks inside.
-  void body(const Block& top) {
+  void body(const Block& top, std::size_t level = 1) {
     struct Frame {
       const Node* node;  // to be printed next
       const Block* block;
       std::size_t level;
       std::size_t next_block;  // of the node printed last
     };
-    std::vector<Frame> stack{{top.param_node()->next(), &top, 1, 0}};
+    std::vector<Frame> stack{{top.param_node()->next(), &top, level, 0}};
     while (!stack.empty()) {
       Frame& f = stack.back();
       const Node* before = f.node->prev();
@@ -350,6 +376,23 @@ std::string Node::str() const {
   options.constants = false;
   return Printer(options).node_line(*this);
 }
+std::string Node::toString() const {
+  PrintOptions options;
+  options.constants = false;
+  return Printer(options).node_text(*this);
+}
+void Node::dump() const { std::cout << *this; }
+void Graph::dump() const { std::cout << *this; }
+std::ostream& Graph::print(std::ostream& out, bool source_ranges) const { return out << toString(PrintOptions{source_ranges, false}); }
+std::ostream& operator<<(std::ostream& out, const Graph& g) { return g.print(out); }
+std::ostream& operator<<(std::ostream& out, const Node& n) { return out << n.toString(); }
+std::ostream& operator<<(std::ostream& out, const Value& v) { return out << v.debugName() << " : " << *v.type(); }
+std::ostream& operator<<(std::ostream& out, const Block& b) {
+  PrintOptions options;
+  options.constants = false;
+  return out << Printer(options).block_text(b);
+}
+std::ostream& operator<<(std::ostream& out, const SourceRange& r) { return out << r.highlight(); }
 std::string Graph::toString(const PrintOptions& options) const { return Printer(options).run(*this); }
 std::string Graph::toString(bool source_ranges) const { return toString(PrintOptions{source_ranges, true}); }
 std::string to_string(const Graph& g) { return g.toString(); }

@@ -219,7 +219,7 @@ bool matches(const Node* n, PyObject* wanted) {
 void init_nodes(PyObject* module) {
   static PyMethodDef methods[] = {
       method("matches", [](Node* n, PyObject* schema) { return matches(n, schema); }),
-      method("kind", [](Node* n) { return n->kind().toQualString(); }),
+      method("kind", [](Node* n) { return std::string(n->kind().toQualString()); }),
       method("inputs", [](Node* n) { return iterate(n->inputs()); }),
       method("outputs", [](Node* n) { return iterate(n->outputs()); }),
       method("inputsSize", [](Node* n) { return static_cast<int64_t>(n->inputs().size()); }),
@@ -351,7 +351,7 @@ void init_values(PyObject* module) {
       method("requiresGrad",
              [](Value* v) {
                const auto* t = dynamic_cast<const TensorType*>(v->type().get());
-               return t ? t->requires_grad : std::nullopt;
+               return t ? t->requiresGrad() : std::nullopt;
              }),
       method("replaceAllUsesWith", [](Value* v, Value* o) { v->replaceAllUsesWith(o); }),
       method("replaceAllUsesAfterNodeWith", [](Value* v, Node* n, Value* o) { v->replaceAllUsesAfterNodeWith(n, o); }),

@@ -162,7 +162,7 @@ TypePtr changed(const TypePtr& t, const std::function<void(TensorType&)>& change
 
 PyObject* wrap_type(const TypePtr& t) {
   if (!t) Py_RETURN_NONE;
-  PyTypeObject* cls = kind_types[static_cast<std::size_t>(t->kind)];
+  PyTypeObject* cls = kind_types[static_cast<std::size_t>(t->kind())];
   PyObject* o = checked(cls->tp_alloc(cls, 0)).release();
   const auto script_class = t->cast<jit::ClassType>();
   new (&reinterpret_cast<PyIrType*>(o)->type) TypePtr(t);
@@ -188,7 +188,7 @@ void init_ir_types(PyObject* module) {
       method("getValueType", [](TypePtr t) { return t->contained.at(1); }),
       method("elements", [](TypePtr t) { return t->contained; }),
       method("name", [](TypePtr t) { return t->name.substr(t->name.rfind('.') + 1); }),
-      method("qualified_name", [](TypePtr t) { return t->name; }),
+      method("qualified_name", [](TypePtr t) { return std::string(t->name); }),
       method("field_names",
              [](TypePtr t) {
                const auto* named = dynamic_cast<const NamedTupleType*>(t.get());
@@ -208,9 +208,9 @@ void init_ir_types(PyObject* module) {
                const auto& tensor = tensor_type_of(t);
                return tensor.dtype ? std::optional(std::string(dtype_word(*tensor.dtype))) : std::nullopt;
              }),
-      method("device", [](TypePtr t) { return tensor_type_of(t).device; }),
+      method("device", [](TypePtr t) { return tensor_type_of(t).device(); }),
       method("requires_grad", [](TypePtr t) { return t->kind == TypeKind::Tensor && tensor_type_of(t).requires_grad.value_or(true); }),
-      method("requiresGrad", [](TypePtr t) { return tensor_type_of(t).requires_grad; }),
+      method("requiresGrad", [](TypePtr t) { return tensor_type_of(t).requiresGrad(); }),
       method("with_dtype", [](TypePtr t, ScalarType d) { return changed(t, [&](TensorType& x) { x.dtype = d; }); }),
       method("with_device", [](TypePtr t, Device d) { return changed(t, [&](TensorType& x) { x.device = d; }); }),
       method("with_sizes",

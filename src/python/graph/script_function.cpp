@@ -319,8 +319,9 @@ void init_passes(PyObject* module) {
     rewriter.RegisterRewritePattern(pattern, replacement);
     return static_cast<int64_t>(rewriter.runOnGraph(g));
   });
-  def(module, "_jit_count_pattern_matches",
-      [](std::string pattern, GraphRef g) { return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g).size()); });
+  def(module, "_jit_count_pattern_matches", [](std::string pattern, GraphRef g) {
+    return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g, /*skip_marked=*/true).size());
+  });
 }
 
 void set_list_size(jit::Function& f, const std::string& name, int64_t n) {
@@ -365,7 +366,7 @@ void init_script_function(PyObject* module) {
                                      property("code", [](FunctionRef f) { return jit::code_of(*f); }),
                                      property("name", [](FunctionRef f) { return f->name(); }),
                                      property("__name__", [](FunctionRef f) { return f->name(); }),
-                                     property("qualified_name", [](FunctionRef f) { return f->qualname(); }),
+                                     property("qualified_name", [](FunctionRef f) { return std::string(f->qualname()); }),
                                      property("schema", [](FunctionRef f) { return f->getSchema().str(); }),
                                      {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&function_dealloc)},

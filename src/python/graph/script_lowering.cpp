@@ -133,13 +133,19 @@ struct Rules {
 };
 constexpr const char* kRules = "cresset.lowering.rules";
 
+// {name in the pattern: value of the graph}.
+Ref values_of(const jit::Match& match, const std::unordered_map<std::string, Value*>& names) {
+  Ref values = checked(PyDict_New());
+  for (const auto& [name, v] : names)
+    if (const auto found = match.values_map.find(v); found != match.values_map.end())
+      if (PyDict_SetItemString(values.get(), name.c_str(), checked(wrap_part(found->second)).get()) != 0) throw ErrorAlreadySet();
+  return values;
+}
+
 jit::MatchFilter guard_of(std::shared_ptr<PyObject> f) {
-  return [f = std::move(f)](const jit::Match&, const std::unordered_map<std::string, Value*>& names) {
+  return [f = std::move(f)](const jit::Match& match, const std::unordered_map<std::string, Value*>& names) {
     GilAcquire gil;
-    const Ref values = checked(PyDict_New());
-    for (const auto& [name, v] : names)
-      if (PyDict_SetItemString(values.get(), name.c_str(), checked(wrap_part(v)).get()) != 0) throw ErrorAlreadySet();
-    const Ref answer = checked(PyObject_CallOneArg(f.get(), values.get()));
+    const Ref answer = checked(PyObject_CallOneArg(f.get(), values_of(match, names).get()));
     const int yes = PyObject_IsTrue(answer.get());
     if (yes < 0) throw ErrorAlreadySet();
     return yes == 1;
@@ -167,13 +173,8 @@ Ref matches_of(const std::string& pattern, const GraphRef& graph) {
   std::unordered_map<std::string, Value*> names;
   const auto wanted = jit::parse_ir(pattern, {}, &names);
   const Ref list = checked(PyList_New(0));
-  for (const jit::Match& m : jit::findPatternMatches(*wanted, *graph)) {
-    const Ref values = checked(PyDict_New());
-    for (const auto& [name, v] : names)
-      if (const auto found = m.values.find(v); found != m.values.end())
-        if (PyDict_SetItemString(values.get(), name.c_str(), checked(wrap_part(found->second)).get()) != 0) throw ErrorAlreadySet();
-    checked(PyList_Append(list.get(), values.get()));
-  }
+  for (const jit::Match& m : jit::findPatternMatches(*wanted, *graph, /*skip_marked=*/true))
+    if (PyList_Append(list.get(), values_of(m, names).get()) != 0) throw ErrorAlreadySet();
   return Ref::borrow(list.get());
 }
 

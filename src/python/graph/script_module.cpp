@@ -97,8 +97,8 @@ PyObject* module_getattr(PyObject* self, PyObject* name) {
 }
 
 // [(path, value)] of a list of pairs.
-template <class T, class F>
-Object pairs(const std::vector<std::pair<std::string, T>>& items, F&& convert) {
+template <class Items, class F>
+Object pairs(const Items& items, F&& convert) {
   const Ref list = checked(PyList_New(0));
   for (const auto& [name, value] : items) {
     const Ref key = checked(Convert<std::string>::to(name)), object = checked(convert(value));
@@ -106,10 +106,10 @@ Object pairs(const std::vector<std::pair<std::string, T>>& items, F&& convert) {
   }
   return Object(Ref::borrow(list.get()));
 }
-Object tensors(const std::vector<std::pair<std::string, Tensor>>& items) {
+Object tensors(const std::vector<jit::NameValue<Tensor>>& items) {
   return pairs(items, [](const Tensor& t) { return wrap(t); });
 }
-Object modules(const std::vector<std::pair<std::string, jit::Module>>& items) {
+Object modules(const std::vector<jit::NameValue<jit::Module>>& items) {
   return pairs(items, [](const jit::Module& m) { return wrap_object(m); });
 }
 
@@ -127,22 +127,23 @@ Object attributes_of(const jit::ClassType& type) {
 
 void init_methods(PyObject* module) {
   static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyMethodOfObject, dict), READONLY, nullptr}, {}};
-  static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                                     property("graph", [](PyObject* m) { return graph_of(*method_of(m)->function); }),
-                                     property("inlined_graph",
-                                              [](PyObject* m) {
-                                                auto g = method_of(m)->function->graph()->copy();
-                                                jit::inline_calls(g);
-                                                return g;
-                                              }),
-                                     property("code", [](PyObject* m) { return jit::code_of(*method_of(m)->function); }),
-                                     property("schema", [](PyObject* m) { return method_of(m)->function->getSchema().str(); }),
-                                     property("name", [](PyObject* m) { return method_of(m)->function->name(); }),
-                                     property("__name__", [](PyObject* m) { return method_of(m)->function->name(); }),
-                                     property("qualified_name", [](PyObject* m) { return method_of(m)->function->qualname(); }),
-                                     property("function", [](PyObject* m) { return Object(wrap_function(method_of(m)->function)); }),
-                                     property("owner", [](PyObject* m) { return Object(wrap_object(method_of(m)->owner)); }),
-                                     {}};
+  static PyGetSetDef properties[] = {
+      {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+      property("graph", [](PyObject* m) { return graph_of(*method_of(m)->function); }),
+      property("inlined_graph",
+               [](PyObject* m) {
+                 auto g = method_of(m)->function->graph()->copy();
+                 jit::inline_calls(g);
+                 return g;
+               }),
+      property("code", [](PyObject* m) { return jit::code_of(*method_of(m)->function); }),
+      property("schema", [](PyObject* m) { return method_of(m)->function->getSchema().str(); }),
+      property("name", [](PyObject* m) { return method_of(m)->function->name(); }),
+      property("__name__", [](PyObject* m) { return method_of(m)->function->name(); }),
+      property("qualified_name", [](PyObject* m) { return std::string(method_of(m)->function->qualname()); }),
+      property("function", [](PyObject* m) { return Object(wrap_function(method_of(m)->function)); }),
+      property("owner", [](PyObject* m) { return Object(wrap_object(method_of(m)->owner)); }),
+      {}};
   static PyMethodDef methods[] = {
       {"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&method_graph_for)), METH_VARARGS | METH_KEYWORDS,
        "graph_for(*args, **kwargs)\n\nCalls the method and gives the graph that ran, with all calls inlined."},
@@ -242,7 +243,8 @@ void init_script_module(PyObject* module) {
           "_id", [](PyObject* m) { return reinterpret_cast<int64_t>(module_of_handle(m)._ivalue().get()); },
           "Equal for handles of one object."),
       {}};
-  static PyGetSetDef properties[] = {property("qualified_name", [](PyObject* m) { return module_of_handle(m).type()->name; }), {}};
+  static PyGetSetDef properties[] = {property("qualified_name", [](PyObject* m) { return std::string(module_of_handle(m).type()->name); }),
+                                     {}};
   PyType_Slot slots[] = {
       {Py_tp_dealloc, reinterpret_cast<void*>(&module_dealloc)},
       {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {

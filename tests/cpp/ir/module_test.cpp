@@ -80,12 +80,12 @@ TEST(Module, ParametersChildrenAndCopies) {
   root.register_module("first", child);
   root.register_module("again", child);
   ASSERT_EQ(root.named_parameters().size(), 1u);
-  EXPECT_EQ(root.named_parameters()[0].first, "first.weight");
-  EXPECT_EQ(root.named_buffers()[0].first, "first.calls");
+  EXPECT_EQ(root.named_parameters()[0].name, "first.weight");
+  EXPECT_EQ(root.named_buffers()[0].name, "first.calls");
   EXPECT_EQ(root.modules().size(), 2u);
 
   const Module copied = root.deepcopy();
-  copied.named_parameters()[0].second.detach().zero_();
+  copied.named_parameters()[0].value.detach().zero_();
   EXPECT_TRUE(child.attr("weight").toTensor().equal(tensor({2.0, 3.0})));
   EXPECT_EQ(copied.attr("first").toObject(), copied.attr("again").toObject());
 

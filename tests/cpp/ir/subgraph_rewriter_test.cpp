@@ -25,9 +25,9 @@ TEST(SubgraphRewriter, FiltersSeeTheMatchAndTheNamesOfThePattern) {
   const auto graph = two_sums();
   SubgraphRewriter rewriter;
   rewriter.RegisterRewritePattern(kAdd, kFused);
-  const auto alpha_is_one = [](const Match& m, const std::unordered_map<std::string, Value*>& values) {
-    EXPECT_EQ(m.anchor->output(), values.at("y"));
-    return constant_as<int64_t>(values.at("k")) == 1;
+  const auto alpha_is_one = [](const Match& m, const std::unordered_map<std::string, Value*>& names) {
+    EXPECT_EQ(m.anchor->output(), m.values_map.at(names.at("y")));
+    return constant_as<int64_t>(m.values_map.at(names.at("k"))) == 1;
   };
   EXPECT_EQ(rewriter.runOnGraph(graph, alpha_is_one), 1u);
   graph->lint();

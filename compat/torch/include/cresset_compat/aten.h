@@ -40,6 +40,12 @@ inline Tensor operator%(const Tensor& a, const Tensor& b) { return a.remainder(b
 /// Functions that few sources call are templates: they are compiled where they are called, not wherever this file is included.
 #define CRESSET_COMPAT_RARE template <class = void>
 
+namespace c10 {
+inline Tensor scalar_to_tensor(const Scalar& s, Device device = kCPU) {
+  return cresset::full({}, s, TensorOptions(s.type()).device(device));
+}
+}  // namespace c10
+
 namespace at {
 
 using cresset::from_blob;
@@ -432,9 +438,6 @@ inline Tensor zeros_symint(c10::SymIntArrayRef size, TensorOptions options = {})
 inline Tensor ones_symint(c10::SymIntArrayRef size, TensorOptions options = {}) { return cresset::ones(size, options); }
 inline Tensor full_symint(c10::SymIntArrayRef size, const Scalar& v, TensorOptions options = {}) { return cresset::full(size, v, options); }
 inline Tensor tensor_of_scalar(const Scalar& s, TensorOptions options) { return cresset::full({}, s, options); }
-inline Tensor scalar_to_tensor(const Scalar& s, Device device = kCPU) {
-  return cresset::full({}, s, TensorOptions(s.type()).device(device));
-}
 inline c10::MaybeOwned<Tensor> borrow_from_optional_tensor(const std::optional<Tensor>& t) {
   return t ? c10::MaybeOwned<Tensor>::borrowed(*t) : c10::MaybeOwned<Tensor>::owned(std::in_place);
 }

@@ -24,6 +24,8 @@
 
 #include <cresset_compat/names.h>
 
+#include <cresset/ir/symbol.h>
+
 #include <cresset_compat/guards.h>
 #include <cresset_compat/half.h>
 #include <cresset_compat/metaprogramming.h>
@@ -248,18 +250,7 @@ using SymBool = bool;
 struct SymNodeImpl : intrusive_ptr_target {};
 using SymNode = intrusive_ptr<SymNodeImpl>;
 
-// --- dimension names exist only as types of arguments
-struct Symbol {
-  static Symbol fromQualString(const std::string& s) { return Symbol{s}; }
-  static Symbol dimname(const std::string& s) { return Symbol{"dimname::" + s}; }
-  static Symbol aten(const std::string& s) { return Symbol{"aten::" + s}; }
-  static Symbol prim(const std::string& s) { return Symbol{"prim::" + s}; }
-  static Symbol attr(const std::string& s) { return Symbol{"attr::" + s}; }
-  const char* toQualString() const { return text.c_str(); }
-  std::string toUnqualString() const { return text.substr(text.rfind(':') + 1); }
-  friend bool operator==(const Symbol&, const Symbol&) = default;
-  std::string text;
-};
+using cresset::jit::Symbol;
 
 // --- registries of factories by name
 template <class Key, class Object, class... A>

@@ -48,6 +48,30 @@ namespace at::cuda {
 using namespace c10::cuda;
 inline bool is_available() { return false; }
 inline void* getCurrentCUDABlasHandle() { c10::cuda::raise_no_cuda(); }
+class CUDAGraph {
+ public:
+  explicit CUDAGraph(bool /*keep_graph*/ = false) {}
+  void capture_begin() { raise_no_cuda(); }
+  void capture_end() { raise_no_cuda(); }
+  void instantiate() { raise_no_cuda(); }
+  void replay() { raise_no_cuda(); }
+  void reset() {}  // nothing was captured
+};
+/// An event that was never recorded: all that stood in front of it is done.
+class CUDAEvent {
+ public:
+  CUDAEvent() = default;
+  explicit CUDAEvent(unsigned /*flags*/) {}
+  bool isCreated() const { return false; }
+  bool query() const { return true; }
+  void synchronize() const {}
+  void block(const CUDAStream&) {}
+  void record() { raise_no_cuda(); }
+  void record(const CUDAStream&) { raise_no_cuda(); }
+  void recordOnce(const CUDAStream&) { raise_no_cuda(); }
+  std::optional<Device> device() const { return std::nullopt; }
+  float elapsed_time(const CUDAEvent&) const { raise_no_cuda(); }
+};
 struct DeviceProperties {
   int major = 0, minor = 0, multiProcessorCount = 0;
 };

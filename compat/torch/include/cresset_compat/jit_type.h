@@ -3,42 +3,58 @@
 
 #include <cresset_compat/c10.h>
 
+#include <cresset/dispatch/boxing.h>
 #include <cresset/dispatch/tensor_type.h>
+#include <cresset/dispatch/tuple_type.h>
+
+namespace cresset::jit {
+class ClassType;
+class EnumType;
+class FunctionType;
+class InterfaceType;
+}  // namespace cresset::jit
 
 namespace c10 {
 
-using cresset::TensorType;
-template <cresset::TypeKind kind>
-struct BasicType {
-  static TypePtr get() { return cresset::basic_type(kind); }
-};
-using AnyType = BasicType<cresset::TypeKind::Any>;
-using BoolType = BasicType<cresset::TypeKind::Bool>;
-using ComplexType = BasicType<cresset::TypeKind::Complex>;
-using DeviceObjType = BasicType<cresset::TypeKind::Device>;
-using FloatType = BasicType<cresset::TypeKind::Float>;
-using IntType = BasicType<cresset::TypeKind::Int>;
-using NoneType = BasicType<cresset::TypeKind::None>;
-using NumberType = BasicType<cresset::TypeKind::Number>;
-using StringType = BasicType<cresset::TypeKind::String>;
+#define CRESSET_USE(Class, kind) \
+  using cresset::Class;          \
+  using cresset::Class##Ptr;
+CRESSET_SIMPLE_TYPES(CRESSET_USE)
+CRESSET_USE(AwaitType, Await)
+CRESSET_USE(DictType, Dict)
+CRESSET_USE(FutureType, Future)
+CRESSET_USE(ListType, List)
+CRESSET_USE(OptionalType, Optional)
+CRESSET_USE(RRefType, RRef)
+CRESSET_USE(TensorType, Tensor)
+CRESSET_USE(TupleType, Tuple)
+CRESSET_USE(UnionType, Union)
+CRESSET_USE(VarType, Var)
+#undef CRESSET_USE
+using cresset::QualifiedName;
+using cresset::typeKindToString;
+using cresset::unifyTypes;
+using cresset::VaryingShape;
+// Of scripts; complete with torch/csrc/jit/api/module.h.
+using cresset::jit::ClassType;
+using cresset::jit::EnumType;
+using cresset::jit::FunctionType;
+using cresset::jit::InterfaceType;
+using ClassTypePtr = std::shared_ptr<ClassType>;
+using ConstTypePtr = TypePtr;
+using EnumTypePtr = std::shared_ptr<EnumType>;
+using FunctionTypePtr = std::shared_ptr<FunctionType>;
+using InterfaceTypePtr = std::shared_ptr<InterfaceType>;
+using NamedTypePtr = TypePtr;
 
-struct ListType {
-  static TypePtr create(TypePtr element) { return cresset::list_of(std::move(element)); }
-  static TypePtr ofTensors() { return create(TensorType::get()); }
-  static TypePtr ofInts() { return create(IntType::get()); }
-  static TypePtr ofFloats() { return create(FloatType::get()); }
-  static TypePtr ofBools() { return create(BoolType::get()); }
-  static TypePtr ofStrings() { return create(StringType::get()); }
+template <class T>
+struct getTypePtr_ {
+  static TypePtr call() { return cresset::impl::infer_schema(static_cast<cresset::impl::Signature<T>*>(nullptr)).returns()[0].type; }
 };
-struct OptionalType {
-  static TypePtr create(TypePtr element) { return cresset::optional_of(std::move(element)); }
-  static TypePtr ofTensor() { return create(TensorType::get()); }
-};
-struct DictType {
-  static TypePtr create(TypePtr key, TypePtr value) { return cresset::dict_of(std::move(key), std::move(value)); }
-};
-struct TupleType {
-  static TypePtr create(std::vector<TypePtr> members) { return cresset::tuple_of(std::move(members)); }
-};
+/// The type of values of a C++ type.
+template <class T>
+TypePtr getTypePtr() {
+  return getTypePtr_<T>::call();
+}
 
 }  // namespace c10

@@ -25,9 +25,6 @@ using cresset::init;
 using cresset::Library;
 using cresset::make_custom_class;
 using cresset::schema;
-namespace jit {
-using c10::RegisterOperators;
-}
 /// The text itself: nothing is selected away here.
 inline constexpr bool selective_build = false;
 }  // namespace torch

@@ -8,7 +8,25 @@ namespace detail {}
 namespace impl {}
 namespace indexing {}
 namespace ivalue {}
-namespace jit {}
+namespace jit {
+// Sources may declare these again in torch::jit before they use them.
+class AliasDb;
+class Block;
+class Code;
+class CompilationUnit;
+class Function;
+class Graph;
+class GraphFunction;
+class Method;
+class Module;
+class Node;
+class Object;
+class SourceRange;
+class Value;
+struct Operator;
+namespace logging {}
+namespace tracer {}
+}  // namespace jit
 namespace nn {}
 namespace optim {}
 }  // namespace cresset
@@ -65,9 +83,33 @@ namespace indexing {
 using namespace cresset::indexing;
 }
 namespace jit {
-using namespace cresset::jit;
+using cresset::jit::AliasDb;
+using cresset::jit::Block;
+using cresset::jit::Code;
+using cresset::jit::CompilationUnit;
+using cresset::jit::Function;
+using cresset::jit::Graph;
+using cresset::jit::GraphFunction;
+using cresset::jit::Method;
+using cresset::jit::Module;
+using cresset::jit::Node;
+using cresset::jit::Object;
+using cresset::jit::Operator;
+using cresset::jit::SourceRange;
+using cresset::jit::Value;
 using namespace c10;
-namespace script {}
+namespace logging {
+using namespace cresset::jit::logging;
+}
+namespace tracer {
+using namespace cresset::jit::tracer;
+}
+namespace script {
+using torch::jit::CompilationUnit;
+using torch::jit::Method;
+using torch::jit::Module;
+using torch::jit::Object;
+}  // namespace script
 }  // namespace jit
 namespace utils {}
 }  // namespace torch

@@ -1,17 +1,100 @@
-// torch/script.h: scripts as C++ sees them.
+// torch/script.h: scripts and their graphs as C++ sees them.
 #pragma once
 
+#include <cresset_compat/symbols.h>
 #include <cresset_compat/torch.h>
 
 #include <cresset/ir/archive.h>
+#include <cresset/ir/graph_executor.h>
 #include <cresset/ir/module.h>
 
+namespace c10 {
+using cresset::jit::ClassAttribute;
+}
 namespace torch {
 namespace jit {
+
+// ir.h
+using cresset::jit::Attribute;
+using cresset::jit::AttributeKind;
+using cresset::jit::AttributeValue;
+using cresset::jit::const_graph_node_list;
+using cresset::jit::constant_as;
+using cresset::jit::createTupleUnpack;
+using cresset::jit::graph_node_list;
+using cresset::jit::graph_node_list_iterator;
+using cresset::jit::InlinedCallStack;
+using cresset::jit::InlinedCallStackPtr;
+using cresset::jit::inlineGraph;
+using cresset::jit::insertConstant;
+using cresset::jit::insertGraph;
+using cresset::jit::isConstantValue;
+using cresset::jit::LintGraph;
+using cresset::jit::NamedValue;
+using cresset::jit::Scope;
+using cresset::jit::ScopePtr;
+using cresset::jit::toIValue;
+using cresset::jit::toString;
+using cresset::jit::tryInsertConstant;
+using cresset::jit::Use;
+using cresset::jit::WithCurrentScope;
+using cresset::jit::WithInsertPoint;
+using NodeKind = c10::Symbol;
+using pyobj_list = std::vector<void*>;
+using topo_position_t = int64_t;
+using use_list = std::vector<Use>;
+using ValueSet = std::unordered_set<const Value*>;
+// source_range.h
+using cresset::jit::Source;
+// function.h, module.h
+using cresset::jit::call_method;
+using cresset::jit::compile;
+using cresset::jit::Kwargs;
+using cresset::jit::ModulePtr;
+using cresset::jit::NameValue;
+using cresset::jit::ObjectPtr;
+using cresset::jit::toGraphFunction;
+using cresset::jit::tryToGraphFunction;
+template <class T>
+using Named = NameValue<T>;
+using NameModule = NameValue<Module>;
+using NameTensor = NameValue<at::Tensor>;
+using StrongFunctionPtr = cresset::intrusive_ptr<Function>;
+// class_type.h
+using cresset::jit::ClassAttribute;
+// archive.h
+using cresset::jit::code_of;
+using cresset::jit::code_with_constants;
+using cresset::jit::extra_file_names;
+using cresset::jit::ExtraFilesMap;
+using cresset::jit::load;
+using cresset::jit::load_from_buffer;
+using cresset::jit::pickle_load;
+using cresset::jit::pickle_save;
+using cresset::jit::save;
+// graph_executor.h, interpreter.h
+using cresset::jit::GraphExecutor;
+using cresset::jit::launch;
+using cresset::jit::PrintHandler;
+using cresset::jit::run_graph;
+using cresset::jit::ScriptException;
+using cresset::jit::set_print_handler;
+using cresset::jit::wait;
+using JITException = ScriptException;
+// tensors' and stacks' helpers
+using cresset::jit::drop;
+using cresset::jit::last;
+using cresset::jit::peek;
+using cresset::jit::pop;
+using cresset::jit::push;
+// cresset's own spellings
+using cresset::jit::new_object;
+using cresset::jit::parse_type_expression;
+using cresset::jit::TypeResolver;
+
 namespace script {
-using cresset::jit::Method;
-using cresset::jit::Module;
-using cresset::jit::Object;
+using torch::jit::ExtraFilesMap;
+using torch::jit::load;
 }  // namespace script
 }  // namespace jit
 }  // namespace torch

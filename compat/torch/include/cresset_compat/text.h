@@ -3,10 +3,21 @@
 
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <cresset_compat/namespaces.h>
 
 #include <cresset/base/error.h>
+
+// PyTorch's logging header lets sources print vectors; they find it beside std::vector only.
+namespace std {
+template <class T, class A>
+  requires requires(ostream& out, const T& value) { out << value; }
+ostream& operator<<(ostream& out, const vector<T, A>& values) {
+  for (size_t i = 0; i < values.size(); ++i) out << (i ? " " : "") << values[i];
+  return out;
+}
+}  // namespace std
 
 namespace c10 {
 namespace detail {

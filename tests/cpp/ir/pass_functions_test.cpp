@@ -1,0 +1,274 @@
+// Graphs under PyTorch's names: types, symbols, uses, operators, rules, passes. compat/torch only forwards to what is tested here.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include <cresset/dispatch/boxing.h>
+#include <cresset/ir/graph_executor.h>
+#include <cresset/ir/ir_parser.h>
+#include <cresset/ir/ir_views.h>
+#include <cresset/ir/node_hashing.h>
+#include <cresset/ir/pass_functions.h>
+#include <cresset/ir/register_operators.h>
+#include <cresset/ir/subgraph_rewriter.h>
+#include <cresset/ops/functions.h>
+
+namespace cresset::jit {
+namespace {
+
+std::shared_ptr<Graph> graph_of(const std::string& text) {
+  auto graph = std::make_shared<Graph>();
+  parseIR(text, graph.get());
+  return graph;
+}
+
+TEST(Types, AreClassesWithPyTorchsFunctions) {
+  const TypePtr list = ListType::create(IntType::get());
+  EXPECT_EQ(list->kind(), TypeKind::ListType);
+  EXPECT_EQ(list->cast<ListType>()->getElementType(), IntType::get());
+  EXPECT_EQ(list_of(basic_type(TypeKind::Int))->expect<ListType>()->getElementType()->kind(), TypeKind::IntType);
+  EXPECT_FALSE(list->cast<DictType>());
+  EXPECT_TRUE(*list == *ListType::ofInts());
+  EXPECT_TRUE(list->isSubtypeOf(OptionalType::create(list)));
+  EXPECT_EQ(OptionalType::create(OptionalType::ofTensor())->str(), "Tensor?");
+  EXPECT_EQ(DictType::create(StringType::get(), FloatType::get())->getValueType()->annotation_str(), "float");
+  const auto tuple = TupleType::create({IntType::get(), TensorType::get()});
+  EXPECT_EQ(tuple->elements().size(), 2u);
+  EXPECT_EQ(tuple->containedType(1), TensorType::get());
+  EXPECT_FALSE(tuple->names());
+  EXPECT_EQ(TupleType::createNamed(QualifiedName("a.B"), {"x"}, {IntType::get()})->names()->at(0), "x");
+  EXPECT_EQ(tuple->createWithContained({FloatType::get(), FloatType::get()})->str(), "(float, float)");
+  EXPECT_STREQ(typeKindToString(tuple->kind()), "TupleType");
+  std::ostringstream why;
+  EXPECT_FALSE(FloatType::get()->isSubtypeOfExt(*IntType::get(), &why));
+  EXPECT_EQ(why.str(), "'float' is not a subtype of 'int'.");
+  EXPECT_THROW(IntType::get()->createWithContained({IntType::get()}), Error);
+}
+
+TEST(Types, TensorsSayWhatIsKnown) {
+  const auto t = TensorType::create(kFloat, Device(kCPU), 2, false);
+  EXPECT_EQ(t->scalarType(), kFloat);
+  EXPECT_EQ(t->dim(), 2u);
+  EXPECT_EQ(t->sizes().size(), 2u);
+  EXPECT_FALSE(t->sizes().concrete_sizes());
+  EXPECT_EQ(*t->device(), Device(kCPU));
+  EXPECT_FALSE(t->requires_grad());
+  const auto sized = t->withSizes({2, 3});
+  EXPECT_EQ(*sized->sizes().concrete_sizes(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(*sized->strides().concrete_sizes(), (std::vector<int64_t>{3, 1}));
+  EXPECT_TRUE(sized->isComplete());
+  EXPECT_FALSE(sized->dimensionedOnly()->isComplete());
+  EXPECT_TRUE(*sized->dimensionedOnly() == *t);
+  EXPECT_TRUE(TensorType::get()->sizes == std::nullopt && TensorType::get()->sizes == TensorType::get()->sizes);
+}
+
+TEST(Schemas, AreMadeFromArguments) {
+  const FunctionSchema s("demo::f", "two", {Argument("x"), Argument("n", IntType::get(), std::nullopt, IValue(3), true)},
+                         {Argument("", TensorType::get())});
+  EXPECT_EQ(s.str(), "demo::f.two(Tensor x, *, int n=3) -> Tensor");
+  EXPECT_EQ(s.arguments()[1].name(), "n");
+  EXPECT_EQ(s.arguments()[1].type()->kind(), TypeKind::IntType);
+  EXPECT_TRUE(s.arguments()[1].kwarg_only());
+  EXPECT_EQ(s.arguments()[1].default_value()->toInt(), 3);
+  EXPECT_FALSE(s.arguments()[0].default_value().has_value());
+  EXPECT_TRUE(s.arguments()[0].default_value == std::nullopt && s.arguments()[0].N == s.arguments()[1].N);
+  EXPECT_EQ(s.cloneWithName("demo::g", "").str(), "demo::g(Tensor x, *, int n=3) -> Tensor");
+}
+
+int number_of(Symbol kind) {
+  switch (kind) {
+    case aten::floor_divide: return 1;
+    case prim::Drop: return 2;
+    case attr::value: return 3;
+    default: return 0;
+  }
+}
+TEST(Symbols, AreCasesOfASwitchAndTexts) {
+  EXPECT_EQ(number_of(Symbol::aten("floor_divide")), 1);
+  EXPECT_EQ(number_of(Symbol::fromQualString("prim::Drop")), 2);
+  EXPECT_EQ(number_of(Symbol::attr("value")), 3);
+  EXPECT_EQ(number_of(aten::ScalarImplicit), 0);
+  EXPECT_STREQ(aten::add.toQualString(), "aten::add");
+  EXPECT_STREQ(aten::add.toUnqualString(), "add");
+  EXPECT_TRUE(aten::add.toUnqualString() == "add" && aten::add.toQualString() == std::string("aten::add"));
+  EXPECT_EQ(Symbol::fromDomainAndUnqualString("namespaces::aten", "add"), aten::add);
+}
+
+TEST(Graphs, AreReadWrittenAndInserted) {
+  const auto graph = std::make_shared<Graph>();
+  std::unordered_map<std::string, Value*> values;
+  parseIR("graph(%x : Tensor, %n : int):\n  %y : Tensor = aten::mul(%x, %n)\n  return (%y)", graph.get(), values);
+  EXPECT_EQ(values.at("y"), graph->outputs()[0]);
+  EXPECT_EQ(graph->nodes().front(), graph->nodes().back());
+  std::ostringstream out;
+  out << *graph->nodes().front() << *values.at("x") << " " << aten::mul;
+  EXPECT_EQ(out.str(), "%y : Tensor = aten::mul(%x, %n)\nx : Tensor aten::mul");
+  EXPECT_EQ(graph->nodes().front()->inputs().slice(1)[0], values.at("n"));
+
+  const auto outer = graph_of("graph(%a : Tensor):\n  %t : (Tensor, int) = demo::pair(%a)\n  return (%t)");
+  const std::vector<Value*> members = createTupleUnpack(outer->outputs()[0]);
+  const std::vector<Value*> results = insertGraph(*outer, *graph, members);
+  outer->registerOutput(results.at(0));
+  Value* doubled = outer->insert(aten::add, {results.at(0), results.at(0), NamedValue("alpha", 2)});
+  outer->registerOutput(doubled);
+  outer->lint();
+  EXPECT_EQ(doubled->node()->get<int64_t>(attr::alpha), 2);
+  EXPECT_TRUE(doubled->node()->is_constant(attr::alpha));
+  EXPECT_EQ(constant_as<Tensor>(outer->insertConstant(ones({2}), std::nullopt, doubled->node()->scope()))->sum().item().toLong(), 2);
+}
+
+TEST(Graphs, UsesAreAsTheyWereWhenAsked) {
+  const auto g =
+      graph_of("graph(%x : Tensor, %z : Tensor):\n  %a : Tensor = aten::relu(%x)\n  %b : Tensor = aten::neg(%x)\n  return (%a, %b)");
+  const auto uses = g->inputs()[0]->uses();
+  g->inputs()[0]->replaceAllUsesWith(g->inputs()[1]);
+  ASSERT_EQ(uses.size(), 2u);
+  for (const Use& u : uses) EXPECT_EQ(u.user->input(u.offset), g->inputs()[1]);
+  EXPECT_FALSE(g->inputs()[0]->hasUses());
+}
+
+TEST(Nodes, KeepTheirOperatorWhenNoneFitsNewInputs) {
+  const auto g = graph_of(
+      "graph(%x : Tensor, %n : int):\n  %one : int = prim::Constant[value=1]()\n  %y : Tensor = aten::add(%x, %x, %one)\n  return (%y)");
+  Node* add = g->outputs()[0]->node();
+  EXPECT_EQ(add->schema().overload_name(), "Tensor");
+  g->inputs()[0]->replaceAllUsesWith(g->inputs()[1]);
+  EXPECT_EQ(add->schema().name(), "aten::add");
+  // One that fits is found.
+  add->removeInput(2);
+  EXPECT_EQ(add->schema().overload_name(), "int");
+  EXPECT_TRUE(add->isMemberOf(OperatorSet{"aten::add.int(int a, int b) -> int"}));
+  add->changeKind(Symbol::aten("no_such_operator"));
+  EXPECT_EQ(add->maybeSchema(), nullptr);
+}
+
+TEST(Operators, OfProgramsRunInGraphs) {
+  const RegisterOperators registry({Operator(
+      "pass_functions_test::twice(Tensor x) -> Tensor",
+      [](Stack& stack) {
+        Tensor x = pop(stack).toTensor();
+        push(stack, x + x);
+        return x;
+      },
+      AliasAnalysisKind::FROM_SCHEMA)});
+  EXPECT_EQ(getAllOperatorsFor(Symbol::fromQualString("pass_functions_test::twice")).size(), 1u);
+  const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = pass_functions_test::twice(%x)\n  return (%y)");
+  GraphExecutor executor(g, "f");
+  Stack stack{IValue(ones({3}))};
+  executor.run(stack);
+  EXPECT_EQ(stack.at(0).toTensor().sum().item().toDouble(), 6.0);
+  EXPECT_THROW(getOperatorForLiteral("pass_functions_test::thrice(Tensor x) -> Tensor"), Error);
+}
+
+TEST(Rules, AreTrustedOrAsked) {
+  const std::string text = "graph(%x : Tensor, %v : float):\n  %y : Tensor = aten::add_(%x, %v, %v)\n  return (%y)";
+  const std::string pattern = "graph(%x, %v, %a):\n  %y = aten::add_(%x, %v, %a)\n  return (%y)";
+  const std::string fresh = "graph(%x, %v, %a):\n  %y = aten::add(%x, %v, %a)\n  return (%y)";
+  SubgraphRewriter asks;
+  asks.RegisterRewritePattern(pattern, fresh);
+  const auto kept = graph_of(text), changed = graph_of(text);
+  EXPECT_EQ(asks.runOnGraph(kept), 0u);  // the caller sees the write
+  TrustingSubgraphRewriter trusts;
+  trusts.RegisterRewritePattern(pattern, fresh);
+  EXPECT_EQ(trusts.runOnGraph(changed), 1u);
+  EXPECT_EQ(changed->outputs()[0]->node()->kind(), aten::add);
+}
+
+TEST(Rules, MarkedNodesMatchUnlessTheyAreLeftOut) {
+  const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = aten::relu[to_compile=0](%x)\n  return (%y)");
+  const auto pattern = graph_of("graph(%x):\n  %y = aten::relu(%x)\n  return (%y)");
+  g->outputs()[0]->node()->removeAttribute(attr::to_compile);
+  EXPECT_EQ(findPatternMatches(*pattern, *g).size(), 1u);
+  g->outputs()[0]->node()->i_(attr::to_compile, 0);
+  pattern->outputs()[0]->node()->i_(attr::to_compile, 0);
+  EXPECT_EQ(findPatternMatches(*pattern, *g).size(), 1u);
+  EXPECT_EQ(findPatternMatches(*pattern, *g, /*skip_marked=*/true).size(), 0u);
+}
+
+TEST(Units, FunctionsBecomeMethods) {
+  Module module("M");
+  const auto unit = module.type()->compilation_unit();
+  const auto body = graph_of("graph(%self : __torch__.M, %x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)");
+  body->inputs()[0]->setType(module.type());
+  const auto method = unit->create_function("forward", body);
+  module.type()->addMethod(method);
+  method->setSchema(FunctionSchema("forward", "", {Argument("self", module.type()), Argument("x")}, {Argument("", TensorType::get())}));
+  EXPECT_EQ(module.forward({IValue(ones({2}))}).toTensor().sum().item().toDouble(), -2.0);
+  EXPECT_EQ(toGraphFunction(module.get_method("forward").function()).graph(), body);
+  EXPECT_EQ(module.type()->name()->qualifiedName(), "__torch__.M");
+  EXPECT_EQ(module._ivalue()->compilation_unit(), unit);
+  EXPECT_EQ(module._ivalue()->type(), module.type());
+  Module outer("N");
+  outer.register_module("inner", module);
+  for (const auto& child : outer.named_children()) EXPECT_EQ(child.name + child.value.type()->name()->name(), "innerM");
+  EXPECT_TRUE(IValue(outer._ivalue()).isModule());
+  const CompilationUnit functions("def twice(x: Tensor):\n  return x + x\n");
+  EXPECT_EQ(functions.get_function("twice")({IValue(ones({2}))}).toTensor().sum().item().toDouble(), 4.0);
+}
+
+TEST(Passes, PoolingMovesConstantsInFrontOfTheirUses) {
+  const auto g = graph_of(
+      "graph(%c : bool, %x : Tensor):\n  %y : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n    block1():\n      -> (%x)\n  return "
+      "(%y)");
+  Node* branch = g->outputs()[0]->node();
+  branch->replaceInput(0, g->insertConstant(true));  // at the end of the graph
+  EXPECT_THROW(g->lint(), Error);
+  auto graph = g;
+  ConstantPropagation(graph);
+  ConstantPooling(graph);
+  graph->lint();
+  EXPECT_EQ(graph->outputs()[0], graph->inputs()[1]);
+}
+
+TEST(Passes, FunctionalGraphsComeAndGo) {
+  const auto g = graph_of(
+      "graph(%x : Tensor, %w : Tensor):\n  %one : int = prim::Constant[value=1]()\n  %a : Tensor = aten::relu(%x)\n"
+      "  %b : Tensor = aten::add(%a, %a, %one)\n  %n : Tensor = aten::neg(%b)\n  return (%n)");
+  const std::string before = g->toString();
+  CreateFunctionalGraphs(g);
+  g->lint();
+  EXPECT_EQ(g->outputs()[0]->node()->kind(), prim::FunctionalGraph);
+  InlineFunctionalGraphs(g);
+  g->lint();
+  std::string why;
+  EXPECT_TRUE(graph_equal(*g, *graph_of(before), &why)) << why;
+}
+
+TEST(Passes, NumbersBecomeTensors) {
+  const auto g = graph_of(
+      "graph(%x : Tensor, %n : int):\n  %two : int = prim::Constant[value=2]()\n  %t : Tensor = prim::NumToTensor(%n)\n"
+      "  %i : int = aten::Int(%t)\n  %y : Tensor = aten::mul(%x, %i)\n  %z : Tensor = aten::mul(%y, %two)\n  return (%z)");
+  EraseNumberTypes(g);
+  g->lint();
+  EXPECT_EQ(g->outputs()[0]->node()->input(1)->type()->kind(), TypeKind::TensorType);
+  EXPECT_EQ(g->outputs()[0]->node()->input(0)->node()->input(1), g->inputs()[1]);
+  EXPECT_EQ(g->inputs()[1]->type()->kind(), TypeKind::TensorType);
+}
+
+TEST(Passes, OfProgramsRunOnEveryGraph) {
+  const auto unit = compile("def f(x: Tensor):\n  return x.relu()\n");
+  EXPECT_EQ(unit->run_method("f", -ones({2})).toTensor().sum().item().toDouble(), 0.0);
+  const auto name = registerPostPass([](std::shared_ptr<Graph>& graph) {
+    for (Node* n : graph->nodes())
+      if (n->kind() == aten::relu) n->changeKind(aten::neg);
+  });
+  EXPECT_EQ(unit->run_method("f", -ones({2})).toTensor().sum().item().toDouble(), 2.0);
+  clearPostPass(name);
+  EXPECT_EQ(unit->run_method("f", -ones({2})).toTensor().sum().item().toDouble(), 0.0);
+}
+
+TEST(Views, NameThePartsOfControlFlow) {
+  const auto g = graph_of(
+      "graph(%n : int, %x : Tensor):\n  %true : bool = prim::Constant[value=1]()\n  %y : Tensor = prim::Loop(%n, %true, %x)\n"
+      "    block0(%i : int, %v : Tensor):\n      %w : Tensor = aten::neg(%v)\n      -> (%true, %w)\n  return (%y)");
+  const LoopView loop(g->outputs()[0]->node());
+  EXPECT_EQ(loop.loopType(), LoopView::For);
+  EXPECT_EQ(loop.maxTripCount(), g->inputs()[0]);
+  EXPECT_EQ(loop.carriedInputs()[0], g->inputs()[1]);
+  EXPECT_EQ(loop.bodyCarriedOutputs()[0]->node()->kind(), aten::neg);
+  EXPECT_EQ(loop.nextCond(), loop.inputCond());
+  EXPECT_THROW(IfView(g->outputs()[0]->node()), Error);
+}
+
+}  // namespace
+}  // namespace cresset::jit

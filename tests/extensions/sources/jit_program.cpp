@@ -1,0 +1,125 @@
+// A compiler pass as programs for PyTorch's TorchScript write it: forward declarations, rules, uses, types, operators of its own.
+#include "torch/custom_class.h"
+
+// Declared again by the program, as headers do that want to include little.
+namespace torch {
+namespace jit {
+struct Graph;
+struct Module;
+}  // namespace jit
+}  // namespace torch
+namespace c10 {
+enum class DeviceType : int8_t;
+enum class ScalarType : int8_t;
+template <class>
+class ArrayRef;
+}  // namespace c10
+void lower(std::shared_ptr<torch::jit::Graph>& graph);
+
+#include <iostream>
+
+#include "ATen/core/functional.h"
+#include "ATen/core/interned_strings.h"
+#include "torch/csrc/jit/api/function_impl.h"
+#include "torch/csrc/jit/ir/alias_analysis.h"
+#include "torch/csrc/jit/ir/constants.h"
+#include "torch/csrc/jit/ir/ir_views.h"
+#include "torch/csrc/jit/ir/irparser.h"
+#include "torch/csrc/jit/ir/subgraph_matcher.h"
+#include "torch/csrc/jit/jit_log.h"
+#include "torch/csrc/jit/passes/constant_pooling.h"
+#include "torch/csrc/jit/passes/dead_code_elimination.h"
+#include "torch/csrc/jit/passes/freeze_module.h"
+#include "torch/csrc/jit/passes/lower_graph.h"
+#include "torch/csrc/jit/passes/subgraph_rewrite.h"
+#include "torch/csrc/jit/runtime/custom_operator.h"
+#include "torch/csrc/jit/runtime/graph_executor.h"
+#include "torch/script.h"
+
+namespace torch {
+namespace jit {
+c10::AliasAnalysisKind aliasAnalysisFromSchema() { return c10::AliasAnalysisKind::FROM_SCHEMA; }
+RegisterOperators registry({
+    Operator(
+        "program::constant(Tensor val) -> Tensor", [](Stack& /*stack*/) {}, aliasAnalysisFromSchema()),
+});
+}  // namespace jit
+}  // namespace torch
+
+namespace {
+using namespace torch::jit;
+
+struct NegRemoval {
+  explicit NegRemoval(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {}
+  void run() {
+    remove(graph_->block());
+    torch::jit::EliminateDeadCode(graph_);
+    GRAPH_DUMP("without pairs of neg", graph_);
+  }
+  void remove(Block* block) {
+    for (auto it = block->nodes().begin(); it != block->nodes().end(); it++) {
+      for (Block* inner : it->blocks()) remove(inner);
+      switch (it->kind()) {
+        case aten::neg:
+          if (it->input()->node()->kind() == aten::neg) {
+            it->output()->replaceAllUsesWith(it->input()->node()->input());
+            it.destroyCurrent();
+          }
+          break;
+        case prim::Constant: break;
+        default: break;
+      }
+    }
+  }
+  std::shared_ptr<Graph> graph_;
+};
+
+}  // namespace
+
+void lower(std::shared_ptr<torch::jit::Graph>& graph) {
+  NegRemoval(graph).run();
+  torch::jit::SubgraphRewriter rewriter;
+  rewriter.RegisterRewritePattern(R"IR(
+    graph(%x, %y, %alpha):
+      %out : Tensor = aten::add_(%x, %y, %alpha)
+      return (%out))IR",
+                                  R"IR(
+    graph(%x, %y, %alpha):
+      %c : Tensor = program::constant(%y)
+      %out : Tensor = aten::add(%x, %c, %alpha)
+      return (%out))IR");
+  rewriter.runOnGraph(graph);
+  torch::jit::ConstantPooling(graph);
+}
+
+int main() {
+  auto graph = std::make_shared<torch::jit::Graph>();
+  std::unordered_map<std::string, torch::jit::Value*> values;
+  torch::jit::parseIR(R"IR(
+    graph(%x : Tensor, %y : Tensor):
+      %one : int = prim::Constant[value=1]()
+      %a : Tensor = aten::neg(%x)
+      %b : Tensor = aten::neg(%a)
+      %c : Tensor = aten::add_(%b, %y, %one)
+      return (%c))IR",
+                      graph.get(), values);
+  lower(graph);
+  std::cout << *graph;
+  for (const torch::jit::Use& use : values.at("x")->uses()) std::cout << use.user->kind().toQualString() << " " << use.offset << "\n";
+  torch::jit::GraphExecutor executor(graph, "");
+  torch::jit::Stack stack;
+  torch::jit::push(stack, at::ones({2}), at::ones({2}));
+  executor.run(stack);
+  std::cout << torch::jit::pop(stack).toTensor().sum().item<float>() << "\n";
+
+  c10::TypePtr type = c10::DictType::create(c10::StringType::get(), c10::ListType::ofInts());
+  std::cout << c10::toString(type) << " " << (type->kind() == c10::TypeKind::DictType) << " "
+            << type->expect<c10::DictType>()->getValueType()->cast<c10::ListType>()->getElementType()->isSubtypeOf(c10::NumberType::get())
+            << "\n";
+  const c10::FunctionSchema schema("f", "", {c10::Argument("x", c10::TensorType::get())}, {c10::Argument("", c10::IntType::get())});
+  std::cout << schema << " " << c10::fmap(schema.arguments(), [](const c10::Argument& a) { return a.name(); })[0] << "\n";
+
+  static torch::jit::CompilationUnit functions("def f(x: Tensor):\n  return torch.relu(x)\n");
+  std::cout << torch::jit::toGraphFunction(functions.get_function("f")).graph()->outputs()[0]->node()->schema() << "\n";
+  return 0;
+}

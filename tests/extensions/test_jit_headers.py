@@ -1,0 +1,33 @@
+"""Programs over TorchScript's C++ headers compile, forward declarations of theirs included, and do what they say."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from cresset.utils import cpp_extension
+
+SOURCE = Path(__file__).parent / "sources/jit_program.cpp"
+WANTED = """graph(%x : Tensor,
+      %y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %N : Tensor = program::constant(%y)
+  %c : Tensor = aten::add(%x, %N, %one)
+  return (%c)
+aten::add 0
+4
+Dict(str, int[]) 1 1
+f(Tensor x) -> int x
+aten::relu(Tensor self) -> Tensor
+"""
+
+
+def test_a_program_of_passes(tmp_path):
+    program = tmp_path / "program"
+    includes = [f"-I{path}" for path in cpp_extension.include_paths()]
+    libraries = [flag for path in cpp_extension.library_paths() for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
+    command = [cpp_extension.get_cxx_compiler(), "-std=c++20", "-w", "-O0", *includes, SOURCE, "-o", program, *libraries]
+    built = subprocess.run(list(map(str, [*command, "-Wl,--no-as-needed", "-lcresset_ir", "-lcresset_cpu", "-lcresset"])), capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[:3000]
+    ran = subprocess.run([program], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert re.sub(r"%\d+", "%N", ran.stdout) == WANTED
