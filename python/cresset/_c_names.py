@@ -19,14 +19,9 @@ def _switch(setter, getter, value, answers):
         old, state[0] = state[0], bool(new)
         return old if answers else None
 
-    def get(new=None):
-        old = state[0]
-        if new is not None:
-            state[0] = bool(new)
-        return old
-
     put.__name__ = setter
     setattr(_C, setter, put)
+
     def get(new_settings=None):
         """The value; one that is given is put in its place afterwards."""
         old = state[0]
