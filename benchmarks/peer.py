@@ -5,6 +5,15 @@ import os
 import subprocess
 import sys
 
+# What holds Cresset, PyTorch and the libraries below both to an instruction set.
+LEVELS = {
+    "baseline": {"CRESSET_ISA": "baseline", "ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "OPENBLAS_CORETYPE": "Nehalem",
+                 "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    "avx2": {"CRESSET_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell",
+             "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "best": {},
+}
+
 
 def find_peer(given):
     for python in (given, os.environ.get("CRESSET_PEER_PYTHON"), sys.executable):
@@ -13,8 +22,10 @@ def find_peer(given):
     return None
 
 
-def run_json(command, threads=1):
-    out = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": str(threads), "CRESSET_NUM_THREADS": str(threads)})
+def run_json(command, threads=1, level="best"):
+    """The object that a program prints as its last line, held to an instruction set of LEVELS."""
+    env = {**os.environ, **LEVELS[level], "OMP_NUM_THREADS": str(threads), "CRESSET_NUM_THREADS": str(threads)}
+    out = subprocess.run(command, capture_output=True, text=True, env=env)
     if out.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{out.stdout}{out.stderr}")
     return json.loads(out.stdout.splitlines()[-1])

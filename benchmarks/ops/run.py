@@ -1,9 +1,10 @@
 """Times operators beside the peer (PyTorch) where one is installed: ratios (smaller is better), and for streaming operators the
 share of the bandwidth of a large copy on this machine.
 
-    python benchmarks/ops/run.py [--peer PYTHON] [--threads N ...] [--rounds N] [--only REGEX] [--json FILE]
+    python benchmarks/ops/run.py [--peer PYTHON] [--threads N ...] [--isa LEVEL ...] [--clock cpu] [--rounds N] [--only REGEX] [--json FILE]
 
 Both programs run in turn, so that other load on the machine falls on both; a figure is the median over the rounds.
+--isa holds both to lower instruction sets (baseline, avx2) than the processor's best; --clock cpu counts processor time, for busy machines.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from peer import find_peer, run_json
+from peer import LEVELS, find_peer, run_json
 
 COPY = """
 import numpy, sys, threading, time
@@ -36,23 +37,23 @@ def copy_bandwidth(threads: int) -> float:
     return float(subprocess.run([sys.executable, "-c", COPY, str(threads)], capture_output=True, text=True, check=True).stdout)
 
 
-def measure(peer: str | None, threads: int, rounds: int, only: str) -> dict[str, dict[str, float | None]]:
+def measure(peer: str | None, threads: int, level: str, rounds: int, only: str, clock: str) -> dict[str, dict[str, float | None]]:
     """name -> seconds of ours and the peer's, bytes, flops."""
     samples: dict[str, dict[str, list[float]]] = {}
     facts: dict[str, dict[str, float]] = {}
     programs = [("ours", sys.executable, "cresset")] + ([("peer", peer, "torch")] if peer else [])
     for _ in range(rounds):
         for who, python, module in programs:
-            for name, figure in run_json([python, HERE / "cases.py", module, str(threads), only], threads).items():
+            for name, figure in run_json([python, HERE / "cases.py", module, str(threads), only, clock], threads, level).items():
                 facts[name] = figure
                 samples.setdefault(name, {"ours": [], "peer": []})[who].append(figure["s"])
     return {name: {"ours": statistics.median(by["ours"]), "peer": statistics.median(by["peer"]) if by["peer"] else None,
                    "bytes": facts[name]["bytes"], "flops": facts[name]["flops"]} for name, by in samples.items()}
 
 
-def show(figures: dict, threads: int) -> None:
+def show(figures: dict, threads: int, level: str) -> None:
     copy = copy_bandwidth(threads)
-    print(f"{threads} thread{'s' if threads > 1 else ''}; a large copy moves {copy / 1e9:.1f} GB/s")
+    print(f"{threads} thread{'s' if threads > 1 else ''}, instruction set {level}; a large copy moves {copy / 1e9:.1f} GB/s")
     print(f"{'':44s} {'cresset us':>11s} {'peer us':>11s} {'ratio':>7s}  rate")
     for name, f in figures.items():
         rate = ""
@@ -73,15 +74,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", help="a Python with torch")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--isa", choices=LEVELS, nargs="+", default=["best"], help="instruction sets")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="regular expression over the names")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     peer = find_peer(args.peer)
     everything = {}
-    for threads in args.threads:
-        everything[threads] = measure(peer, threads, args.rounds, args.only)
-        show(everything[threads], threads)
+    for level in args.isa:
+        for threads in args.threads:
+            figures = measure(peer, threads, level, args.rounds, args.only, args.clock)
+            everything.setdefault(level, {})[threads] = figures
+            show(figures, threads, level)
     if args.json:
         args.json.write_text(json.dumps(everything, indent=2))
 
