@@ -46,10 +46,25 @@ def _are_functorch_transforms_active():
     return _C._functorch.maybe_current_level() is not None
 
 
+def _infer_size(a, b):
+    """The size to which tensors of two sizes broadcast. RuntimeError when there is none, and for what is no Size."""
+    for place, size in enumerate((a, b), 1):
+        if not isinstance(size, _C.Size):
+            raise RuntimeError(f"expected a torch.Size as argument {place}")
+    rank = max(len(a), len(b))
+    found = []
+    for i, (m, n) in enumerate(zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True)):
+        if m != n and m != 1 and n != 1:
+            raise RuntimeError(f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {i}")
+        found.append(n if m == 1 else m)
+    return _C.Size(found)
+
+
 def install():
     for setter, (getter, value, answers) in _SWITCHES.items():
         if setter not in vars(_C):  # hasattr would load the graph part
             _switch(setter, getter, value, answers)
     _C._nn._parse_to = _parse_to
+    _C._infer_size = _infer_size
     _C._TensorMeta = type(_C.Tensor)
     _C._are_functorch_transforms_active = _are_functorch_transforms_active

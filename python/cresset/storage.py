@@ -2,6 +2,7 @@
 
 import atexit
 import builtins
+import copy
 import io
 import mmap
 import os
@@ -87,7 +88,8 @@ class _Shared:
         return len(self)
 
     def tolist(self):
-        """The elements as Python numbers."""
+        """The elements as Python numbers. NotImplementedError on `meta`, which has none."""
+        self._check_readable()
         return self._elements().tolist()
 
     def __iter__(self):
@@ -564,6 +566,12 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
     def clone(self):
         """A copy."""
         return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype, _internal=True)
+
+    def __deepcopy__(self, memo):
+        """A copy; of what is copied together, tensors and storages of either kind that shared memory share it again."""
+        if id(self) not in memo:
+            memo[id(self)] = TypedStorage(wrap_storage=copy.deepcopy(self._untyped_storage, memo), dtype=self.dtype, _internal=True)
+        return memo[id(self)]
 
     def to(self, *, device, non_blocking=False):
         """The storage itself, or a copy on another device."""

@@ -92,7 +92,7 @@ def test_without_implementation():
     def f(x: int):
         return lonely(x)
 
-    with pytest.raises(RuntimeError, match="the overloads of 'lonely' have no implementation"):
+    with pytest.raises(RuntimeError, match='Implementation for the function ".*lonely" is missing. Please make sure a definition is provided and defined after'):
         jit.script(f)
 
 
@@ -203,3 +203,19 @@ def test_padding_lists_in_scripts(side):
     assert close(jit.script(padded)(parts, side), padded(parts, side))
     with pytest.raises(RuntimeError, match="padding_side must be 'left' or 'right'; got 'up'"):
         jit.script(padded)(parts, "up")
+
+
+def test_a_declaration_has_no_body():
+    words = "Only `pass` statement or `...` can be the body of overload declaration"
+    with pytest.raises(RuntimeError, match=words):
+
+        @jit._overload
+        def wrong(x: str) -> str:
+            return x + "0"
+
+    with pytest.raises(RuntimeError, match=words):
+
+        class Wrong(nn.Module):
+            @jit._overload_method
+            def forward(self, x: int):
+                """A text is a statement, too."""

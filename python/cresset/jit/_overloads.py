@@ -4,6 +4,9 @@ Declarations stand in front of the implementation and share its qualified name. 
 types and defaults of the declaration; a call takes the first whose parameters fit.
 """
 
+import ast
+import inspect
+import textwrap
 import weakref
 
 from . import _definitions
@@ -19,8 +22,20 @@ def _key(function):
     return f"{own_module(function.__module__)}.{function.__qualname__}"
 
 
+def _check_declares_only(function):
+    try:
+        text = inspect.getsource(function)
+        body = ast.parse(textwrap.dedent(text)).body[0].body
+    except (OSError, SyntaxError):  # without its source nothing says what the body is
+        return
+    empty = len(body) == 1 and (isinstance(body[0], ast.Pass) or isinstance(body[0], ast.Expr) and getattr(body[0].value, "value", None) is ...)
+    if not empty:
+        raise RuntimeError(f"Only `pass` statement or `...` can be the body of overload declaration:\n{text.rstrip()} <- Expecting `pass` or `...` here!")
+
+
 def declare(function):
-    """Decorator: one more signature of the function or method of this name."""
+    """Decorator: one more signature of the function or method of this name. RuntimeError when its body is not just `pass` or `...`."""
+    _check_declares_only(function)
     _declared.setdefault(_key(function), []).append(function)
     return function
 
@@ -30,7 +45,11 @@ def overloads_of(function):
     if function not in _known:
         _known[function] = tuple(_declared.pop(_key(function), ()))
         if function in _known[function]:
-            raise RuntimeError(f"the overloads of '{function.__qualname__}' have no implementation: define it once more without the decorator.")
+            method = "." in function.__qualname__.rpartition("<locals>.")[2]
+            raise RuntimeError(
+                f'Implementation for the {"method" if method else "function"} "{_key(function)}" is missing. Please make sure a definition is provided '
+                "and defined after all overload declarations."
+            )
     return _known[function]
 
 

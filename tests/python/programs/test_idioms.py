@@ -141,6 +141,17 @@ def test_switches_of_the_graph_executor():
     assert torch._C._get_graph_executor_optimize(None) is True
 
 
+def test_facts_and_sizes_of_the_extension_module():
+    """PyTorch's own tests, and libraries' copies of their helpers, ask what is built in, and how two sizes broadcast."""
+    assert torch._C.has_spectral is True and torch._C.has_lapack is True
+    assert torch._C._infer_size(torch.Size([2, 1]), torch.Size([3])) == torch.Size([2, 3])
+    assert torch._C._infer_size(torch.Size([0]), torch.Size([4, 1])) == torch.Size([4, 0])
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\) at non-singleton dimension 1"):
+        torch._C._infer_size(torch.Size([2, 2]), torch.Size([3]))
+    with pytest.raises(RuntimeError, match="expected a torch.Size as argument 2"):
+        torch._C._infer_size(torch.Size([2]), [3])
+
+
 def test_ranges_of_the_profiler_as_operators():
     """Tracers put the ends of a range into their graphs."""
     from cresset.autograd import profiler

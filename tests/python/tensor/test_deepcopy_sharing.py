@@ -42,3 +42,16 @@ def test_leaves_gradients_and_attributes():
     assert copy.deepcopy(cresset.empty(2, device="meta")).is_meta
     with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
         copy.deepcopy(t * 2)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.complex64])
+@pytest.mark.parametrize("first", ["tensor", "storage"])
+def test_storages_of_one_type(dtype, first):
+    a = cresset.arange(4).to(dtype)
+    given = (a, a.storage(), a.untyped_storage(), a.view(2, 2))
+    copies = copy.deepcopy(given if first == "tensor" else given[::-1])
+    x, typed, untyped, view = copies if first == "tensor" else copies[::-1]
+    x.add_(1)
+    assert typed.tolist() == [1, 2, 3, 4] and view.tolist() == [[1, 2], [3, 4]] and a.tolist() == [0, 1, 2, 3]
+    assert typed.untyped().data_ptr() == untyped.data_ptr() == x.data_ptr() and typed.dtype == dtype

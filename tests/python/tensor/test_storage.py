@@ -216,3 +216,11 @@ def test_only_host_memory_is_shared():
     for share in (s._share_fd_cpu_, s._share_filename_cpu_):
         with pytest.raises(RuntimeError, match="only available on CPU"):
             share()
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_memory_of_meta_is_not_there():
+    typed = cresset.TypedStorage([1, 2], device="meta", dtype=cresset.uint8)
+    for storage in (typed, typed.untyped()):
+        with pytest.raises(NotImplementedError, match="Not available"):
+            storage.tolist()
