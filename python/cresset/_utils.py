@@ -276,3 +276,8 @@ def _rebuild_sparse_tensor(layout, data):
         indices, values, size, *coalesced = data
         return sparse.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None)
     return sparse.sparse_compressed_tensor(*data, layout=layout)
+
+
+def _rebuild_jagged_tensor(values, offsets, lengths, ragged_idx, low, high, requires_grad):
+    """A nested tensor in the layout torch.jagged."""
+    return cresset.nested.NestedTensor(values.requires_grad_(requires_grad), offsets, lengths=lengths, _ragged_idx=ragged_idx, _min_seqlen=low, _max_seqlen=high)

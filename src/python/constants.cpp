@@ -163,6 +163,11 @@ void init_constants(PyObject* module) {
   layout(Layout{7}, "sparse_bsc");
   layout(Layout::Mkldnn, "_mkldnn");
   layout(Layout::Custom, "custom_layout");
+  // Layouts that only Python's tensor types have; their numbers are PyTorch's.
+  layout(static_cast<Layout>(4), "sparse_csc");
+  layout(static_cast<Layout>(5), "sparse_bsr");
+  layout(static_cast<Layout>(6), "sparse_bsc");
+  layout(static_cast<Layout>(7), "jagged");
   const auto format = [&](MemoryFormat f, const char* name) {
     memory_format_objects[static_cast<int>(f)] = make_constant(module, memory_format_type, static_cast<int>(f), name);
   };

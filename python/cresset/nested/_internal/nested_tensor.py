@@ -1,0 +1,192 @@
+"""NestedTensor: tensors of one dimension that differs, one behind the other in one tensor (torch.jagged).
+
+It is a Python type of tensor over `__torch_function__`: each function is computed on the packed values, which carry the gradient; ops.py has how.
+"""
+
+import weakref
+
+import cresset
+
+from .nested_int import NestedInt, NestedSize
+
+__all__ = ["NestedTensor"]
+
+
+class _Rows:
+    """What the offsets (and lengths) of nested tensors say, computed once for all that share them."""
+
+    def __init__(self, offsets, lengths):
+        self.offsets, self.lengths, self.size = offsets, lengths, NestedInt()
+        self._counts = self._index = None
+
+    @property
+    def counts(self):
+        """The length of each component."""
+        if self._counts is None:
+            with cresset.no_grad():
+                self._counts = (self.offsets.diff() if self.lengths is None else self.lengths).tolist()
+        return self._counts
+
+    @property
+    def starts(self):
+        return self.offsets.tolist()[: len(self.counts)]
+
+    def index(self):
+        """(component, position in it, position in the values) of each row."""
+        if self._index is None:
+            with cresset.no_grad():
+                device, n = self.offsets.device, len(self.counts)
+                counts = cresset.tensor(self.counts, dtype=cresset.int64, device=device)
+                component = cresset.arange(n, device=device).repeat_interleave(counts)
+                position = cresset.arange(len(component), device=device) - (counts.cumsum(0) - counts)[component]
+                self._index = component, position, self.offsets.to(cresset.int64)[component] + position
+        return self._index
+
+
+_known = weakref.WeakValueDictionary()  # ids of tensors, which the rows keep alive -> rows
+
+
+def rows_of(offsets, lengths=None):
+    """The _Rows of offsets; the same ones for the same tensors."""
+    owner = offsets if lengths is None else lengths
+    key = id(offsets), id(lengths)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = _Rows(offsets, lengths)
+    return found
+
+
+def padded(nt, fill):
+    """(B, …, longest, …) with `fill` behind the components."""
+    component, position, row = nt._rows.index()
+    values = nt._packed.movedim(nt._ragged_idx - 1, 0)
+    shape = (len(nt._rows.counts), max(nt._rows.counts, default=0) if nt._seqlens[1] is None else max(nt._seqlens[1], *nt._rows.counts), *values.shape[1:])
+    result = values.new_full(shape, fill).index_put((component, position), values[row])
+    return result.movedim(1, nt._ragged_idx)
+
+
+class NestedTensor(cresset.Tensor):
+    """Components of shapes that differ in one dimension: (B, *, D…), `*` the ragged one. Made by the functions of `cresset.nested`."""
+
+    _call = None  # ops.call, which works on nested tensors
+
+    @staticmethod
+    def __new__(cls, values, offsets, *, lengths=None, _ragged_idx=1, _min_seqlen=None, _max_seqlen=None, _rows=None):
+        rows = rows_of(offsets, lengths) if _rows is None else _rows
+        self = cresset.Tensor._make_wrapper_subclass(cls, (len(offsets) - 1, *values.shape), dtype=values.dtype, device=values.device)
+        self._packed, self._ragged_idx, self._rows, self._seqlens = values, _ragged_idx, rows, (_min_seqlen, _max_seqlen)
+        return self
+
+    def values(self):
+        """The components one behind the other; of shape (sum of the ragged sizes, D…) when dimension 1 is the ragged one."""
+        v = self._packed
+        return v.view_as(v) if v.requires_grad and v.is_leaf else v
+
+    def offsets(self):
+        """Where each component begins in the values, and the end: int64 of shape (B + 1,)."""
+        return self._rows.offsets
+
+    def lengths(self):
+        """The ragged size of each component where there are holes between them, otherwise None."""
+        return self._rows.lengths
+
+    @property
+    def _values(self):
+        return self._packed
+
+    @property
+    def _offsets(self):
+        return self._rows.offsets
+
+    @property
+    def _lengths(self):
+        return self._rows.lengths
+
+    def _get_max_seqlen(self):
+        return max(self._rows.counts, default=0) if self._seqlens[1] is None else self._seqlens[1]
+
+    def _get_min_seqlen(self):
+        return min(self._rows.counts, default=0) if self._seqlens[0] is None else self._seqlens[0]
+
+    _max_seqlen, _min_seqlen = property(_get_max_seqlen), property(_get_min_seqlen)
+    _maybe_max_seqlen = property(lambda self: self._seqlens[1])
+    _maybe_min_seqlen = property(lambda self: self._seqlens[0])
+
+    def to_padded_tensor(self, padding, output_size=None):
+        """A dense tensor in which the components are filled up with `padding` to the longest, or to `output_size`. RuntimeError with holes, or
+        when `output_size` is smaller."""
+        if self._rows.lengths is not None:
+            raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
+        result = padded(self, padding)
+        if output_size is None:
+            return result
+        missing = [want - have for want, have in zip(output_size, result.shape, strict=True)]
+        if min(missing) < 0:
+            raise RuntimeError(f"to_padded_tensor(): output_size {tuple(output_size)} is smaller than the padded tensor {tuple(result.shape)}.")
+        return cresset.nn.functional.pad(result, [n for m in reversed(missing) for n in (0, m)], value=padding)
+
+    def _shape(self):
+        shape = list(self._packed.shape)
+        shape[self._ragged_idx - 1] = self._rows.size
+        return NestedSize((len(self._rows.counts), *shape))
+
+    def _like(self, values, ragged_idx=None):
+        """The nested tensor of other values in the same rows."""
+        low, high = self._seqlens
+        return NestedTensor(
+            values, self._rows.offsets, _ragged_idx=self._ragged_idx if ragged_idx is None else ragged_idx, _min_seqlen=low, _max_seqlen=high, _rows=self._rows
+        )  # fmt: skip
+
+    def __repr__(self, *, tensor_contents=None):
+        packed = self._packed
+        facts = f", grad_fn={packed.grad_fn}" if packed.grad_fn is not None else ", requires_grad=True" if packed.requires_grad else ""
+        return f"NestedTensor(size={tuple(self._shape())}, offsets={self._rows.offsets}{facts}, contiguous={self.is_contiguous()})"
+
+    def __reduce_ex__(self, protocol):
+        rows = self._rows
+        return cresset._utils._rebuild_jagged_tensor, (self._packed.detach(), rows.offsets, rows.lengths, self._ragged_idx, *self._seqlens, self._packed.requires_grad)
+
+    def __deepcopy__(self, memo):
+        if not self._packed.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.")
+        found = memo.get(id(self))
+        if found is None:
+            found = memo[id(self)] = self._like(self._packed.detach().clone().requires_grad_(self._packed.requires_grad))
+        return found
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return cls._call(func, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        # What reaches an operator past __torch_function__ would compute with the shell, which has no values.
+        raise NotImplementedError(f"{func}: not supported for nested tensors here; unbind() gives the components, to_padded_tensor() a dense tensor.")
+
+
+def _prepared(tensors, dtype, device):
+    made = [t if isinstance(t, cresset.Tensor) else cresset.tensor(t) for t in tensors]
+    if not made:
+        raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+    for what, kind in (("dim", lambda t: t.dim()), ("dtype", lambda t: t.dtype), ("device", lambda t: t.device)):
+        if len({kind(t) for t in made}) > 1:
+            raise RuntimeError(f"When constructing a nested tensor, all tensors in list must have the same {what}")
+    if made[0].dim() == 0:
+        raise RuntimeError("Cannot construct a nested tensor from a list of zero-dim tensors")
+    return [t.to(dtype=dtype or t.dtype, device=device or t.device) for t in made]
+
+
+def jagged_from_list(tensors, dtype=None, device=None, ragged=None):
+    """The nested tensor of a list; gradients flow to its elements. `ragged`: the dimension that may differ where none does. RuntimeError where more
+    than one dimension differs."""
+    tensors = _prepared(tensors, dtype, device)
+    differs = [d for d, sizes in enumerate(zip(*(t.shape for t in tensors), strict=True)) if len(set(sizes)) > 1]
+    if len(differs) > 1:
+        raise RuntimeError(
+            "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only allows for a single ragged "
+            "dimension. For example: (B, *, D_0, D_1, ..., D_N), with ragged * dim."
+        )
+    ragged = differs[0] if differs else ragged or 0
+    counts = [t.shape[ragged] for t in tensors]
+    offsets = cresset.tensor([0, *counts], dtype=cresset.int64, device=tensors[0].device).cumsum(0)
+    return NestedTensor(cresset.cat(tensors, ragged), offsets, _ragged_idx=ragged + 1, _min_seqlen=min(counts), _max_seqlen=max(counts))

@@ -1,0 +1,184 @@
+"""Jagged nested tensors: every function equals what it gives for each component, with gradients; facts, shapes and refusals."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import cresset as torch
+from cresset.nested import as_nested_tensor, masked_select, narrow, nested_tensor, nested_tensor_from_jagged, to_padded_tensor
+
+F = torch.nn.functional
+
+
+def parts(dtype=torch.float64):
+    torch.manual_seed(3)
+    return [torch.randn(n, 4, dtype=dtype) for n in (3, 1, 5)]
+
+
+def flows(made, expected, sources, others):
+    """Both give the same numbers and gradients."""
+    assert len(made) == len(expected)
+    for a, b in zip(made, expected, strict=True):
+        assert a.shape == b.shape and torch.allclose(a, b), (a, b)
+    weights = [torch.randn_like(b) for b in expected]
+    got = torch.autograd.grad(sum((a * w).sum() for a, w in zip(made, weights, strict=True)), sources)
+    want = torch.autograd.grad(sum((b * w).sum() for b, w in zip(expected, weights, strict=True)), others)
+    for a, b in zip(got, want, strict=True):
+        assert torch.allclose(a, b)
+
+
+W, V, ROW = (torch.randn(*s, dtype=torch.float64) for s in ((4, 2), (3, 4, 2), (4,)))
+LINEAR, NORM = torch.nn.Linear(4, 3).double(), torch.nn.LayerNorm(4).double()
+# name -> (function of the nested tensor, function of component i)
+CASES = {
+    "sin": (torch.sin, lambda x, i: x.sin()),
+    "operators": (lambda t: 2 - t * t / 3 + (t > 0) * t, lambda x, i: 2 - x * x / 3 + (x > 0) * x),
+    "right": (lambda t: 2.0**t - 1.0 / (t.abs() + 1), lambda x, i: 2.0**x - 1.0 / (x.abs() + 1)),
+    "row": (lambda t: t + ROW, lambda x, i: x + ROW),
+    "row in front": (lambda t: ROW.view(1, 1, 4) * t, lambda x, i: ROW * x),
+    "a row for each": (lambda t: t * V[..., 0].unsqueeze(1), lambda x, i: x * V[i, :, 0]),
+    "own mean": (lambda t: t - t.mean(1, keepdim=True), lambda x, i: x - x.mean(0, keepdim=True)),
+    "own maximum": (lambda t: t - t.amax(-1, keepdim=True), lambda x, i: x - x.amax(-1, keepdim=True)),
+    "where": (lambda t: torch.where(t > 0, t, t * 3), lambda x, i: torch.where(x > 0, x, x * 3)),
+    "clamp": (lambda t: t.clamp(-0.5, 0.5), lambda x, i: x.clamp(-0.5, 0.5)),
+    "linear": (LINEAR, lambda x, i: LINEAR(x)),
+    "gelu": (lambda t: F.gelu(F.relu(t) + t), lambda x, i: F.gelu(F.relu(x) + x)),
+    "layer_norm": (NORM, lambda x, i: NORM(x)),
+    "rms_norm": (lambda t: F.rms_norm(t, (4,)), lambda x, i: F.rms_norm(x, (4,))),
+    "dropout": (lambda t: F.dropout(t, 0.5, False), lambda x, i: x),
+    "matmul": (lambda t: t @ W, lambda x, i: x @ W),
+    "batch matmul": (lambda t: torch.matmul(t, V), lambda x, i: x @ V[i]),
+    "over rows": (lambda t: t.transpose(1, 2) @ t, lambda x, i: x.T @ x),
+    "softmax": (lambda t: t.softmax(-1), lambda x, i: x.softmax(-1)),
+    "softmax over rows": (lambda t: F.softmax(t, 1), lambda x, i: x.softmax(0)),
+    "log_softmax": (lambda t: F.log_softmax(t, 1), lambda x, i: x.log_softmax(0)),
+    "sum over rows": (lambda t: t.sum(1), lambda x, i: x.sum(0)),
+    "sum of rows": (lambda t: t.sum(-1), lambda x, i: x.sum(-1)),
+    "mean over rows": (lambda t: t.mean(1), lambda x, i: x.mean(0)),
+    "max over rows": (lambda t: t.max(1).values, lambda x, i: x.max(0).values),
+    "min over rows": (lambda t: t.amin(1), lambda x, i: x.amin(0)),
+    "prod over rows": (lambda t: t.prod(1), lambda x, i: x.prod(0)),
+    "logsumexp": (lambda t: t.logsumexp(1), lambda x, i: x.logsumexp(0)),
+    "norm": (lambda t: t.norm(dim=1), lambda x, i: x.norm(dim=0)),
+    "view": (lambda t: t.view(3, -1, 2, 2).transpose(1, 2).transpose(1, 2).flatten(2), lambda x, i: x),
+    "permute": (lambda t: t.permute(0, 2, 1) * 2, lambda x, i: x.T * 2),
+    "softmax beside": (lambda t: t.transpose(1, 2).softmax(1), lambda x, i: x.T.softmax(0)),
+    "unsqueeze": (lambda t: t.unsqueeze(1).squeeze(1).unsqueeze(-1), lambda x, i: x.unsqueeze(-1)),
+    "select": (lambda t: t[..., 1], lambda x, i: x[:, 1]),
+    "slice": (lambda t: t[..., 1:3], lambda x, i: x[:, 1:3]),
+    "chunk": (lambda t: t.chunk(2, -1)[1], lambda x, i: x[:, 2:]),
+    "split": (lambda t: torch.cat(t.split([1, 3], -1)[::-1], -1), lambda x, i: torch.cat([x[:, 1:], x[:, :1]], 1)),
+    "narrow": (lambda t: t.narrow(-1, 1, 2).contiguous(), lambda x, i: x[:, 1:3]),
+    "unflatten": (lambda t: t.unflatten(-1, (2, 2)), lambda x, i: x.view(-1, 2, 2)),
+    "stack": (lambda t: torch.stack([t, t * 2], 1), lambda x, i: torch.stack([x, x * 2])),
+    "padded": (lambda t: t.to_padded_tensor(0.0).sum(1), lambda x, i: x.sum(0)),
+    "attention": (
+        lambda t: F.scaled_dot_product_attention(*[(t * k).view(3, -1, 2, 2).transpose(1, 2) for k in (1, 2, 3)]).transpose(1, 2).flatten(-2),
+        lambda x, i: F.scaled_dot_product_attention(*[(x * k).view(-1, 2, 2).transpose(0, 1) for k in (1, 2, 3)]).transpose(0, 1).flatten(-2),
+    ),
+    "causal attention": (
+        lambda t: F.scaled_dot_product_attention(*[t.view(3, -1, 1, 4).transpose(1, 2)] * 3, is_causal=True).transpose(1, 2).squeeze(2),
+        lambda x, i: F.scaled_dot_product_attention(x, x, x, is_causal=True),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equals_the_components(case):
+    whole, one = CASES[case]
+    sources, others = ([p.clone().requires_grad_() for p in parts()] for _ in range(2))
+    made = whole(as_nested_tensor(sources))
+    flows(list(made.unbind()), [one(x, i) for i, x in enumerate(others)], sources, others)
+
+
+def test_facts():
+    t = nested_tensor(parts(), layout=torch.jagged)
+    assert t.is_nested and t.layout is torch.jagged and isinstance(t, torch.Tensor) and t.dim() == t.ndim == 3 and len(t) == t.size(0) == 3
+    assert t.values().shape == (9, 4) and t.offsets().tolist() == [0, 3, 4, 9] and t.lengths() is None and t.numel() == 36
+    j = t.shape[1]
+    assert isinstance(j, torch.SymInt) and j == t.sin().shape[1] and j != nested_tensor(parts()).shape[1] and j != 3 and j > 1 and repr(2 * j) == f"2*{j}"
+    assert repr(t.shape).endswith(f"Size([3, {j}, 4])") and repr(t) == f"NestedTensor(size=(3, {j}, 4), offsets=tensor([0, 3, 4, 9]), contiguous=True)"
+    assert t.dtype is torch.float64 and t.half().dtype is torch.float16 and t.device.type == "cpu" and t.to(torch.float64) is t
+    assert not t.transpose(1, 2).is_contiguous() and t._max_seqlen == 5 and t._min_seqlen == 1
+    with pytest.raises(ValueError, match="relation is indeterminate"):
+        j > 5  # noqa: B015
+    with pytest.raises(TypeError, match="ragged dimension"):
+        int(j)
+
+
+def test_a_leaf_has_its_gradient():
+    t = nested_tensor(parts(), requires_grad=True)
+    assert t.is_leaf and t.requires_grad and t.grad is None
+    (t * t).sum().backward()
+    assert t.grad.shape == t.shape and torch.equal(t.grad.values(), 2 * t.detach().values())
+    (g,) = torch.autograd.grad((t * 3).sum(), t)
+    assert g.is_nested and bool((g == 3).all())
+    values = torch.randn(9, 4, requires_grad=True)
+    nested_tensor_from_jagged(values, t.offsets()).sum(1).sum().backward()
+    assert torch.equal(values.grad, torch.ones(9, 4))
+
+
+def test_makers():
+    values = torch.arange(10.0).view(5, 2)
+    t = nested_tensor_from_jagged(values, lengths=torch.tensor([2, 3]))
+    assert t.offsets().tolist() == [0, 2, 5] and t.values().data_ptr() == values.data_ptr()
+    across = nested_tensor([torch.ones(2, 3), torch.ones(2, 4)])
+    assert across.values().shape == (2, 7) and across.shape[1] == 2 and [x.shape[1] for x in across.unbind()] == [3, 4]
+    rows = as_nested_tensor(torch.arange(6).view(2, 3))
+    assert rows.offsets().tolist() == [0, 3, 6] and rows.to_padded_tensor(0).tolist() == [[0, 1, 2], [3, 4, 5]]
+    dense = torch.arange(24.0).view(2, 3, 4)
+    part = narrow(dense, 1, torch.tensor([0, 1]), torch.tensor([2, 2]), layout=torch.jagged)
+    assert torch.equal(part.unbind()[1], dense[1, 1:3]) and part.lengths().tolist() == [2, 2] and part.contiguous().values().shape == (4, 4)
+    assert part.sum().item() == sum(x.sum().item() for x in part.unbind()) and (part * 2).unbind()[1].equal(dense[1, 1:3] * 2)
+    picked = masked_select(torch.arange(6).view(2, 3), torch.tensor([[True, False, True], [False, False, True]]))
+    assert [x.tolist() for x in picked.unbind()] == [[0, 2], [5]]
+    assert to_padded_tensor(t, -1.0, (2, 4, 2)).shape == (2, 4, 2)
+
+
+def test_embeddings_take_them():
+    t = nested_tensor([torch.tensor([1, 2]), torch.tensor([0])])
+    table = torch.arange(6.0).view(3, 2)
+    assert [x.tolist() for x in F.embedding(t, table).unbind()] == [[[2, 3], [4, 5]], [[0, 1]]]
+    assert F.embedding_bag(t, table, mode="sum").tolist() == [[6, 8], [0, 1]]
+    assert torch.nn.EmbeddingBag(3, 2)(t).shape == (2, 2)
+
+
+def test_files_and_copies():
+    t = nested_tensor(parts(), requires_grad=True)
+    f = io.BytesIO()
+    torch.save({"t": t}, f)
+    f.seek(0)
+    for made in (copy.deepcopy(t), pickle.loads(pickle.dumps(t)), torch.load(f)["t"]):
+        assert torch.equal(made, t) and made.requires_grad and made.is_leaf and made.is_nested
+
+
+T = nested_tensor(parts())
+REFUSED = [
+    (lambda: T + nested_tensor(parts()), RuntimeError, "cannot call binary pointwise function add.Tensor with inputs of shapes"),
+    (lambda: T + torch.ones(3, 4), RuntimeError, "cannot call binary pointwise function add.Tensor"),
+    (lambda: T.sum(0), RuntimeError, "sum\\(\\): reducing along the batch dimension but not the ragged dimension is not supported for nested tensors"),
+    (lambda: T.sum((1, 2)), RuntimeError, "sum\\(\\): reducing along a ragged and non-batch dimension"),
+    (lambda: T.transpose(0, 1), ValueError, "Transpose is not supported on the batch dimension for jagged NT"),
+    (lambda: T.view(-1), RuntimeError, "view\\(\\): cannot view shape"),
+    (lambda: T.unsqueeze(0), RuntimeError, "unsqueeze\\(\\): not supported for NestedTensor on dim=0"),
+    (lambda: torch.cat([T, T], 1), RuntimeError, "cat\\(\\): not supported for NestedTensor on ragged dim"),
+    (lambda: T.softmax(0), RuntimeError, "softmax\\(\\): not supported when reducing across the batch dimension"),
+    (lambda: T @ T, RuntimeError, "matmul\\(\\): not supported between inputs of shapes"),
+    (lambda: T.cumsum(1), NotImplementedError, "cumsum: not supported for nested tensors"),
+    (lambda: torch.vmap(torch.sin)(T), NotImplementedError, "not supported for nested tensors"),
+    (lambda: nested_tensor([]), RuntimeError, "Cannot construct a nested tensor from an empty tensor list"),
+    (lambda: nested_tensor([torch.ones(2), torch.ones(3, 3)]), RuntimeError, "all tensors in list must have the same dim"),
+    (lambda: nested_tensor([torch.ones(2, 3), torch.ones(3, 4)]), RuntimeError, "the jagged layout only allows for a single ragged dimension"),
+    (lambda: nested_tensor_from_jagged(torch.ones(2)), RuntimeError, "At least one of offsets or lengths is required"),
+    (lambda: nested_tensor(parts(), layout=torch.strided), RuntimeError, "Specified layout is unsupported for nested tensors"),
+    (lambda: torch.zeros(2, layout=torch.jagged), NotImplementedError, "new tensors are strided here"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_refusals(number):
+    run, error, words = REFUSED[number]
+    with pytest.raises(error, match=words):
+        run()
