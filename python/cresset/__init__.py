@@ -128,6 +128,7 @@ _LAZY_NAMES = {
         "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
     ), "storage"),
 }  # fmt: skip
+_LAZY_NAMES["PyTorchFileReader"] = "serialization._zip"
 _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "AcceleratorError": "accelerator", "compile": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
     "FileCheck": "testing", "ThroughputBenchmark": "utils.throughput_benchmark", "ExcludeDispatchKeyGuard": "_C",

@@ -210,6 +210,31 @@ def _prefix(tensor):
     return kind.__name__ + "("
 
 
+def _add_suffixes(text, suffixes, indent, force_newline):
+    """`text` with suffixes and the closing bracket, on its last line while there is room, or from a line of their own on."""
+    parts = [text]
+    used = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if force_newline or used + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            parts.append(",\n" + " " * indent + suffix)
+            used, force_newline = indent + len(suffix), False
+        else:
+            parts.append(", " + suffix)
+            used += len(suffix) + 2
+    return "".join(parts) + ")"
+
+
+def _tensor_str(self, indent):
+    """The bracketed values of a tensor, whose lines begin at the column `indent`."""
+    with cresset.no_grad():
+        return _values(self.detach(), indent)
+
+
+def _str_intern(inp, *, tensor_contents=None):
+    """The repr of a tensor; see _str."""
+    return _str(inp, tensor_contents=tensor_contents)
+
+
 def _str(self, *, tensor_contents=None):
     """The repr of a tensor; `tensor_contents` replaces the values. Modes do not see how it is made."""
     if cresset._C._len_torch_dispatch_stack():
@@ -257,17 +282,7 @@ def _str(self, *, tensor_contents=None):
             tangent = cresset._C._unpack_dual(self, None)[1]
             if tangent is not None:
                 suffixes.append(f"tangent={tangent}")
-    parts = [prefix, text]
-    # Suffixes go on the last line while there is room.
-    used = len(prefix + text) - (prefix + text).rfind("\n") + 1
-    for suffix in suffixes:
-        if used + len(suffix) + 2 > PRINT_OPTS.linewidth:
-            parts.append(",\n" + " " * indent + suffix)
-            used = indent + len(suffix)
-        else:
-            parts.append(", " + suffix)
-            used += len(suffix) + 2
-    text = "".join(parts) + ")"
+    text = _add_suffixes(prefix + text, suffixes, indent, False)
     # A parameter that keeps the type of what it was made from.
     return f"Parameter({text})" if getattr(self, "_is_param", False) and type(self).__name__ != "Parameter" else text
 

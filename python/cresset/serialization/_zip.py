@@ -223,6 +223,25 @@ class ZipReader:
             raise damaged(f"the record {name!r} does not unpack ({error})") from None
 
 
+class PyTorchFileReader(ZipReader):
+    """The records of a checkpoint, by path or in a file that can seek."""
+
+    def __init__(self, name_or_buffer):
+        from ._files import path_of
+
+        path = path_of(name_or_buffer)
+        super().__init__(name_or_buffer if path is None else open(path, "rb"))
+
+    def get_storage_from_record(self, name, numel, dtype=None):
+        """A tensor of `numel` elements of the dtype (bytes without one) over the record's memory."""
+        import cresset
+
+        kind = dtype if isinstance(dtype, cresset.dtype) else cresset.uint8
+        target = bytearray(self.get_record_size(name))
+        self.read_into(name, memoryview(target))
+        return cresset.frombuffer(target, dtype=kind, count=numel)
+
+
 def fill(f, target, what, kind="a checkpoint"):
     """Read a buffer full from a file that has readinto, or read only."""
     readinto = getattr(f, "readinto", None)

@@ -5,7 +5,8 @@ from monai.inferers import sliding_window_inference
 from monai.losses import DiceCELoss, DiceLoss, FocalLoss
 from monai.metrics import DiceMetric, HausdorffDistanceMetric
 from monai.networks.nets import UNet, BasicUNet, DenseNet121, SegResNet, UNETR
-from monai.transforms import Compose, EnsureChannelFirstd, RandFlipd, RandGaussianNoised, Resized, ScaleIntensityd, set_determinism
+from monai.transforms import Compose, EnsureChannelFirstd, RandFlipd, RandGaussianNoised, Resized, ScaleIntensityd
+from monai.utils import set_determinism
 
 set_determinism(3)
 for net in (

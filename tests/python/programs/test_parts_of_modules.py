@@ -1,0 +1,82 @@
+"""Parts of PyTorch's modules that packages take by name: records of files, texts of tensors, decorators, base classes of observers."""
+
+import pytest
+
+import cresset as torch
+
+
+def test_records_of_a_checkpoint(tmp_path):
+    torch.save({"w": torch.arange(6.0)}, tmp_path / "a.pt")
+    reader = torch.PyTorchFileReader(str(tmp_path / "a.pt"))
+    assert reader.has_record("data.pkl") and "data/0" in reader.get_all_records()
+    assert reader.get_storage_from_record("data/0", 6, torch.float32).tolist() == [0, 1, 2, 3, 4, 5]
+    as_bytes = reader.get_storage_from_record("data/0", 24, torch.UntypedStorage)
+    assert as_bytes._typed_storage()._untyped_storage.nbytes() == 24
+
+
+def test_texts_of_values():
+    from cresset import _tensor_str
+
+    values = _tensor_str._tensor_str(torch.tensor([[1.0, 2.0], [3.0, 4.5]]), indent=0)
+    assert values == "[[1.0000, 2.0000],\n [3.0000, 4.5000]]"
+    assert _tensor_str._add_suffixes("f(" + values, ["a=1"], 2, False) == f"f({values}, a=1)"
+    assert _tensor_str._str_intern(torch.ones(2), tensor_contents="…") == "tensor(…)"
+
+
+def test_contexts_decorate():
+    from cresset.utils._contextlib import _DecoratorContextManager, context_decorator
+
+    seen = []
+
+    class Step(_DecoratorContextManager):
+        def __init__(self, name):
+            self.name = name
+
+        def clone(self):
+            return type(self)(self.name)
+
+        def __enter__(self):
+            seen.append(f"+{self.name}")
+
+        def __exit__(self, *error):
+            seen.append(f"-{self.name}")
+
+    @Step("a")
+    def numbers():
+        seen.append("one")
+        yield 1
+        seen.append("two")
+        yield 2
+
+    assert list(numbers()) == [1, 2] and seen == ["+a", "one", "-a", "+a", "two", "-a", "+a", "-a"]
+    seen.clear()
+    assert context_decorator(lambda: Step("b"), lambda x: x + 1)(1) == 2 and seen == ["+b", "-b"]
+
+
+def test_observers():
+    from cresset.ao.quantization import FakeQuantizeBase, ObserverBase
+
+    class Largest(ObserverBase):
+        def forward(self, x):
+            self.largest = x.abs().max()
+            return x
+
+        def calculate_qparams(self):
+            return self.largest / 127, 0
+
+    with pytest.raises(TypeError, match="abstract"):
+        ObserverBase(torch.qint8)
+    watch = Largest.with_args(dtype=torch.qint8)()
+    watch(torch.tensor([1.0, -254.0]))
+    assert watch.calculate_qparams()[0].item() == 2.0 and watch.dtype is torch.qint8
+
+    class Rounded(FakeQuantizeBase):
+        def forward(self, x):
+            return x.round() if self.fake_quant_enabled[0] else x
+
+        def calculate_qparams(self):
+            return 1.0, 0
+
+    rounded = Rounded()
+    rounded.disable_fake_quant()
+    assert rounded(torch.tensor(1.4)).item() == pytest.approx(1.4) and set(rounded.state_dict()) == {"fake_quant_enabled", "observer_enabled"}
