@@ -1,5 +1,6 @@
 // Registration of backends: what a table must have, which slot it gets, where plug-ins are looked for.
 #include <cresset/base/fork.h>
+#include <cresset/base/interrupt.h>
 #include <cresset/core/backend.h>
 
 #include <dlfcn.h>
@@ -26,6 +27,7 @@ struct Registry {
   std::map<std::string, std::string> problem;     // device name -> why it is not there
   std::map<std::string, cresset_backend> broken;  // tables that were refused, for the report
   std::vector<std::string> errors;                // reported while a library was being loaded
+  std::map<void*, std::string> half_loaded;       // libraries whose initialisers, which run once, reported an error
   std::vector<DeviceResolver> resolvers;
   std::vector<std::function<void(DeviceType)>> listeners;
   std::vector<std::string> resolving;  // names being looked for
@@ -150,7 +152,21 @@ DeviceType take_slot(const Table& t) {
   return type;
 }
 
+// As before a registration. The object stays, for guards and allocators that were installed have it.
+void forget(const char* name, bool with_name) {
+  const auto type = detail::device_type_of_name(name);
+  if (!type) return;
+  registry().by_type[static_cast<std::size_t>(*type)].store(nullptr, std::memory_order_release);
+  std::erase(registry().order, *type);
+  if (with_name) detail::forget_device_name(*type);
+}
+
 // ---- loading
+
+// Says nothing about the plug-in: it may load the next time.
+bool is_passing(const std::exception& e) {
+  return dynamic_cast<const std::bad_alloc*>(&e) || dynamic_cast<const OutOfMemoryError*>(&e) || dynamic_cast<const Interrupted*>(&e);
+}
 
 std::string dl_reason() {
   const char* text = dlerror();
@@ -183,29 +199,31 @@ void refuse_device(DeviceType t, const std::string& reason) {
 
 void set_backend_installer(void (*install)(DeviceType)) { registry().install = install; }
 
-// Looks for a name that no slot has; returns the reason why there is none, empty when nobody offers it.
+// Looks for a name that no slot has; returns the reason why there is none, empty when nobody offers it. A reason stays: a broken plug-in is
+// not loaded a second time. Want of memory and interrupts are raised and not kept.
 std::string resolve_device_name(const std::string& name) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   if (const auto known = r.problem.find(name); known != r.problem.end()) return known->second;
   if (std::find(r.resolving.begin(), r.resolving.end(), name) != r.resolving.end()) return "";
   r.resolving.push_back(name);
-  std::string reason;
+  const struct Resolved {
+    std::vector<std::string>& names;
+    ~Resolved() { names.pop_back(); }
+  } resolved{r.resolving};
   try {
-    bool found = false;
-    for (const std::string& path : backend_candidates(name)) {
-      load_backend(path);
-      found = true;
-      break;
+    if (const std::vector<std::string> paths = backend_candidates(name); !paths.empty()) {
+      load_backend(paths.front());
+      return "";
     }
     const auto resolvers = r.resolvers;
-    for (std::size_t i = 0; i < resolvers.size() && !found; ++i) found = resolvers[i](name);
+    for (const DeviceResolver& resolver : resolvers)
+      if (resolver(name)) break;
+    return "";
   } catch (const std::exception& e) {
-    reason = e.what();
-    r.problem[name] = reason;  // a broken plug-in is not loaded a second time
+    if (is_passing(e)) throw;
+    return r.problem[name] = e.what();
   }
-  r.resolving.pop_back();
-  return reason;
 }
 
 }  // namespace detail
@@ -222,6 +240,7 @@ DeviceType register_backend(const cresset_backend& given) {
                   "). Load one of the two.");
     return known;
   }
+  const bool is_new = !detail::device_type_of_name(t.name);
   try {
     check_version(t);
     check_parts(t);
@@ -235,8 +254,12 @@ DeviceType register_backend(const cresset_backend& given) {
     for (const auto& listener : r.listeners) listener(type);
     return type;
   } catch (const std::exception& e) {
-    r.problem[t.name] = e.what();
-    r.broken[t.name] = t;
+    if (!is_passing(e)) {
+      r.problem[t.name] = e.what();
+      r.broken[t.name] = t;
+    } else {
+      forget(t.name, is_new);
+    }
     throw;
   }
 }
@@ -244,11 +267,15 @@ DeviceType register_backend(const cresset_backend& given) {
 DeviceType load_backend(const std::string& path) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  const std::vector<std::string> earlier = std::exchange(r.errors, {});
+  std::vector<std::string> earlier = std::exchange(r.errors, {});
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  CRESSET_CHECK(library, "backend plug-in ", path, " does not load: ", dl_reason());
-  const std::vector<std::string> errors = std::exchange(r.errors, earlier);
-  CRESSET_CHECK(errors.empty(), "backend plug-in ", path, ": ", errors.empty() ? "" : errors.front());
+  const std::string reason = library ? "" : dl_reason();
+  const std::vector<std::string> errors = std::exchange(r.errors, std::move(earlier));
+  CRESSET_CHECK(library, "backend plug-in ", path, " does not load: ", reason);
+  // Opened again it would run without what failed: its kernels, perhaps.
+  if (!errors.empty()) r.half_loaded.emplace(library, errors.front());
+  const auto failed = r.half_loaded.find(library);
+  CRESSET_CHECK(failed == r.half_loaded.end(), "backend plug-in ", path, ": ", failed->second);
   const auto entry = reinterpret_cast<cresset_backend_entry_function>(dlsym(library, CRESSET_BACKEND_ENTRY_NAME));
   CRESSET_CHECK(entry, "backend plug-in ", path, " does not export ", CRESSET_BACKEND_ENTRY_NAME,
                 ". Write CRESSET_BACKEND(Class) once in the library.");
@@ -278,6 +305,7 @@ BackendReport inspect_backend(const std::string& name) {
   try {
     report.type = device_type_from_name(name);
   } catch (const std::exception& e) {
+    if (is_passing(e)) throw;
     report.problem = e.what();
   }
   Registry& r = registry();
@@ -340,6 +368,6 @@ extern "C" cresset_status cresset_backend_register(const cresset_backend* table,
       std::strncpy(error, e.what(), error_size - 1);
       error[error_size - 1] = '\0';
     }
-    return CRESSET_INVALID_ARGUMENT;
+    return dynamic_cast<const std::bad_alloc*>(&e) ? CRESSET_OUT_OF_MEMORY : CRESSET_INVALID_ARGUMENT;
   }
 }

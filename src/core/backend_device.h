@@ -5,6 +5,8 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include <cresset/base/fork.h>
@@ -74,6 +76,10 @@ class Backend final {
 
 /// Loads what offers a device name. Gives the reason when something broken should have, and nothing when nobody offers it.
 std::string resolve_device_name(const std::string& name);
+/// Of a name that is there; nothing is loaded for it.
+std::optional<DeviceType> device_type_of_name(std::string_view name);
+/// For a registration that failed after it had taken the name.
+void forget_device_name(DeviceType type);
 /// Null when the kind has no table.
 Backend* backend_of(DeviceType t);
 /// Makes guards, hooks, allocator and generators of a new backend known to the core.

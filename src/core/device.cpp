@@ -13,7 +13,7 @@
 namespace cresset {
 namespace {
 
-// Slot → name; empty slots are free. Names are set once and never change, so a reader needs the lock only briefly.
+// Slot → name; empty slots are free.
 struct Names {
   ForkSafe<std::mutex> mutex;
   std::array<std::string, kDeviceTypeCount> name;
@@ -132,6 +132,18 @@ std::optional<DeviceType> find_kind_without_slot(std::string_view name) {
   return std::nullopt;
 }
 }  // namespace
+
+namespace detail {
+std::optional<DeviceType> device_type_of_name(std::string_view name) { return find_type(name); }
+
+void forget_device_name(DeviceType type) {
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  const bool is_renamed = type == DeviceType::PrivateUse1;
+  n.name[static_cast<std::size_t>(type)] = is_renamed ? "privateuseone" : "";
+  if (is_renamed) n.privateuse1_named = false;
+}
+}  // namespace detail
 
 DeviceType device_type_from_name(std::string_view name) {
   if (const auto known = find_type(name)) return *known;

@@ -1,4 +1,5 @@
 // Private functions behind cresset.accelerator, cresset.Stream, cresset.Event and the modules of devices.
+#include <cresset/base/interrupt.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
 #include <cresset/core/backend_meta.h>
@@ -43,8 +44,18 @@ void add_python_resolver(PyObject* function) {
     if (!Py_IsInitialized()) return false;
     GilAcquire gil;
     const Ref answer = Ref::steal(PyObject_CallFunction(function, "s", name.c_str()));
-    if (!answer) throw PythonException::fetch();  // its text becomes the reason
-    return PyObject_IsTrue(answer.get()) == 1;
+    const int found = answer ? PyObject_IsTrue(answer.get()) : -1;
+    if (found >= 0) return found == 1;
+    // Not of the plug-in: the core keeps neither.
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+      PyErr_Clear();
+      throw std::bad_alloc();
+    }
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+      PyErr_Clear();
+      throw Interrupted("interrupted");
+    }
+    throw PythonException::fetch();  // its text becomes the reason
   });
 }
 

@@ -74,6 +74,7 @@ void install(DeviceType type) {
   const cresset_backend& table = *backend_table(type);
   const DispatchKey key = backendKey(type);
   auto& libraries = (*installed)[type];
+  libraries.clear();  // of an attempt that failed
   libraries.push_back(std::make_unique<Library>(Library::IMPL, "aten", key, __FILE__, __LINE__));
   Library& m = *libraries.back();
   const auto give = [&](const char* name, CppFunction f) {

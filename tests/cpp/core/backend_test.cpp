@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
 #include <cresset/core/device_generator.h>
@@ -177,6 +178,42 @@ TEST(Backend, TheCEntryGivesStatusesAndText) {
   t = plain_table("c_entry2");
   EXPECT_EQ(cresset_backend_register(&t, &type, text, sizeof text), CRESSET_OK);
   EXPECT_EQ(DeviceTypeName(static_cast<DeviceType>(type)), "c_entry2");
+}
+
+TEST(Backend, WantOfMemoryAndInterruptsAreNotKeptAsFaultsOfAPlugin) {
+  static int answers = 0;
+  add_device_resolver([](const std::string& name) -> bool {
+    if (name != "late") return false;
+    if (++answers == 1) throw std::bad_alloc();
+    if (answers == 2) throw Interrupted("interrupted");
+    if (answers == 3) CRESSET_THROW(OutOfMemoryError, "no room");
+    register_backend(plain_table("late"));
+    return true;
+  });
+  EXPECT_EQ(error_of<std::bad_alloc>([] { Device("late:0"); }), "std::bad_alloc");
+  EXPECT_EQ(error_of<Interrupted>([] { Device("late:0"); }), "interrupted");
+  EXPECT_EQ(error_of<OutOfMemoryError>([] { inspect_backend("late"); }), "no room");
+  EXPECT_EQ(Device("late:0").str(), "late:0");
+  EXPECT_EQ(answers, 4);
+  EXPECT_EQ(inspect_backend("late").problem, "");
+}
+
+TEST(Backend, RegistrationThatRunsOutOfMemoryLeavesNothing) {
+  static int told = 0;
+  add_backend_listener([](DeviceType t) {
+    if (DeviceTypeName(t) == "narrow" && ++told == 1) throw std::bad_alloc();
+  });
+  const std::size_t before = registered_backends().size();
+  EXPECT_EQ(error_of<std::bad_alloc>([] { register_backend(plain_table("narrow")); }), "std::bad_alloc");
+  EXPECT_EQ(registered_backends().size(), before);
+  EXPECT_TRUE(contains(error_of([] { Device("narrow"); }), "No installed plug-in gives this name"));
+  char text[64];
+  told = 0;
+  const cresset_backend t = plain_table("narrow");
+  EXPECT_EQ(cresset_backend_register(&t, nullptr, text, sizeof text), CRESSET_OUT_OF_MEMORY);
+  EXPECT_EQ(cresset_backend_register(&t, nullptr, text, sizeof text), CRESSET_OK);
+  EXPECT_EQ(Device("narrow:1").str(), "narrow:1");
+  EXPECT_EQ(registered_backends().size(), before + 1);
 }
 
 TEST(Backend, AllocatorCountsAndReportsWantOfMemory) {
