@@ -18,6 +18,7 @@ aten::add 0
 Dict(str, int[]) 1 1
 f(Tensor x) -> int x
 aten::relu(Tensor self) -> Tensor
+0
 """
 
 

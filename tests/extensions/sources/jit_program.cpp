@@ -20,6 +20,8 @@ void lower(std::shared_ptr<torch::jit::Graph>& graph);
 
 #include "ATen/core/functional.h"
 #include "ATen/core/interned_strings.h"
+#include "ATen/cuda/CUDAEvent.h"
+#include "ATen/cuda/CUDAGraph.h"
 #include "torch/csrc/jit/api/function_impl.h"
 #include "torch/csrc/jit/ir/alias_analysis.h"
 #include "torch/csrc/jit/ir/constants.h"
@@ -92,6 +94,21 @@ void lower(std::shared_ptr<torch::jit::Graph>& graph) {
   torch::jit::ConstantPooling(graph);
 }
 
+// An engine's members: they exist without a device, and say so when they are asked to work.
+struct Engine {
+  at::cuda::CUDAGraph recorded = {true};
+  at::cuda::CUDAEvent done;
+};
+bool works(Engine& engine) {
+  engine.done.synchronize();
+  try {
+    engine.recorded.replay();
+  } catch (const c10::Error&) {
+    return false;
+  }
+  return true;
+}
+
 int main() {
   auto graph = std::make_shared<torch::jit::Graph>();
   std::unordered_map<std::string, torch::jit::Value*> values;
@@ -121,5 +138,7 @@ int main() {
 
   static torch::jit::CompilationUnit functions("def f(x: Tensor):\n  return torch.relu(x)\n");
   std::cout << torch::jit::toGraphFunction(functions.get_function("f")).graph()->outputs()[0]->node()->schema() << "\n";
+  Engine engine;
+  std::cout << works(engine) << "\n";
   return 0;
 }

@@ -50,7 +50,7 @@ inline bool is_available() { return false; }
 inline void* getCurrentCUDABlasHandle() { c10::cuda::raise_no_cuda(); }
 class CUDAGraph {
  public:
-  explicit CUDAGraph(bool /*keep_graph*/ = false) {}
+  CUDAGraph(bool /*keep_graph*/ = false) {}
   void capture_begin() { raise_no_cuda(); }
   void capture_end() { raise_no_cuda(); }
   void instantiate() { raise_no_cuda(); }
@@ -61,7 +61,7 @@ class CUDAGraph {
 class CUDAEvent {
  public:
   CUDAEvent() = default;
-  explicit CUDAEvent(unsigned /*flags*/) {}
+  CUDAEvent(unsigned /*flags*/) {}
   bool isCreated() const { return false; }
   bool query() const { return true; }
   void synchronize() const {}
