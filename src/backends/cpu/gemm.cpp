@@ -182,7 +182,10 @@ void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixR
   if (beta != 0)
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) fc[i * n + j] = c[i * ldc + j];
-  blas_gemm<float>(m, n, k, alpha, fa.data(), {nullptr, k, 1}, fb.data(), {nullptr, n, 1}, beta, fc.data(), n);
+  if (k == 0)  // BLAS's products with a vector would not even apply beta
+    small_gemm<float>(m, n, 0, alpha, fa.data(), {nullptr, 0, 1}, fb.data(), {nullptr, n, 1}, beta, fc.data(), n);
+  else
+    blas_gemm<float>(m, n, k, alpha, fa.data(), {nullptr, k, 1}, fb.data(), {nullptr, n, 1}, beta, fc.data(), n);
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = T(fc[i * n + j]);
 }
