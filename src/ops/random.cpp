@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_random.h>
 
 #include "ops/ops_decl_random.h"
+#include "ops/pointwise.h"
 #include "ops/shape_util.h"
 #include "ops/structured.h"
 
@@ -39,6 +40,14 @@ Tensor& normal_functional_out(const Tensor& self, double mean, double std, const
   const Tensor numbers = cresset::normal_functional(self, mean, std, generator);
   copy_to_out("normal", numbers, out, OutDtype::Castable);
   return out;
+}
+
+Tensor& bernoulli_into(const Tensor& self, const std::optional<Generator>& generator, Tensor& out) {
+  CRESSET_CHECK(!GradMode::is_enabled() || !(self.requires_grad() || out.requires_grad()),
+                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  check_no_internal_overlap(out);
+  prepare_out(spec_like(out, self.sizes()), out);
+  return out.bernoulli_(self, generator);
 }
 
 namespace {

@@ -55,3 +55,15 @@ def test_complex_mean_is_in_both_parts():
     centred = seeded(lambda t: t.normal_(), cresset.empty(20, dtype=cresset.complex64))
     moved = seeded(lambda t: t.normal_(2.0, 3.0), cresset.empty(20, dtype=cresset.complex64))
     assert cresset.allclose(cresset.view_as_real(moved), cresset.view_as_real(centred) * 3 + 2)
+
+
+@pytest.mark.parametrize("dtype", [cresset.uint8, cresset.int16, cresset.int64, cresset.bool, cresset.float64, cresset.bfloat16], ids=str)
+@pytest.mark.parametrize("p_dtype", [cresset.float32, cresset.float64], ids=str)
+def test_bernoulli_into_any_type(dtype, p_dtype):
+    p = cresset.rand(4, 8, dtype=p_dtype)
+    expected = seeded(lambda t: t.bernoulli_(p), cresset.empty(4, 8, dtype=dtype))
+    for out in (cresset.full((4, 8), 1, dtype=dtype), cresset.empty(0, dtype=dtype)):
+        result = seeded(lambda t: cresset.bernoulli(p, out=t), out)
+        assert result is out and out.dtype == dtype and cresset.equal(result, expected)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        cresset.bernoulli(p.requires_grad_(), out=cresset.empty(4, 8))
