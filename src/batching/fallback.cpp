@@ -160,8 +160,8 @@ void batched_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack)
     case BatchRule::Pointwise: return pointwise_rule(call);
     case BatchRule::Dim: return dim_rule(call);
     case BatchRule::Full: return full_rule(call);
-    case BatchRule::Leading: return leading_rule(call);
-    case BatchRule::Broadcast: return broadcast_rule(call);
+    case BatchRule::Leading: return leading_rule(call, rule.inner);
+    case BatchRule::Broadcast: return broadcast_rule(call, rule.inner);
     case BatchRule::Fold: return fold_rule(call, rule.inner);
     case BatchRule::Functional: return functional_rule(call);
     case BatchRule::Out:

@@ -9,8 +9,9 @@ namespace cresset::batching {
 void pointwise_rule(BatchCall& call);
 void dim_rule(BatchCall& call);
 void full_rule(BatchCall& call);
-void leading_rule(BatchCall& call);
-void broadcast_rule(BatchCall& call);
+/// `least`: the fewest dimensions that an example needs; one with fewer is refused in the operator's own words.
+void leading_rule(BatchCall& call, int64_t least);
+void broadcast_rule(BatchCall& call, int64_t least);
 void fold_rule(BatchCall& call, int64_t inner);
 
 /// In place: the functional form's result is copied into self.

@@ -1,5 +1,6 @@
 // Rules for whole classes of operators: the table says which class an operator is of, its schema says the rest.
 #include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
@@ -187,17 +188,29 @@ void give_leading(BatchCall& call, std::vector<IValue> results) {
     });
   call.give(std::move(results));
 }
+
+/// An example of too few dimensions would take the batch for one of them. The operator itself refuses one such example, or takes it.
+void check_example(const BatchCall& call, int64_t dims, int64_t least) {
+  if (dims >= least) return;
+  Stack example(call.args);
+  for (IValue& v : example)
+    map_tensors(v, [](const Tensor& t) { return cresset::empty(t.sizes(), TensorOptions().dtype(t.scalar_type()).device(t.device())); });
+  call.op.callBoxed(example);
+}
 }  // namespace
 
-void leading_rule(BatchCall& call) {
+void leading_rule(BatchCall& call, int64_t least) {
+  check_example(call, call.first_tensor().dim(), least);
   call.check_written(call.op.operator_name().base());
   call.map([&](const Tensor& t) { return call.batch.full(t); });
   give_leading(call, call.invoke());
 }
 
-void broadcast_rule(BatchCall& call) {
-  int64_t rank = 0;
-  for (const IValue& v : call.args) each_tensor(v, [&](const Tensor& t) { rank = std::max(rank, t.dim()); });
+void broadcast_rule(BatchCall& call, int64_t least) {
+  int64_t rank = 0, smallest = least;
+  for (const IValue& v : call.args)
+    each_tensor(v, [&](const Tensor& t) { rank = std::max(rank, t.dim()), smallest = std::min(smallest, t.dim()); });
+  check_example(call, smallest, least);
   call.map([&](const Tensor& t) { return call.batch.aligned(t, rank); });
   give_leading(call, call.invoke());
 }

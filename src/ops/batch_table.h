@@ -27,7 +27,7 @@ enum class BatchRule : uint8_t {
 struct BatchRow {
   const char* name;  // with namespace and overload
   BatchRule rule;
-  int8_t inner;  // Fold: number of dimensions behind N
+  int8_t inner;  // Fold: number of dimensions behind N; Leading, Broadcast: the fewest dimensions that an example needs
 };
 
 /// Every operator of the table that is not a composite, sorted by name.

@@ -31,7 +31,7 @@ def rule_of(op):
         word, _, number = row.get("batch").partition(" ")
         if op.derived and op.form == "inplace" and word in FUNCTIONAL_ONLY:
             return "functional", 0
-        return word, 0 if word != "fold" else int(number) if number else spatial_dims(op.schema.name) + 1
+        return word, int(number) if number else spatial_dims(op.schema.name) + 1 if word == "fold" else 0
     return derived(op), 0
 
 

@@ -28,7 +28,9 @@ TAGS = (
 )
 # Out forms do not have these.
 FUNCTIONAL_TAGS = ("core", "data_dependent_output", "inplace_view", "maybe_aliasing_or_mutating")
-# How an operator runs under vmap; "fold" may name the number of dimensions behind N: "fold 3".
+# How an operator runs under vmap. "fold" may name the number of dimensions behind N: "fold 3"; "leading" and "broadcast" the fewest dimensions
+# that an example needs: "leading 2".
+NUMBERED_RULES = ("fold", "leading", "broadcast")
 BATCH_RULES = ("pointwise", "dim", "full", "leading", "broadcast", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
 # Keys that only a row with `pointwise` has.
 POINTWISE_KEYS = ("dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices")
@@ -356,7 +358,7 @@ def check(row):
     row.tags = tuple(tags)
     if "batch" in data:
         word, _, number = data["batch"].partition(" ")
-        if word not in BATCH_RULES or (number and (word != "fold" or not number.isdigit())):
+        if word not in BATCH_RULES or (number and (word not in NUMBERED_RULES or not number.isdigit())):
             raise row.error(f"unknown batching rule '{data['batch']}'.{hint(word, BATCH_RULES)}", "batch")
         if row.kind == "foreach":
             raise row.error("a foreach operator runs under vmap element by element: no batch here.", "batch")
