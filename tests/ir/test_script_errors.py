@@ -358,6 +358,28 @@ def f(x: List[Union[int, str]], y: List[str]):
     return z
 """,
     ),
+    "a list where something else is annotated": (
+        "def f(x: int):\n    y: Optional[int] = [x]\n    return y\n",
+        """
+Expected an annotation of type List but got Optional[int]:
+  File "<string>", line 2
+def f(x: int):
+    y: Optional[int] = [x]
+                       ~~~~ <--- HERE
+    return y
+""",
+    ),
+    "a dictionary where something else is annotated": (
+        "def f(x: int):\n    y: List[int] = {k: x for k in range(x)}\n    return y\n",
+        """
+Expected an annotation of type Dict but got List[int]:
+  File "<string>", line 2
+def f(x: int):
+    y: List[int] = {k: x for k in range(x)}
+                   ~~~~~~~~~~~~~~~~~~~~~~~~ <--- HERE
+    return y
+""",
+    ),
     "a list that has elements under another type": (
         "def f(x: int):\n    y = []\n    y.append(torch.ones(x))\n    z: List[int] = y\n    return z\n",
         """

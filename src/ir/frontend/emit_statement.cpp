@@ -127,6 +127,12 @@ void Emitter::annotated_assignment(const Stmt& s) {
   }
   Value* fitting = converted(s.value->range, plain, type);
   if (!fitting->type()->is_subtype_of(*type)) {
+    const ExprKind written = s.value->kind;
+    const TypeKind wanted = (type->kind == TypeKind::Optional ? type->element() : type)->kind;
+    if ((written == ExprKind::List || written == ExprKind::ListComp) && wanted != TypeKind::List)
+      script_error(s.value->range, "Expected an annotation of type List but got " + type->annotation_str());
+    if ((written == ExprKind::Dict || written == ExprKind::DictComp) && wanted != TypeKind::Dict)
+      script_error(s.value->range, "Expected an annotation of type Dict but got " + type->annotation_str());
     const std::string what = target->kind == ExprKind::Name ? "Variable '" + target->text + "'" : "The target";
     script_error(target->range, what + " is annotated with type " + type->annotation_str() + " but is being assigned to a value of type " +
                                     plain->type()->annotation_str());
