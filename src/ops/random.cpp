@@ -43,8 +43,9 @@ Tensor& normal_functional_out(const Tensor& self, double mean, double std, const
 }
 
 Tensor& bernoulli_into(const Tensor& self, const std::optional<Generator>& generator, Tensor& out) {
-  CRESSET_CHECK(!GradMode::is_enabled() || !(self.requires_grad() || out.requires_grad()),
-                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  CRESSET_CHECK(
+      !GradMode::is_enabled() || !(self.requires_grad() || out.requires_grad()),
+      "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
   check_no_internal_overlap(out);
   prepare_out(spec_like(out, self.sizes()), out);
   return out.bernoulli_(self, generator);

@@ -365,7 +365,7 @@ Expected an annotation of type List but got Optional[int]:
   File "<string>", line 2
 def f(x: int):
     y: Optional[int] = [x]
-                       ~~~~ <--- HERE
+                       ~~ <--- HERE
     return y
 """,
     ),
