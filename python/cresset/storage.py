@@ -342,6 +342,11 @@ class UntypedStorage(_Shared, StorageBase):
 
     _new_using_fd_cpu = _new_using_filename_cpu = _new_shared
 
+    def _write_file(self, file, is_real_file, save_size, element_size):
+        """Write the bytes into an open file, behind the number of elements of `element_size` bytes, as int64, when `save_size`."""
+        data = self.cpu()._elements().numpy().tobytes()
+        file.write((len(data) // element_size).to_bytes(8, sys.byteorder) + data if save_size else data)
+
     def _share_fd_cpu_(self):
         """(open file, number of bytes) of the memory, which is shared from now on. RuntimeError for memory with a name, or of a device."""
         if self.device.type != "cpu":
@@ -528,6 +533,9 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
 
     def resizable(self):
         return self._untyped_storage.resizable()
+
+    def _write_file(self, *args):
+        self._untyped_storage._write_file(*args)
 
     def _share_fd_cpu_(self):
         return self._untyped_storage._share_fd_cpu_()

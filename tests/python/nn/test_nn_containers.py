@@ -157,3 +157,23 @@ def test_parameter_dict():
     assert len(p) == 0 and list(p.parameters()) == []
     with pytest.raises(RuntimeError, match="should not be called"):
         p()
+
+
+def test_order_of_parameters_from_mappings():
+    """PyTorch sorts the keys of a plain mapping, and nothing else; optimizers see the parameters in this order."""
+    plain = {"c": cresset.ones(1), "b": cresset.ones(2)}
+    assert list(nn.ParameterDict(plain)) == ["b", "c"]
+    assert list(nn.ParameterDict(OrderedDict(plain))) == list(nn.ParameterDict(plain.items())) == ["c", "b"]
+    assert list(nn.ParameterDict({"x": cresset.ones(1)}) | plain) == ["x", "b", "c"]
+    first = nn.ParameterDict(plain.items())
+    again = nn.ParameterDict()
+    again.update(first)
+    assert list(again) == ["c", "b"] and list(nn.ModuleDict({"c": nn.ReLU(), "b": nn.ReLU()})) == ["c", "b"]
+
+
+def test_words_behind_a_device_are_a_dtype():
+    net = nn.Linear(1, 1)
+    for wrong in [("cpu", True), (None, True), (cresset.device("cpu"), False)]:
+        with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments - got \(\w+, bool\)"):
+            net.to(*wrong)
+    assert net.to("cpu", None, True) is net and net.to(cresset.float64, True).weight.dtype == cresset.float64

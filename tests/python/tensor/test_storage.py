@@ -224,3 +224,17 @@ def test_memory_of_meta_is_not_there():
     for storage in (typed, typed.untyped()):
         with pytest.raises(NotImplementedError, match="Not available"):
             storage.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_bytes_in_a_file(tmp_path):
+    typed = cresset.TypedStorage([1, 2, 3], dtype=cresset.int16)
+    numbers = b"\x01\x00\x02\x00\x03\x00"
+    for storage, save_size, element_size, expected in [
+        (typed, True, 2, b"\x03" + bytes(7) + numbers), (typed, False, 2, numbers), (typed.untyped(), True, 1, b"\x06" + bytes(7) + numbers),
+    ]:  # fmt: skip
+        with open(tmp_path / "bytes", "wb") as file:
+            storage._write_file(file, True, save_size, element_size)
+        assert (tmp_path / "bytes").read_bytes() == expected
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            cresset.TypedStorage([1, 2], device="meta", dtype=cresset.int16)._write_file(io.BytesIO(), False, True, 2)

@@ -462,8 +462,12 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters):
-        """Set all values of a mapping or of an iterable of pairs."""
-        for key, value in _pairs(parameters, "ParameterDict"):
+        """Set all values of a mapping or of an iterable of pairs; those of a mapping by the order of its keys, unless it is an OrderedDict or a
+        ParameterDict."""
+        pairs = _pairs(parameters, "ParameterDict")
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs = sorted(pairs, key=lambda pair: pair[0])
+        for key, value in pairs:
             self[key] = value
 
     def extra_repr(self):

@@ -50,6 +50,8 @@ def _parse_to(args, kwargs):
         device = rest.pop(0)
         if rest and (rest[0] is None or isinstance(rest[0], cresset.dtype)):
             dtype = rest.pop(0)
+        elif rest:
+            ok = False
     elif rest and isinstance(rest[0], cresset.dtype):
         dtype = rest.pop(0)
     elif rest:
