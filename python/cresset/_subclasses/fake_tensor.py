@@ -87,6 +87,10 @@ class FakeTensor(cresset.Tensor):
         mode = next(t.fake_mode for t in tree_leaves((args, kwargs or {})) if isinstance(t, FakeTensor))
         return mode.dispatch(func, types, args, kwargs or {})
 
+    def tolist(self):
+        """The nested list of the elements, which a fake tensor has only where there are none: DataDependentOutputException otherwise."""
+        return [part.tolist() for part in self] if self.dim() else self.item()
+
     def __deepcopy__(self, memo):
         if id(self) not in memo:
             memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device).requires_grad_(self.requires_grad)

@@ -246,8 +246,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
             raise RuntimeError('jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet). Please either set '
                                '`strict=False` or `strategy="reverse-mode"`.')  # fmt: skip
         if not vectorize:
-            raise NotImplementedError('jacobian: Computing Jacobian using forward-AD or `strategy="forward-mode"` requires `vectorize=True`; '
-                                      "pass it too.")  # fmt: skip
+            raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+                                      "`vectorize=True`.")  # fmt: skip
         return _forward_jacobian(func, given, is_tuple)
     with cresset.enable_grad():
         inputs = _inputs(given, create_graph)

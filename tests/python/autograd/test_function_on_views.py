@@ -36,3 +36,30 @@ def gradient(through, slots, asked):
 @pytest.mark.parametrize("through, expected", [("the view", [2, 0]), ("its base", [2, 1]), ("another view", [2, 1])])
 def test_gradients_through_the_change(through, expected, slots, asked):
     assert gradient(through, slots, asked) == expected
+
+
+class Doubled(cresset.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, non_differentiable):
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        if non_differentiable:
+            ctx.mark_non_differentiable(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2, None
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+@pytest.mark.parametrize("recording, non_differentiable", [(False, False), (False, True), (True, True)])
+def test_a_changed_input_whose_result_needs_no_grad_keeps_its_history(leaf, recording, non_differentiable):
+    w = cresset.ones(2, requires_grad=True)
+    x = w if leaf else w * 1
+    history = x.grad_fn
+    with cresset.set_grad_enabled(recording):
+        y = Doubled.apply(x, non_differentiable)
+    assert y is not x and not y.requires_grad and y.is_leaf and y._base is None
+    assert y.data_ptr() == x.data_ptr() and y._version == x._version == 2
+    assert x.requires_grad and x.grad_fn is history and x.tolist() == [2, 2]

@@ -177,3 +177,14 @@ def test_copies(mode):
     with FakeCopyMode(mode):
         fake = copy.deepcopy(layer)
     assert is_fake(fake.weight) and isinstance(fake.weight, nn.Parameter) and fake(x).shape == (3,) and not is_fake(layer.weight)
+
+
+@pytest.mark.parametrize("shape, wanted", [((), None), ((2,), None), ((2, 3), None), ((0,), []), ((2, 0), [[], []]), ((0, 2), [])])
+def test_lists_of_elements(shape, wanted):
+    with FakeTensorMode():
+        t = torch.ones(shape)
+        if wanted is None:
+            with pytest.raises(DataDependentOutputException, match="aten._local_scalar_dense.default"):
+                t.tolist()
+        else:
+            assert t.tolist() == wanted
