@@ -9,27 +9,38 @@ import re
 CODE = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 HEAD = re.compile(r"^[A-Za-z_][^\n(;{=]*\(", re.M)
 DECLARED = re.compile(r"(\w+)\(")
+SYMBOL = re.compile(r"_\((\w+), (\w+), \w+\)")  # symbol_names.h
 
 
 def headers(folder):
     """The complete headers that have a second form for the tree."""
-    return [folder / "tensor_methods.inc", *sorted(folder.glob("functions_*.h"))]
+    return [folder / "ops/tensor_methods.inc", *sorted(folder.glob("ops/functions_*.h")), folder / "ir/symbol_names.h"]
 
 
 def added(complete, seen):
-    """Names of the declarations that `seen` lacks; None where it has a line that is gone or stands for another one."""
+    """Names of the declarations that `seen` lacks (symbols as aten::name); None where it has a line that is gone or stands for another one."""
     complete, seen = complete.splitlines(), set(seen.splitlines())
     if not seen <= set(complete):
         return None
-    found = [DECLARED.search(line) for line in complete if line not in seen]
+    new = [line for line in complete if line not in seen]
+    symbols = [SYMBOL.search(line) for line in new]
+    if new and all(symbols):
+        return {f"{match[1]}::{match[2]}" for match in symbols}
+    found = [DECLARED.search(line) for line in new]
     return {match[1] for match in found} if all(found) else None
 
 
 def calls(text, names):
     """Those of `names` that C++ text mentions: not as the name of a function that begins in the first column, nor in another namespace."""
-    text = HEAD.sub("", CODE.sub('""', text))
+    text = CODE.sub('""', text)
+    symbols = {name for name in names if "::" in name}
+    found = {name for name in symbols if name in text}
+    names = names - symbols
+    if not names:
+        return found
+    text = HEAD.sub("", text)
     word = re.compile(rf"(?:(?<![\w:])|(?<=\bcresset::)|(?<=\bTensor::))({'|'.join(map(re.escape, sorted(names)))})(?!\w)")
-    return set(word.findall(text))
+    return found | set(word.findall(text))
 
 
 def sources(root, generated):
@@ -42,8 +53,8 @@ def sources(root, generated):
 def write(root, generated):
     """Brings <generated>/tree up to date. Returns how many files changed."""
     waiting, stale = {}, []
-    for header in headers(generated / "include/cresset/ops"):
-        seen = generated / "tree/cresset/ops" / header.name
+    for header in headers(generated / "include/cresset"):
+        seen = generated / "tree" / header.relative_to(generated / "include")
         complete = header.read_text()
         before = seen.read_text() if seen.exists() else None
         if before == complete:
@@ -62,7 +73,7 @@ def write(root, generated):
         seen.parent.mkdir(parents=True, exist_ok=True)
         seen.write_text(complete)
     # A family that is gone.
-    known = {header.name for header in headers(generated / "include/cresset/ops")}
+    known = {header.name for header in headers(generated / "include/cresset")}
     for path in (generated / "tree/cresset/ops").glob("*"):
         if path.name not in known:
             path.unlink()

@@ -52,6 +52,7 @@ def function_only(row):
         ("b g();\n", "a f();\nb g();\n", None),
         ("std::tuple<A, B> g(int x = f());\n", "", {"g"}),
         ("#include <x.h>\n", "", None),
+        ("  _(aten, probe, 7u) \\\n  _(attr, x, 8u) \\\n", "  _(attr, x, 8u) \\\n", {"aten::probe"}),
     ],
 )
 def test_what_was_added(complete, seen, names):
@@ -76,6 +77,11 @@ def test_what_was_added(complete, seen, names):
 )
 def test_what_is_called(text, called):
     assert tree_view.calls(text, {"probe"}) == ({"probe"} if called else set())
+
+
+def test_what_symbols_are_named():
+    text = "if (n->kind() == aten::probe) return probe;\n// aten::other\n"
+    assert tree_view.calls(text, {"aten::probe", "aten::other", "attr::probe"}) == {"aten::probe"}
 
 
 @pytest.fixture
@@ -118,7 +124,7 @@ def test_a_row_that_nothing_calls_leaves_what_the_tree_sees(tree):
 def test_a_call_shows_the_row(tree):
     tree.append("arith", POINTWISE)
     (tree.root / "src/user.cpp").write_text("Tensor twice(const Tensor& x) {\n  return x.zz_probe(x);\n}\n")
-    assert tree_view.write(tree.root, tree.generated) == 2
+    assert tree_view.write(tree.root, tree.generated) == 2  # of the names that graphs mention none is used
     for name in ("tensor_methods.inc", "functions_arith.h"):
         assert (tree.generated / "tree/cresset/ops" / name).read_text() == (tree.generated / "include/cresset/ops" / name).read_text()
     assert tree_view.write(tree.root, tree.generated) == 0

@@ -48,7 +48,6 @@ _known = weakref.WeakValueDictionary()  # ids of tensors, which the rows keep al
 
 def rows_of(offsets, lengths=None):
     """The _Rows of offsets; the same ones for the same tensors."""
-    owner = offsets if lengths is None else lengths
     key = id(offsets), id(lengths)
     found = _known.get(key)
     if found is None:
