@@ -114,7 +114,7 @@ _LAZY = (
     "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
     "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",
     "quasirandom", "ao", "quantization", "monitor", "_inductor", "package", "onnx", "sparse",
-    "_dispatch", "_prims_common", "nested",
+    "_dispatch", "_prims_common", "nested", "_vendor",
     *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
@@ -137,7 +137,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "conv_tbc", "from_file", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg",
-), "_rare_functions") | dict.fromkeys((
+), "_rare_functions") | dict.fromkeys(("fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"), "_fake_quantize") | dict.fromkeys((
     "AliasDb", "AnyType", "AwaitType", "Block", "BoolType", "ClassType", "CompilationUnit", "ComplexType", "DeviceObjType", "DictType",
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKeySet", "EnumType", "FloatType", "Future", "FutureType", "Graph", "IntType",
     "InterfaceType", "ListType", "Node", "NoneType", "NumberType", "OptionalType", "RRefType", "ScriptFunction", "ScriptMethod", "ScriptModule",

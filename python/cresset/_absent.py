@@ -13,8 +13,8 @@ _FUNCTIONS = {
         "values_copy", "indices_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy", "resize_as_sparse_",
     ),
     _QUANTIZED: (
-        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "fake_quantize_per_tensor_affine",
-        "fake_quantize_per_channel_affine", "empty_quantized", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales",
+        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic",
+        "empty_quantized", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales",
         "q_per_channel_zero_points", "q_per_channel_axis", "quantized_batch_norm", "quantized_gru_cell", "quantized_lstm_cell", "quantized_max_pool1d",
         "quantized_max_pool2d", "quantized_max_pool3d", "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell", "fused_moving_avg_obs_fake_quant",
     ),

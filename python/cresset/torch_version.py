@@ -6,8 +6,7 @@ _PATTERN = None
 _WORDS = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 
 
-def _key(text):
-    """What versions are ordered by (PEP 440); None when the text is none."""
+def _match(text):
     global _PATTERN
     if _PATTERN is None:
         import re
@@ -17,7 +16,24 @@ def _key(text):
             r"(?:-(\d+)|[-_.]?(post|rev|r)[-_.]?(\d*))?(?:[-_.]?(dev)[-_.]?(\d*))?(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?\s*",
             re.IGNORECASE,
         )
-    found = _PATTERN.fullmatch(text)
+    return _PATTERN.fullmatch(text)
+
+
+def _parts(text):
+    """(epoch, release, pre, post, dev, local) of a version, None for what it has not; None when the text is none."""
+    found = _match(text)
+    if found is None:
+        return None
+    epoch, numbers, pre, pre_number, post_number, post, post_more, dev, dev_number, local = found.groups()
+    before = None if pre is None else (_WORDS.get(pre.lower(), pre.lower()), int(pre_number or 0))
+    after = int(post_number or post_more or 0) if post is not None or post_number is not None else None
+    own = None if local is None else local.lower().replace("-", ".").replace("_", ".")
+    return int(epoch or 0), tuple(int(n) for n in numbers.split(".")), before, after, None if dev is None else int(dev_number or 0), own
+
+
+def _key(text):
+    """What versions are ordered by (PEP 440); None when the text is none."""
+    found = _match(text)
     if found is None:
         return None
     epoch, numbers, pre, pre_number, post_number, post, post_more, dev, dev_number, local = found.groups()

@@ -1,0 +1,67 @@
+"""Rounding to the numbers that an integer type could have, with gradients as if nothing were rounded."""
+
+import cresset
+
+from ._overridable import overridable
+
+__all__ = ["fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"]
+
+
+class _Rounded(cresset.autograd.Function):
+    @staticmethod
+    def forward(ctx, input, scale, zero_point, low, high):
+        wide = input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input
+        near = wide * (1 / scale)
+        whole = (near + zero_point).round() if zero_point.is_floating_point() else near.round() + zero_point
+        ctx.save_for_backward((whole >= low) & (whole <= high))
+        return ((whole.nan_to_num(low).clamp(low, high) - zero_point) * scale).to(input.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (within,) = ctx.saved_tensors
+        return grad * within, None, None, None, None
+
+
+def _check(input, zero_point, low, high):
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"fake_quantize_tensor_cachemask_kernel_type_handling" not implemented for \'{str(input.dtype).rpartition(".")[2].capitalize()}\'')
+    if low > high:
+        raise RuntimeError("`quant_min` should be less than or         equal to `quant_max`.")
+    if bool(((zero_point < low) | (zero_point > high)).any()):
+        raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
+
+
+@overridable
+def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
+    """(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale, of input's shape and floating dtype.
+
+    `scale` and `zero_point` are numbers or tensors of one element. The gradient is passed on where nothing was clamped. RuntimeError for limits
+    that do not hold the zero point, NotImplementedError for integers.
+    """
+    device = input.device
+    scale = scale.float() if isinstance(scale, cresset.Tensor) else cresset.tensor(scale, dtype=cresset.float32, device=device)
+    zero_point = zero_point if isinstance(zero_point, cresset.Tensor) else cresset.tensor(zero_point, dtype=cresset.int32, device=device)
+    _check(input, zero_point, quant_min, quant_max)
+    return _Rounded.apply(input, scale.reshape(()), zero_point.reshape(()), quant_min, quant_max)
+
+
+@overridable
+def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max):
+    """fake_quantize_per_tensor_affine with a scale (float32 or bfloat16) and a zero point (int32, float32 or float16) for each index of dimension
+    `axis`. RuntimeError for other dtypes and for lengths that do not fit."""
+    for what, tensor, allowed, words in (
+        ("Scale", scale, (cresset.float32, cresset.bfloat16), "Float or BFloat16"),
+        ("Zero-point", zero_point, (cresset.int32, cresset.float32, cresset.float16), "Int32, Float or Half"),
+    ):
+        if tensor.dtype not in allowed:
+            found = {cresset.float64: "Double", cresset.int64: "Long"}.get(tensor.dtype, str(tensor.dtype).rpartition(".")[2].capitalize())
+            raise RuntimeError(f"{what} must be {words}, found {found}")
+        if tensor.dim() != 1:
+            raise RuntimeError(f"{what.lower()} should be a 1-D tensor")
+    if not 0 <= axis < input.dim():
+        raise RuntimeError("`axis` must be between 0 and number of dimensions of input")
+    if not len(scale) == len(zero_point) == input.shape[axis]:
+        raise RuntimeError("dimensions of scale and zero-point are not consistent with input tensor")
+    _check(input, zero_point, quant_min, quant_max)
+    shape = [-1 if d == axis else 1 for d in range(input.dim())]
+    return _Rounded.apply(input, scale.float().view(shape), zero_point.view(shape), quant_min, quant_max)

@@ -1,0 +1,1 @@
+"""Packages that PyTorch carries along and programs import from it."""

@@ -1,0 +1,1 @@
+"""What programs import of `packaging` from here."""

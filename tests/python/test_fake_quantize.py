@@ -1,0 +1,41 @@
+"""Fake quantisation beside the formula, its gradient and refusals; numbers from PyTorch 2.13."""
+
+import pytest
+
+import cresset as torch
+
+
+def test_numbers_and_gradients():
+    x = torch.tensor([-1.0, 0.04, 0.26, 10.0, float("nan")], requires_grad=True)
+    y = torch.fake_quantize_per_tensor_affine(x, 0.1, 2, 0, 15)
+    y.sum().backward()
+    assert torch.allclose(y, torch.tensor([-0.2, 0.0, 0.3, 1.3, -0.2])) and x.grad.tolist() == [0, 1, 1, 0, 0]
+    halves = torch.tensor([0.05, 0.15])
+    assert torch.allclose(torch.fake_quantize_per_tensor_affine(halves, 0.1, 1, 0, 15), torch.tensor([0.0, 0.2]))
+    assert torch.allclose(torch.fake_quantize_per_tensor_affine(halves.double(), 0.1, 0, -8, 7), torch.tensor([0.1, 0.2]).double())
+    assert torch.fake_quantize_per_tensor_affine(halves.half(), torch.tensor([0.1]), torch.tensor([0]).int(), -8, 7).dtype is torch.float16
+    w = torch.tensor([[0.11, 0.26, -3], [0.3, 0.5, 0.7]])
+    made = torch.fake_quantize_per_channel_affine(w, torch.tensor([0.1, 0.2]), torch.tensor([0, 1]).int(), 0, 0, 255)
+    assert torch.allclose(made, torch.tensor([[0.1, 0.3, 0.0], [0.4, 0.4, 0.8]]))
+    floats = torch.fake_quantize_per_channel_affine(halves[None], torch.tensor([0.1]), torch.tensor([0.6]), 0, 0, 15)
+    assert torch.allclose(floats, torch.tensor([[0.04, 0.14]]))
+
+
+ONE = torch.ones(2, 3)
+INT = torch.zeros(2, dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    ("run", "error", "words"),
+    [
+        (lambda: torch.fake_quantize_per_tensor_affine(ONE, 0.1, 20, 0, 15), RuntimeError, "`zero_point` must be between `quant_min` and `quant_max`."),
+        (lambda: torch.fake_quantize_per_tensor_affine(ONE, 0.1, 2, 15, 0), RuntimeError, "`quant_min` should be less than or"),
+        (lambda: torch.fake_quantize_per_tensor_affine(ONE.int(), 0.1, 2, 0, 15), NotImplementedError, "not implemented for 'Int"),
+        (lambda: torch.fake_quantize_per_channel_affine(ONE, torch.ones(3), torch.zeros(3).int(), 0, 0, 9), RuntimeError, "not consistent with input tensor"),
+        (lambda: torch.fake_quantize_per_channel_affine(ONE, torch.ones(2), INT.long(), 0, 0, 9), RuntimeError, "Zero-point must be Int32, Float or Half, found Long"),
+        (lambda: torch.fake_quantize_per_channel_affine(ONE, torch.ones(2).double(), INT, 0, 0, 9), RuntimeError, "Scale must be Float or BFloat16, found Double"),
+    ],
+)
+def test_refusals(run, error, words):
+    with pytest.raises(error, match=words):
+        run()
