@@ -339,6 +339,20 @@ for _definition in (
     SUPPORTED_NODES[_definition.type] = _definition
 
 
+def _parts_of(kind):
+    node = SUPPORTED_NODES[kind]
+    return node.flatten_fn, node.unflatten_fn, node.flatten_with_keys_fn
+
+
+# For classes of one's own that are nodes as these are.
+_tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys = _parts_of(tuple)
+_list_flatten, _list_unflatten, _list_flatten_with_keys = _parts_of(list)
+_ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys = _parts_of(OrderedDict)
+_defaultdict_flatten, _defaultdict_unflatten, _defaultdict_flatten_with_keys = _parts_of(defaultdict)
+_deque_flatten, _deque_unflatten, _deque_flatten_with_keys = _parts_of(deque)
+_namedtuple_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys = _parts_of(namedtuple)
+
+
 def _flatten(tree, leaves, is_leaf):
     kind = _node_type(tree)
     definition = SUPPORTED_NODES.get(kind)

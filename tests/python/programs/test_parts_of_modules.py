@@ -80,3 +80,24 @@ def test_observers():
     rounded = Rounded()
     rounded.disable_fake_quant()
     assert rounded(torch.tensor(1.4)).item() == pytest.approx(1.4) and set(rounded.state_dict()) == {"fake_quant_enabled", "observer_enabled"}
+
+
+def test_classes_as_other_nodes():
+    from cresset.utils import _pytree
+
+    class Linked(list):
+        pass
+
+    _pytree.register_pytree_node(Linked, _pytree._list_flatten, _pytree._list_unflatten, flatten_with_keys_fn=_pytree._list_flatten_with_keys)
+    try:
+        leaves, spec = _pytree.tree_flatten(Linked([1, (2, 3)]))
+        assert leaves == [1, 2, 3] and _pytree.tree_unflatten(leaves, spec) == [1, (2, 3)]
+    finally:
+        _pytree._deregister_pytree_node(Linked) if hasattr(_pytree, "_deregister_pytree_node") else None
+    assert _pytree._deque_flatten(__import__("collections").deque([1], maxlen=3)) == ([1], 3)
+
+
+def test_iterators_of_loaders():
+    from cresset.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
+
+    assert isinstance(iter(DataLoader([1, 2])), _BaseDataLoaderIter)

@@ -32,9 +32,9 @@ show("functional", torchopt.apply_updates(params, updates, inplace=False))
 
 @torchopt.diff.implicit.custom_root(lambda p, a: p - a.square(), argnums=1)
 def solve(p, a):
-    return a.detach().square(), None
+    return a.detach().square()
 
 
 a = torch.tensor([1.0, 2.0], requires_grad=True)
-solve(torch.zeros(2), a)[0].sum().backward()
+solve(torch.zeros(2), a).sum().backward()
 show("implicit", a.grad)

@@ -9,6 +9,7 @@ import cresset
 
 from ._utils.collate import default_collate, default_convert
 from ._utils.iterate import (
+    _BaseDataLoaderIter,  # noqa: F401
     _MultiProcessingDataLoaderIter,
     _MultiThreadingDataLoaderIter,
     _SingleProcessDataLoaderIter,
