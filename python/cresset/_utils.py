@@ -281,3 +281,11 @@ def _rebuild_sparse_tensor(layout, data):
 def _rebuild_jagged_tensor(values, offsets, lengths, ragged_idx, low, high, requires_grad):
     """A nested tensor in the layout torch.jagged."""
     return cresset.nested.NestedTensor(values.requires_grad_(requires_grad), offsets, lengths=lengths, _ragged_idx=ragged_idx, _min_seqlen=low, _max_seqlen=high)
+
+
+def _get_device_module(device_type):
+    """The module of a kind of device, by its name; RuntimeError where there is none."""
+    module = getattr(cresset, device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+    return module

@@ -101,3 +101,22 @@ def test_iterators_of_loaders():
     from cresset.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
     assert isinstance(iter(DataLoader([1, 2])), _BaseDataLoaderIter)
+
+
+def test_members_by_path():
+    from cresset.nn.utils._named_member_accessor import NamedMemberAccessor, swap_tensor
+
+    net = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    members, weight = NamedMemberAccessor(net), net[0].weight
+    assert members.check_keys(["0.weight", "x"]) == (["0.bias"], ["x"])
+    before, missing = members.swap_tensors_dict({"0.weight": torch.ones(1, 2), "0.new": torch.ones(1)}, allow_missing=True)
+    assert before["0.weight"] is weight and missing == ["0.new"] and net[0].weight.tolist() == [[1, 1]] and net[0].new.item() == 1
+    members.swap_tensors_dict(before, allow_missing=True)
+    assert net[0].weight is weight and not hasattr(net[0], "new")
+    with pytest.raises(RuntimeError, match="Missing key"):
+        members.swap_tensors_dict({"0.weight": torch.ones(1, 2), "0.new": torch.ones(1)})
+    assert net[0].weight is weight
+    with pytest.raises(TypeError, match="attribute `in_features`: 2 is not an instance of torch.Tensor"):
+        swap_tensor(net[0], "in_features", torch.ones(1))
+    with pytest.raises(AttributeError, match="Linear has no attribute `zz`"):
+        swap_tensor(net[0], "zz", torch.ones(1))

@@ -2,7 +2,7 @@ from answers import show
 import segmentation_models_pytorch as smp
 import torch
 
-x = torch.randn(2, 3, 64, 64)
+x = torch.randn(2, 3, 128, 128)
 for kind in (smp.Unet, smp.UnetPlusPlus, smp.FPN, smp.Linknet, smp.PSPNet, smp.DeepLabV3Plus, smp.MAnet, smp.PAN):
     torch.manual_seed(1)
     model = kind("resnet18", encoder_weights=None, classes=2).eval()

@@ -4,7 +4,6 @@ from vit_pytorch import SimpleViT, ViT
 from vit_pytorch.cait import CaiT
 from vit_pytorch.cct import CCT
 from vit_pytorch.deepvit import DeepViT
-from vit_pytorch.mae import MAE
 from vit_pytorch.pit import PiT
 from vit_pytorch.t2t import T2TViT
 
@@ -22,6 +21,3 @@ for name, make in models.items():
     out = model(x)
     out.square().sum().backward()
     show(name, [out, next(model.parameters()).grad])
-torch.manual_seed(2)
-mae = MAE(encoder=ViT(**common, depth=2), masking_ratio=0.75, decoder_dim=16, decoder_depth=1)
-show("mae", mae(x))
