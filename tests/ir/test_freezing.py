@@ -527,3 +527,37 @@ def test_pytorchs_name_freezes_the_objects():
     assert not cresset._C._freeze_module(module._c).hasattr("fixed")
     with pytest.raises(NotImplementedError, match="preserveParameters"):
         cresset._C._freeze_module(module._c, preserveParameters=True)
+
+
+class Held(nn.Module):
+    """Parameters that are also in a list, a tuple and a dict, as recurrent layers hold theirs."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(cresset.tensor([2.0, 3.0]))
+        self.flat: list[cresset.Tensor] = [self.weight, nn.Parameter(cresset.tensor([1.0, 5.0]))]
+        self.pair: tuple[cresset.Tensor, int] = (self.weight, 2)
+        self.table: dict[str, cresset.Tensor] = {"w": self.weight}
+
+    def forward(self, x):
+        return x * self.flat[0] + self.flat[1] + self.pair[0] * self.pair[1] + self.table["w"]
+
+
+@pytest.mark.parametrize("make", [Held, lambda: nn.LSTM(2, 3, 2), lambda: nn.GRU(2, 3, bidirectional=True)], ids=["own", "lstm", "gru"])
+def test_parameters_in_containers_fold(make):
+    module = cresset.jit.script(make().eval())
+    frozen = cresset.jit.freeze(module)
+    assert "prim::GetAttr" not in str(frozen.graph)
+    x = cresset.randn(3, 2)
+    answers, wanted = frozen(x), module(x)
+    assert cresset.allclose(answers if isinstance(answers, cresset.Tensor) else answers[0], wanted if isinstance(wanted, cresset.Tensor) else wanted[0])
+
+
+def test_lists_of_parameters_as_inputs():
+    """Unfrozen, each parameter is one input, however it is held."""
+    module = cresset.jit.script(nn.LSTM(2, 3).eval())
+    graph, parameters = lowering.lower_graph(module)
+    assert len(parameters) == 4 and all(p.requires_grad for p in parameters)
+    x = cresset.randn(3, 1, 2)
+    inputs = [x, None][: len(list(graph.inputs())) - 4]
+    assert cresset.allclose(cresset._C._jit_run_graph(graph, [*inputs, *parameters])[0][0], module(x)[0])

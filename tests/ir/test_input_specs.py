@@ -171,6 +171,26 @@ def test_certain_types_take_the_place_of_hints():
     assert "aten::repeat" in str(graph) and "Float(*, 3" in str(graph)
 
 
+class WhereTheInputIs(nn.Module):
+    """A mask made on the input's device, and questions about devices."""
+
+    def forward(self, x):
+        mask = cresset.ones(x.shape[1], x.shape[1], device=x.device).triu(1)
+        other = cresset.zeros(x.shape[1], x.shape[1], device=mask.device)
+        y = cresset.ones(2, device=other.device) if other.is_cpu else cresset.zeros(2, device=x.device)
+        return (mask == other).to(cresset.float32) + x.sum() + y.sum()
+
+
+@pytest.mark.parametrize("spec", [(-1, 3), Input((-1, 3), device="cpu"), Input(min_shape=(1, 3), opt_shape=(2, 3), max_shape=(8, 3))], ids=["any", "device", "range"])
+def test_devices_of_made_tensors(spec):
+    """The tensors on which types are found out are on a device of their own, which is no answer."""
+    module = jit.script(WhereTheInputIs())
+    lowered = lowering.lower(module, inputs=[spec])
+    assert "meta" not in str(lowered.graph)
+    x = cresset.randn(2, 3)
+    assert cresset.equal(lowered(x), module(x))
+
+
 class Other(nn.Module):
     def forward(self, x):
         return x.tile((2, 1))

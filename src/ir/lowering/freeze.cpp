@@ -33,6 +33,30 @@ void collect_memory(const IValue& v, std::set<const void*>& out) {
   }
 }
 
+bool needs_gradient(const IValue& v) {
+  if (v.isTensor()) return v.toTensor().defined() && v.toTensor().requires_grad();
+  if (v.isList() || v.isTuple()) return std::any_of(v.toListRef().begin(), v.toListRef().end(), needs_gradient);
+  if (!v.isGenericDict()) return false;
+  const auto& items = v.toDictImpl().items;
+  return std::any_of(items.begin(), items.end(), [](const auto& item) { return needs_gradient(item.second); });
+}
+// The value as a constant may hold it: tensors do not ask for gradients, also in containers.
+IValue detached(const IValue& v) {
+  if (!needs_gradient(v)) return v;
+  if (v.isTensor()) return v.toTensor().detach();
+  if (v.isGenericDict()) {
+    auto out = make_intrusive<ivalue::DictImpl>();
+    out->key_type = v.toDictImpl().key_type;
+    out->value_type = v.toDictImpl().value_type;
+    for (const auto& [key, e] : v.toDictImpl().items) out->items.insert_or_assign(key, detached(e));
+    return out;
+  }
+  std::vector<IValue> elements;
+  for (const IValue& e : v.toListRef()) elements.push_back(detached(e));
+  if (v.isTuple()) return make_intrusive<ivalue::TupleImpl>(std::move(elements), v.toTupleRef().type);
+  return make_intrusive<ivalue::ListImpl>(std::move(elements), v.toListImpl().element_type);
+}
+
 // Copies of tensors: those that share memory share its copy.
 class TensorCopies {
  public:
@@ -263,7 +287,7 @@ class Freezing {
         Value* constant = known != constants.end() ? known->second : nullptr;
         if (!constant) {
           IValue v = slot->value();
-          if (v.isTensor() && v.toTensor().defined() && v.toTensor().requires_grad()) v = v.toTensor().detach();
+          v = detached(v);
           const WithInsertPoint guard(front);
           const auto made = tryInsertConstant(*g, v, v.isTensor() ? nullptr : slot->type());
           if (!made) {

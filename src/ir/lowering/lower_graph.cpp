@@ -40,13 +40,15 @@ class Lowering {
   void replace(Graph& g, Node* n, const AttributeSlot& slot) {
     const IValue v = slot.value();
     if (v.isTensor() && v.toTensor().defined()) {
-      n->output()->replaceAllUsesWith(in_graph(g, input_for(n, v)));
+      n->output()->replaceAllUsesWith(in_graph(g, input_for(v, n->output()->type(), attribute_path(n))));
     } else {
       const WithInsertPoint guard(n);
       const auto constant = tryInsertConstant(g, v, v.isTensor() ? nullptr : slot.type());
       if (!constant && v.isCustomClass()) {
         // An object of a C++ class: an input too.
-        n->output()->replaceAllUsesWith(in_graph(g, input_for(n, v)));
+        n->output()->replaceAllUsesWith(in_graph(g, input_for(v, n->output()->type(), attribute_path(n))));
+      } else if (Value* whole = constant ? nullptr : put_together(g, v, n->output()->type(), attribute_path(n))) {
+        n->output()->replaceAllUsesWith(whole);
       } else {
         CRESSET_CHECK(constant, "lower_graph: attribute '", attribute_path(n), "' cannot be an input or a constant.\nin ", n->str());
         (*constant)->node()->setSourceRange(n->sourceRange());
@@ -56,15 +58,29 @@ class Lowering {
     n->destroy();
   }
 
+  // A list or tuple of what is no constant, put together from its members: tensors among them are inputs. Null where a member cannot be
+  // one.
+  Value* put_together(Graph& g, const IValue& v, const TypePtr& type, const std::string& name) {
+    if (v.isTensor() && v.toTensor().defined()) return in_graph(g, input_for(v, type, name));
+    if (const auto constant = tryInsertConstant(g, v, type)) return *constant;
+    if (!v.isList() && !v.isTuple()) return nullptr;
+    std::vector<Value*> members;
+    for (std::size_t i = 0; i < v.toListRef().size(); ++i) {
+      members.push_back(put_together(g, v.toListRef()[i], type->contained[v.isList() ? 0 : i], name + "." + std::to_string(i)));
+      if (!members.back()) return nullptr;
+    }
+    return g.insertNode(v.isList() ? g.createList(type->contained[0], members) : g.createTuple(members, type))->output();
+  }
+
   // One input for one value, however many names it has.
-  Value* input_for(const Node* n, const IValue& v) {
+  Value* input_for(const IValue& v, const TypePtr& type, const std::string& name) {
     const void* key = v.isTensor() ? static_cast<const void*>(v.toTensor().unsafeGetTensorImpl()) : v.toCustomClassHolder().get();
     if (const auto found = inputs_.find(key); found != inputs_.end()) return found->second;
-    Value* in = graph_->addInput(attribute_path(n));
+    Value* in = graph_->addInput(name);
     if (v.isTensor())
       in->inferTypeFrom(v.toTensor());
     else
-      in->setType(n->output()->type());
+      in->setType(type);
     values_.push_back(v);
     return inputs_[key] = in;
   }

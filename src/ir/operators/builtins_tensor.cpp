@@ -25,6 +25,23 @@ Scalar implicit(const Tensor& t, const char* what) {
   return t.item();
 }
 
+// Does each row of the mask have its true values in front?
+bool left_aligned(const Tensor& t, const Tensor& mask) {
+  CRESSET_CHECK(mask.scalar_type() == ScalarType::Bool, "Expected mask to be of ScalarType Bool, but got ", to_string(mask.scalar_type()),
+                " instead.");
+  CRESSET_CHECK(mask.dim() == 2, "Padding mask should be 2D");
+  CRESSET_CHECK(t.dim() == 3, "Input should be a 3D tensor, N * L * D");
+  CRESSET_CHECK(t.size(0) == mask.size(0) && t.size(1) == mask.size(1), "Mask size should match input size");
+  const Tensor on_host = mask.cpu().contiguous();
+  const bool* values = on_host.const_data_ptr<bool>();
+  for (int64_t row = 0; row < mask.size(0); ++row)
+    for (int64_t i = 1; i < mask.size(1); ++i)
+      if (values[row * mask.size(1) + i] && !values[row * mask.size(1) + i - 1]) return false;
+  return true;
+}
+// Scripts of transformers name these on ways that they take for nested tensors only.
+[[noreturn]] void no_nested(const char* name) { CRESSET_THROW(NotImplementedError, name, ": nested tensors are not part of Cresset."); }
+
 int64_t to_integer(const Scalar& s) {
   if (!s.isFloatingPoint()) return s.toLong();
   const double v = s.toDouble();
@@ -255,6 +272,12 @@ const BuiltinRow kTensorRows[] = {
     {"prim::is_quantized(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
     {"prim::is_mkldnn(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
     {"prim::is_nested(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
+    {"aten::_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool",
+     CRESSET_BUILTIN((Tensor t, Tensor mask)->bool { return left_aligned(t, mask); })},
+    {"aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor",
+     CRESSET_BUILTIN((Tensor, Tensor, bool)->Tensor { no_nested("_nested_tensor_from_mask"); })},
+    {"aten::to_padded_tensor(Tensor self, float padding, int[]? output_size=None) -> Tensor",
+     CRESSET_BUILTIN((Tensor, double, IValue&)->Tensor { no_nested("to_padded_tensor"); })},
     {"prim::type(Device self) -> str", CRESSET_BUILTIN((IValue & d)->std::string {
        const std::string text = d.toDevice().str();
        return text.substr(0, text.find(':'));

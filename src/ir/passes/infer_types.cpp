@@ -95,6 +95,7 @@ class TypeInference {
       case TypeKind::None: return Known{{IValue()}};
       case TypeKind::Int: return Known{{IValue(int64_t{1})}, false};
       case TypeKind::Float: return Known{{IValue(1.0)}, false};
+      case TypeKind::Device: return Known{{IValue(kMetaDevice)}};
       case TypeKind::Tensor: return of_type(static_cast<const TensorType&>(*v->type()));
       default: return std::nullopt;
     }
@@ -143,7 +144,9 @@ class TypeInference {
       Known result{{}, all.exact, all.hint, all.device};
       bool fits = true;
       for (const auto& stack : results) {
-        result.values.push_back(stack ? on_meta((*stack)[i]) : IValue());
+        // The stand-in's device is the place of one that is not known.
+        const bool is_place = stack && (*stack)[i].isDevice() && all.device;
+        result.values.push_back(is_place ? IValue(*all.device) : stack ? on_meta((*stack)[i]) : IValue());
         fits = fits && (!stack || n->output(i)->type()->kind != TypeKind::Tensor || (*stack)[i].isTensor());
       }
       if (!fits) continue;
@@ -164,6 +167,9 @@ class TypeInference {
     }
   }
 
+  static bool results_are_tensors(const Node& n) {
+    return std::all_of(n.outputs().begin(), n.outputs().end(), [](const Value* v) { return v->type()->kind == TypeKind::Tensor; });
+  }
   static bool evaluate(const Node* n, std::vector<IValue>& stack, Known& all) {
     try {
       switch (n->kind()) {
@@ -188,9 +194,12 @@ class TypeInference {
       for (std::size_t i = 0; i < formals.size() && i < stack.size(); ++i) {
         const Type& t = formals[i].type->kind == TypeKind::Optional ? *formals[i].type->element() : *formals[i].type;
         if (t.kind != TypeKind::Device) continue;
-        if (stack[i].isDevice()) all.device = stack[i].toDevice();
+        if (stack[i].isDevice()) all.device = stack[i].toDevice() == kMetaDevice ? std::nullopt : std::optional(stack[i].toDevice());
         stack[i] = IValue(kMetaDevice);
+        if (!results_are_tensors(*n)) return false;
       }
+      // Whether a tensor is on a device, or asks for gradients, the stand-in does not know.
+      if (n->kind().is_prim() && n->outputs().size() == 1 && n->output()->type()->kind == TypeKind::Bool) return false;
       if (op->schema().is_vararg() && op->function()) stack.emplace_back(static_cast<int64_t>(stack.size()));
       const NoGradGuard no_grad;
       op->call(stack);

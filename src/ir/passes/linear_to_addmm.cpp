@@ -1,7 +1,7 @@
 // linear(x, w, bias) becomes bias + matmul(x, t(w)), and without bias matmul(x, t(w)).
 //
 // Whether there is a bias must be known: an optional one leaves the node alone. Works for any rank of x and for weights of one dimension,
-// as linear does.
+// as linear does. With the option linear_flattens only where x has one or two dimensions: matmul does not flatten.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -13,6 +13,7 @@ Value* unpack(const Site& site) {
   if (!rewrite::calls(n, "aten::linear")) return nullptr;
   Value *x = n->input(0), *w = n->input(1), *bias = n->input(2);
   if (!bias->mustBeNone() && !rewrite::is_tensor(bias)) return nullptr;
+  if (site.context.options.linear_flattens && rewrite::rank_of(x, site.context.options).value_or(3) > 2) return nullptr;
   const Emitter emit(n);
   Value* product = emit("aten::matmul", {x, emit("aten::t", {w})});
   return bias->mustBeNone() ? product : emit("aten::add", {bias, product, emit.integer(1)});
