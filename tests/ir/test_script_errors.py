@@ -1,5 +1,7 @@
 """What scripts cannot say: the words, the line and the mark below it; and what a failed compilation leaves behind."""
 
+from typing import Dict, List, Tuple
+
 import pytest
 
 import cresset
@@ -637,3 +639,29 @@ def test_what_fails_at_run_time_is_a_runtime_error_of_its_kind(kind):
     assert isinstance(error.value, kind) and type(error.value).__name__ == kind.__name__
     assert "\nThe following operation failed in the TorchScript interpreter." in str(error.value)
     assert "\\n" not in str(error.value)  # the words, where KeyError's own would quote them
+
+
+def mutable_list(x: List[int] = [1]):  # noqa: B006
+    return x
+
+
+def mutable_inside(x: Tuple[int, List[int]] = (1, [2])):  # noqa: B006
+    return x
+
+
+@pytest.mark.parametrize("function, kind", [(mutable_list, "list"), (mutable_inside, "tuple")])
+def test_mutable_defaults(function, kind):
+    """Python keeps one object for all calls, which scripts would not; PyTorch refuses them, too."""
+    with pytest.raises(RuntimeError, match="Mutable default parameters are not supported") as caught:
+        cresset.jit.script(function)
+    text = str(caught.value)
+    assert f"Found <class '{kind}'> on parameter x:\n" in text and f"line {function.__code__.co_firstlineno}\ndef {function.__name__}" in text
+
+
+def test_mutable_defaults_of_methods():
+    class Table:
+        def __init__(self, d: Dict[int, int] = {1: 2}):  # noqa: B006
+            self.d = d
+
+    with pytest.raises(RuntimeError, match="Mutable default parameters are not supported"):
+        cresset.jit.script(Table)

@@ -24,7 +24,7 @@ def remainder_of_ints(a: int, b: int):
 
 
 def logarithms(z: complex):
-    return cmath.log(z), cmath.exp(z), cmath.sqrt(z), cmath.phase(z)
+    return cmath.log(z), cmath.exp(z), cmath.sqrt(z), cmath.phase(z), cmath.rect(z.real, 2.0), cmath.rect(1, 2)
 
 
 def slices_of_a_list(values: List[int], start: int, stop: Optional[int]):

@@ -102,12 +102,38 @@ class Resolver:
             return str(error)
 
 
+_MUTABLE_DEFAULT = (
+    "Mutable default parameters are not supported because Python binds them to the function and they persist across function calls.\n"
+    " As a workaround, make the default None and instantiate the default parameter within the body of the function. Found {} on parameter {}:\n"
+)
+
+
+def _is_hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _first_line(function):
+    """The line of `def` as errors show it."""
+    source = SourceOf(function)
+    lines = source.text.splitlines()
+    at = next((i for i, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+    text = lines[at] if lines else ""
+    indent = len(text) - len(text.lstrip())
+    return f'  File "{source.filename}", line {source.line + at}\n{text}\n{" " * indent}{"~" * (len(text) - indent)} <--- HERE\n'
+
+
 def _defaults_of(function):
     """{parameter: default}; a single number stands for the whole of a broadcasting list."""
     out = {}
     for p in inspect.signature(function).parameters.values():
         if p.default is not inspect.Parameter.empty:
             sizes = getattr(p.annotation, "_broadcasts", None)
+            if not sizes and not _is_hashable(p.default):
+                raise RuntimeError(_MUTABLE_DEFAULT.format(type(p.default), p.name) + _first_line(function))
             out[p.name] = [p.default] * sizes[0] if sizes and not isinstance(p.default, list) else p.default
     return out
 

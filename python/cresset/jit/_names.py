@@ -140,7 +140,7 @@ def _builtin_thing(obj):
         name = "mathremainder" if obj is math.remainder else obj.__name__
         return ("native", name) if module == "builtins" else ("operator", f"aten::{name}")
     if module == "cmath":
-        name = {"phase": "angle"}.get(obj.__name__, obj.__name__)
+        name = {"phase": "angle", "rect": "polar"}.get(obj.__name__, obj.__name__)
         return ("operator", f"aten::{name}") if _kind_named(name) else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
     if obj is _C._get_tracing_state:
         return ("native", "is_tracing")
