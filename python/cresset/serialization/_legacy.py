@@ -115,6 +115,8 @@ class _Storages:
         whole, _, _ = self.storages[key]
         view = saved_id[5] if len(saved_id) > 5 else None
         if view is not None:
+            if not (isinstance(view, tuple) and len(view) == 3 and isinstance(view[0], (str, bytes)) and all(type(n) is int for n in view[1:])):
+                raise damaged(f"a part of the storage {key!r} must have a key, an offset and a number of elements")
             view_key, offset, length = view
             if view_key not in self._views:
                 start, end = offset * dtype.itemsize, (offset + length) * dtype.itemsize

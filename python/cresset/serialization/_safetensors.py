@@ -239,7 +239,7 @@ def _check_entry(name, entry):
         code, shape, (start, end) = entry["dtype"], list(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
         raise _broken(f"the entry {name!r} is incomplete") from None
-    if code not in _NAMES:
+    if not isinstance(code, str) or code not in _NAMES:
         raise _broken(f"{name!r} has the unknown dtype {code!r}")
     dtype = getattr(cresset, _NAMES[code])
     numbers = [start, end, *shape]

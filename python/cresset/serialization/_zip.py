@@ -187,6 +187,7 @@ class ZipReader:
         entry = self._entry(name)
         if entry.file_size > _LARGEST_TEXT:
             raise damaged(f"the record {name!r} would have {entry.file_size} bytes")
+        self.get_record_offset(name)  # before memory is asked for: the table may promise more than the file has
         target = bytearray(entry.file_size if self._fits(entry) else 0)
         self.read_into(name, memoryview(target))
         return bytes(target)

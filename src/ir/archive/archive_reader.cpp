@@ -158,7 +158,9 @@ class ArchiveReader {
       CRESSET_CHECK(state.isGenericDict(), "archive: the attributes of an object of '", cls->name, "' are no dict.");
       for (const auto& [key, value] : state.toDictImpl().items) {
         CRESSET_CHECK(key.isString(), "archive: an attribute of an object of '", cls->name, "' has no name.");
-        made->set_slot(cls->getAttributeSlot(key.toStringRef()), value);
+        const auto slot = cls->findAttributeSlot(key.toStringRef());
+        CRESSET_CHECK(slot, "archive: the class '", cls->name, "' has no attribute '", key.toStringRef(), "', for which the file has a value.");
+        made->set_slot(*slot, value);
       }
     }
     for (std::size_t i = 0; i < cls->numAttributes(); ++i) {
