@@ -67,6 +67,27 @@ def test_broken_entry_point(tmp_path):
     ], out.stderr  # fmt: skip
 
 
+def test_want_of_memory_and_interrupts_are_not_kept(tmp_path):
+    package = tmp_path / "latechip-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: latechip\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[cresset.backends]\nlatechip = latechip\n")
+    (tmp_path / "latechip.py").write_text("import sys\nsys.tries.append(1)\nraise (MemoryError, KeyboardInterrupt, OSError)[len(sys.tries) - 1]('x')\n")
+    code = textwrap.dedent("""
+        import sys
+        import cresset
+        sys.tries = []
+        for _ in range(4):
+            try:
+                cresset.device("latechip")
+            except BaseException as error:
+                print(type(error).__name__, len(sys.tries))
+    """)
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert out.stdout.splitlines() == ["MemoryError 1", "KeyboardInterrupt 2", "RuntimeError 3", "RuntimeError 3"], out.stderr
+
+
 def test_missing_kernel():
     lib = cresset.library.Library("devices_test", "DEF")
     lib.define("nothing(Tensor x) -> Tensor")
