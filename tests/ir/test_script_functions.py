@@ -495,7 +495,7 @@ def test_functions_of_tensors_that_do_not_exist_here():
 
     script = jit.script(maybe_sparse)
     assert script(torch.ones(2), False).tolist() == [1.0, 1.0]
-    with pytest.raises(jit.Error, match="NotImplementedError: sparse_coo_tensor: sparse tensors are not part of Cresset."):
+    with pytest.raises(jit.Error, match="NotImplementedError: sparse_coo_tensor: scripts make no sparse tensors."):
         script(torch.ones(2), True)
 
 

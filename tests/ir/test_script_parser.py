@@ -39,7 +39,7 @@ def exprs(nodes):
 
 
 def constant(value):
-    if isinstance(value, bytes) or (isinstance(value, int) and value >= 2**63):
+    if isinstance(value, int) and value >= 2**63:
         raise NotRead
     if value is Ellipsis:
         return " (Ellipsis)"
@@ -197,7 +197,7 @@ def python_tree(source):
     """The tree of Python's parser in the words of ours."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Dict) and None in node.keys:
+        if (isinstance(node, ast.Dict) and None in node.keys) or (isinstance(node, ast.Constant) and isinstance(node.value, bytes)):
             raise NotRead
         if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
             node.written = ast.get_source_segment(source, node)

@@ -43,7 +43,7 @@ DO_NOT_ASK = {
         "set_flush_denormal", "set_num_interop_threads", "set_printoptions", "set_rng_state", "set_warn_always", "sym_float", "sym_int", "sym_ite", "sym_max",
         "sym_min", "sym_not", "sym_sqrt", "sym_sum", "thread_safe_generator", "typename", "use_deterministic_algorithms", "load", "save", "vmap",
     },
-    "cresset.nn.functional": {"assert_int_or_pair", "handle_torch_function", "upsample", "upsample_bilinear", "upsample_nearest"},
+    "cresset.nn.functional": {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "upsample", "upsample_bilinear", "upsample_nearest"},
     "cresset.nn.init": {"calculate_gain"},
 }  # fmt: skip
 

@@ -95,11 +95,8 @@ def test_constants_and_numbers():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: x.to_sparse(),
-        lambda x: x.to_sparse_csr(),
         lambda x: x.to_mkldnn(),
         lambda x: x.int_repr(),
-        lambda x: cresset.sparse_coo_tensor([[0]], [1.0]),
         lambda x: cresset.quantize_per_tensor(x, 0.1, 0, cresset.int8),
     ],
 )
