@@ -6,6 +6,7 @@
 import cresset
 
 from .. import _C
+from .._overridable import overridable
 from ._create import (
     convert, sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor, spdiags,
 )  # fmt: skip
@@ -172,6 +173,7 @@ def rows_of(weight, indices, padding_idx, scale_grad_by_freq):
     return EmbeddingRows.apply(weight, indices, padding_idx)
 
 
+@overridable
 def spmm(mat1, mat2):
     """The product of two matrices, of any layouts."""
     return cresset.mm(mat1, mat2)
@@ -180,21 +182,25 @@ def spmm(mat1, mat2):
 dsmm = hsmm = spmm
 
 
+@overridable
 def smm(input, mat2):
     """The product of a sparse and a strided matrix, as a sparse one."""
     return cresset.mm(input, mat2).to_sparse()
 
 
+@overridable
 def hspmm(mat1, mat2):
     """The product of a sparse COO matrix and a strided one, in coordinates of rows."""
     return cresset.mm(mat1, mat2).to_sparse(1)
 
 
+@overridable
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """beta * input + alpha * (mat1 @ mat2), with sparse input and mat1, as a sparse tensor."""
     return cresset.add(input * beta, cresset.mm(mat1, mat2).to_sparse(), alpha=alpha)
 
 
+@overridable
 def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """addmm of matrices of any layouts."""
     return cresset.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
