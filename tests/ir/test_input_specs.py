@@ -191,6 +191,29 @@ def test_devices_of_made_tensors(spec):
     assert cresset.equal(lowered(x), module(x))
 
 
+class Remembers(nn.Module):
+    """A table that the module itself fills."""
+
+    table: dict[str, cresset.Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.table = {"one": cresset.ones(3)}
+
+    def forward(self, x):
+        self.table["made"] = cresset.arange(3.0)
+        return x + self.table["made"] + self.table["one"]
+
+
+@pytest.mark.parametrize("spec", [(2, 3), (-1, 3)])
+def test_finding_types_writes_to_no_table(spec):
+    module = jit.script(Remembers())
+    lowered = lowering.lower(module, inputs=[spec])
+    assert list(module.table) == ["one"]
+    x = cresset.randn(2, 3)
+    assert cresset.equal(lowered(x), x + cresset.arange(3.0) + 1)
+
+
 class Other(nn.Module):
     def forward(self, x):
         return x.tile((2, 1))

@@ -36,11 +36,28 @@ IValue on_meta(const IValue& v) {
     const Tensor& t = v.toTensor();
     return t.defined() ? IValue(empty_strided(t.sizes(), t.strides(), TensorOptions(t.scalar_type()).device(kMetaDevice))) : v;
   }
+  if (v.isGenericDict()) {
+    const ivalue::DictImpl& from = v.toDictImpl();
+    auto to = make_intrusive<ivalue::DictImpl>();
+    to->key_type = from.key_type;
+    to->value_type = from.value_type;
+    for (const auto& [key, part] : from.items) to->items.insert_or_assign(on_meta(key), on_meta(part));
+    return to;
+  }
   if (!v.isList() && !v.isTuple()) return v;
   std::vector<IValue> parts;
   for (const IValue& part : v.toListRef()) parts.push_back(on_meta(part));
   if (v.isTuple()) return make_intrusive<ivalue::TupleImpl>(std::move(parts), v.toTupleRef().type);
   return make_intrusive<ivalue::ListImpl>(std::move(parts), v.type()->element());
+}
+// What operators may write to has no stand-in: objects, generators, storages.
+bool has_stand_in(const IValue& v) {
+  if (v.isList() || v.isTuple()) return std::all_of(v.toListRef().begin(), v.toListRef().end(), has_stand_in);
+  if (v.isGenericDict()) {
+    const auto& items = v.toDictImpl().items;
+    return std::all_of(items.begin(), items.end(), [](const auto& item) { return has_stand_in(item.second); });
+  }
+  return v.isTensor() || v.isNone() || v.isString() || v.isDevice() || v.isScalar();
 }
 
 // Sizes in place of ranges.
@@ -90,7 +107,7 @@ class TypeInference {
  private:
   std::optional<Known> known(const Value* v) const {
     if (const auto found = known_.find(v); found != known_.end()) return found->second;
-    if (const auto constant = toIValue(v)) return Known{{on_meta(*constant)}};
+    if (const auto constant = toIValue(v)) return has_stand_in(*constant) ? std::optional(Known{{on_meta(*constant)}}) : std::nullopt;
     switch (v->type()->kind) {
       case TypeKind::None: return Known{{IValue()}};
       case TypeKind::Int: return Known{{IValue(int64_t{1})}, false};
