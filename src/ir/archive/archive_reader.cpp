@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <iterator>
+#include <limits>
 
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/ir/interpreter.h>
@@ -125,6 +126,9 @@ class ArchiveReader {
   Tensor storage(const std::string& name, ScalarType dtype, const std::string& saved, int64_t elements) const {
     const ZipEntry* e = zip_->find(top_ + name);
     CRESSET_CHECK(e, "archive: the data of the tensor storage '", name, "' is missing.");
+    // What was on the Meta device has no contents that another device could hold.
+    const bool countable = elements > 0 && elements <= std::numeric_limits<int64_t>::max() / static_cast<int64_t>(element_size(dtype));
+    if (saved == "meta" && e->size == 0 && countable) return cresset::empty({elements}, TensorOptions(dtype).device(DeviceType::Meta));
     const uint64_t bytes = static_cast<uint64_t>(elements) * element_size(dtype);
     CRESSET_CHECK(bytes / element_size(dtype) == static_cast<uint64_t>(elements) && bytes <= e->size, "archive: the storage '", name,
                   "' should have ", elements, " elements; its data has ", e->size, " bytes.");

@@ -121,6 +121,7 @@ class ArchiveWriter {
   }
 
   void storage(const std::string& name, const Tensor& t) {
+    if (t.is_meta()) return add(name, {});  // there is nothing but its size
     const auto elements = static_cast<int64_t>(t.storage().nbytes() / t.itemsize());
     const NoGradGuard no_grad;
     Tensor all(

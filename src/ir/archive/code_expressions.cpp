@@ -100,11 +100,14 @@ std::string operator_call(const Node& n, const std::vector<std::string>& inputs)
   const FunctionSchema* schema = n.maybeSchema();
   std::vector<std::string> arguments;
   if (!schema || schema->is_vararg()) return operator_name(n.kind()) + "(" + comma_separated(inputs) + ")";
-  std::size_t needed = inputs.size();
+  // Results to write to stand last; defaults in front of them are left out, too.
+  std::size_t results = inputs.size();
+  while (results > 0 && schema->arguments()[results - 1].kwarg_only && schema->arguments()[results - 1].is_mutable()) --results;
+  std::size_t needed = results;
   while (needed > 0 && is_default(schema->arguments()[needed - 1], n.input(needed - 1))) --needed;
-  for (std::size_t i = 0; i < needed; ++i) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Argument& a = schema->arguments()[i];
-    arguments.push_back(a.kwarg_only ? a.name + "=" + inputs[i] : inputs[i]);
+    if (i < needed || i >= results) arguments.push_back(a.kwarg_only ? a.name + "=" + inputs[i] : inputs[i]);
   }
   return operator_name(n.kind()) + "(" + comma_separated(arguments) + ")";
 }

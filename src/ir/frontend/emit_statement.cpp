@@ -8,6 +8,12 @@
 namespace cresset::jit {
 namespace {
 
+// What programs catch as a ValueError, where other errors of the compiler are of its own class.
+class MisplacedAnnotation final : public ValueError {
+ public:
+  using ValueError::ValueError;
+};
+
 std::string not_supported(StmtKind kind) {
   switch (kind) {
     case StmtKind::FunctionDef: return "function definitions aren't supported";
@@ -46,6 +52,8 @@ void Emitter::statements(const std::vector<StmtPtr>& list) {
     try {
       statement(*s);
     } catch (const ScriptError&) {
+      throw;
+    } catch (const MisplacedAnnotation&) {
       throw;
     } catch (const Error& error) {  // of something that knows no places
       script_error(s->range, error.what());
@@ -113,6 +121,12 @@ void Emitter::assignment(const Stmt& s) {
 
 void Emitter::annotated_assignment(const Stmt& s) {
   const ExprPtr& target = s.targets[0];
+  const bool of_self = target->kind == ExprKind::Attribute && target->parts[0]->kind == ExprKind::Name && target->parts[0]->text == "self";
+  if (of_self && tree_.name != "__init__") {
+    const SourceRange range(target->range.source(), target->parts[0]->range.start(), s.annotation->range.end());
+    throw MisplacedAnnotation("Type annotations on instance attributes must be declared in __init__, not '" + tree_.name +
+                              "': SourceRange at:\n" + range.highlight());
+  }
   const TypePtr type = annotation(s.annotation);
   if (!s.value) {
     if (target->kind == ExprKind::Name) names_.declare(target->range, target->text, type);

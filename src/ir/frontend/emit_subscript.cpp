@@ -27,9 +27,32 @@ std::vector<ExprPtr> Emitter::indices_of(const Expr& subscript) {
       for (ExprPtr& bound : slice->parts)
         if (bound && is_none(*bound)) bound = nullptr;
       i = std::move(slice);
+    } else if (i->kind == ExprKind::Name) {
+      const Variable* known = names_.lookup(i->text);
+      const auto bounds = known && known->thing ? bounds_of_slice(known->thing) : std::vector<SugaredValuePtr>();
+      if (!bounds.empty()) i = slice_of(*i, bounds);
     }
   }
   return out;
+}
+
+// A slice that a name stands for, written out: its bounds get names of their own, which no program can write.
+ExprPtr Emitter::slice_of(const Expr& name, const std::vector<SugaredValuePtr>& bounds) {
+  auto slice = std::make_shared<Expr>(name);
+  slice->kind = ExprKind::Slice;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    auto bound = bounds[i] ? std::make_shared<Expr>(name) : nullptr;
+    const Value* plain = bound ? bounds[i]->plainValue() : nullptr;
+    if (const auto known = plain ? toIValue(plain) : std::nullopt) {
+      bound->kind = ExprKind::Constant;
+      bound->value = *known;
+    } else if (bound) {
+      bound->text = name.text + "." + std::to_string(i);
+      names_.assign(name.range, bound->text, bounds[i]);
+    }
+    slice->parts.push_back(std::move(bound));
+  }
+  return slice;
 }
 
 SugaredValuePtr Emitter::subscript(const Expr& e, const TypePtr& hint) {

@@ -99,6 +99,7 @@ class Emitter {
   SugaredValuePtr tuple_index(const Expr& e, Value* tuple, Value* index);
   SugaredValuePtr tuple_slice(const Expr& e, Value* tuple, const Expr& slice);
   std::vector<ExprPtr> indices_of(const Expr& subscript);
+  ExprPtr slice_of(const Expr& name, const std::vector<SugaredValuePtr>& bounds);
   SugaredValuePtr tuple_of_indices(const Expr& subscript);
   std::vector<SugaredValuePtr> static_slice(const SourceRange& range, const std::vector<SugaredValuePtr>& parts, const Expr& slice);
   std::vector<std::size_t> positions(const SourceRange& range, std::size_t size, const Expr& slice);

@@ -148,6 +148,31 @@ void each(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& ite
 
 }  // namespace
 
+namespace {
+class SliceValue final : public SugaredValue {
+ public:
+  explicit SliceValue(std::vector<SugaredValuePtr> bounds) : bounds(std::move(bounds)) {}
+  std::string kind() const override { return "slice"; }
+  const std::vector<SugaredValuePtr> bounds;
+};
+}  // namespace
+
+SugaredValuePtr slice_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                            const std::vector<CallArgument>& kwargs) {
+  if (!kwargs.empty()) script_error(range, "Slice does not accept any keyword arguments");
+  if (args.empty() || args.size() > 3) script_error(range, "slice expected 1 to 3 arguments, got " + std::to_string(args.size()));
+  std::vector<SugaredValuePtr> bounds;
+  for (const CallArgument& a : args) bounds.push_back(a.value->asValue(a.range, m)->mustBeNone() ? nullptr : a.value);
+  if (bounds.size() == 1) bounds.insert(bounds.begin(), nullptr);  // slice(stop)
+  bounds.resize(3);
+  return std::make_shared<SliceValue>(std::move(bounds));
+}
+
+std::vector<SugaredValuePtr> bounds_of_slice(const SugaredValuePtr& v) {
+  const auto* slice = dynamic_cast<const SliceValue*>(v.get());
+  return slice ? slice->bounds : std::vector<SugaredValuePtr>();
+}
+
 Value* length_of(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& v) {
   if (auto* r = dynamic_cast<RangeValue*>(v.get())) return r->exact_len(range, m);
   return v->len(range, m);

@@ -248,6 +248,7 @@ const std::map<std::string, Form>& forms() {
       {"print", print},
       {"len", len},
       {"range", [](const FormCall& c) { return range_value(c.range, c.m, c.args); }},
+      {"slice", [](const FormCall& c) { return slice_value(c.range, c.m, c.args, c.kwargs); }},
       {"zip", [](const FormCall& c) { return zip_value(c.range, c.m, c.args); }},
       {"enumerate", [](const FormCall& c) { return enumerate_value(c.range, c.m, c.args, c.kwargs); }},
       {"reversed",

@@ -32,6 +32,11 @@ SugaredValuePtr zip_value(const SourceRange& range, GraphFunction& m, const std:
 SugaredValuePtr enumerate_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                                 const std::vector<CallArgument>& kwargs);
 SugaredValuePtr reversed_value(const SourceRange& range, GraphFunction& m, const CallArgument& arg);
+/// slice(…), for subscripts.
+SugaredValuePtr slice_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                            const std::vector<CallArgument>& kwargs);
+/// begin, end and step of a slice, null where they are None or left out; empty for other things.
+std::vector<SugaredValuePtr> bounds_of_slice(const SugaredValuePtr& v);
 /// What len() gives for an iterable.
 Value* length_of(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& v);
 /// A list of what `for` would give.

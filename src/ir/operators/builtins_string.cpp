@@ -393,6 +393,8 @@ void percent_format(Stack& stack) {
     std::string spec = pattern.substr(start, i - start);
     CRESSET_CHECK_VALUE(spec.size() < 16, "a format of less than 16 characters was required; '", spec, "' was given.");
     char buffer[512];
+    CRESSET_CHECK(!std::strchr("dixXoeEfFgG", kind) || v.isScalar(), "%", std::string(1, kind),
+                  " requires a number for formatting, but got ", v.tagKind());
     switch (kind) {
       case 'd':
       case 'i':
@@ -415,7 +417,11 @@ void percent_format(Stack& stack) {
         std::snprintf(buffer, sizeof buffer, spec.c_str(), v.toScalar().toDouble());
         out += buffer;
         break;
-      case 'c': out += v.isInt() ? chr(v.toInt()) : v.toStringRef(); break;
+      case 'c':
+        CRESSET_CHECK(v.isInt() || (v.isString() && v.toStringRef().size() == 1), "%c requires an int or char for formatting, but got ",
+                      v.tagKind());
+        out += v.isInt() ? chr(v.toInt()) : v.toStringRef();
+        break;
       case 's': {
         const std::string text = script_text(v);
         const std::string digits = spec.substr(1);

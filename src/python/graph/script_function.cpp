@@ -63,6 +63,19 @@ bool is_module_interface(const Type& type) {
   return interface && interface->is_module();
 }
 
+std::string module_details(PyObject* o, const Type& type) {
+  if (!is_module_interface(type)) return "";
+  std::string found;
+  try {
+    const IValue v = to_ivalue(o, *basic_type(TypeKind::Any), "");
+    const auto cls = v.isScriptObject() ? v.type()->cast<jit::ClassType>() : nullptr;
+    if (cls && cls->is_module()) found = cls->name;
+  } catch (const Error&) {  // no value of scripts at all
+  }
+  if (found.empty()) return "\nOnly ScriptModule class can be subtype of module interface";
+  return "\nCast error details: Object of type " + found + " is not compatible with interface " + type.annotation_str();
+}
+
 // The value of an argument, or the error that a call with it is.
 IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
   const Type& list = formal.type->kind == TypeKind::Optional ? *formal.type->element() : *formal.type;
@@ -78,8 +91,7 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
                   "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position,
                   "\nValue: ", to_text(checked(PyObject_Repr(o)).get()), "\nDeclaration: ", f.getSchema().str(),
-                  is_module_interface(*formal.type) ? "\nOnly ScriptModule class can be subtype of module interface" : "",
-                  cast_details(o, *formal.type));
+                  module_details(o, *formal.type), cast_details(o, *formal.type));
   if (CRESSET_UNLIKELY(is_tracing())) return traced_ivalue(formal.name, o, *formal.type);
   return to_fitting_ivalue(o, *formal.type);
 }
