@@ -515,7 +515,7 @@ HOSTILE = {
     "facts of a list": (weight(files.tensor(facts=b"]")), "the facts about a tensor are no dict"),
     "a fact that is none": (weight(files.tensor(facts=b"}(" + files.text("neg") + b"K\x01u")), "a fact about a tensor is no name with a bool"),
     "wrong type": (attribute("int", files.text("three")), "the attribute 'v' of an object of '__torch__.M' is of type 'int'; the file has a value of type 'str'"),
-    "no attribute": (files.archive(files.module(files.TRAINING + files.text("q") + b"N")), "has no attribute or method 'q'"),
+    "no attribute": (files.archive(files.module(files.TRAINING + files.text("q") + b"N")), "has no attribute 'q', for which the file has a value"),
     "missing attribute": (files.archive(files.module()), "the attribute 'training' of an object of '__torch__.M' is of type 'bool'; the file has a value of type 'NoneType'"),
     "deep": (attribute("Any", b"]" * 3000 + b"a" * 2999), "nest more than 1000 deep"),
     "deep tuples": (attribute("Any", b")" + b"\x85" * 3000), "nest more than 1000 deep"),

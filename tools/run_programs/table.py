@@ -22,7 +22,7 @@ def summary(rows):
 
 
 def _cell(text):
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("](", "]\\(").replace("\n", " ")
 
 
 def page(text, rows):

@@ -163,7 +163,8 @@ class ArchiveReader {
       for (const auto& [key, value] : state.toDictImpl().items) {
         CRESSET_CHECK(key.isString(), "archive: an attribute of an object of '", cls->name, "' has no name.");
         const auto slot = cls->findAttributeSlot(key.toStringRef());
-        CRESSET_CHECK(slot, "archive: the class '", cls->name, "' has no attribute '", key.toStringRef(), "', for which the file has a value.");
+        CRESSET_CHECK(slot, "archive: the class '", cls->name, "' has no attribute '", key.toStringRef(),
+                      "', for which the file has a value.");
         made->set_slot(*slot, value);
       }
     }

@@ -111,7 +111,8 @@ inline constexpr KindRow kKindRows[] = {
 };
 
 constexpr std::size_t kNamed = CRESSET_LISTED_SYMBOLS + 1;
-/// By number of the symbol, for those of src/ops/symbols.txt, among which all kinds with a row are: 0 for those without a row, else the row's place and one.
+/// By number of the symbol, for those of src/ops/symbols.txt, among which all kinds with a row are: 0 for those without a row, else the
+/// row's place and one.
 constexpr auto kKindPlaces = [] {
   std::array<uint8_t, kNamed> out{};
   uint8_t place = 0;

@@ -211,7 +211,10 @@ class TypeInference {
       for (std::size_t i = 0; i < formals.size() && i < stack.size(); ++i) {
         const Type& t = formals[i].type->kind == TypeKind::Optional ? *formals[i].type->element() : *formals[i].type;
         if (t.kind != TypeKind::Device) continue;
-        if (stack[i].isDevice()) all.device = stack[i].toDevice() == kMetaDevice ? std::nullopt : std::optional(stack[i].toDevice());
+        // The Meta device stands in for one that is not known, unless the graph names it.
+        const bool is_named = n->input(i)->node()->kind() == prim::Constant;
+        if (stack[i].isDevice())
+          all.device = is_named || stack[i].toDevice() != kMetaDevice ? std::optional(stack[i].toDevice()) : std::nullopt;
         stack[i] = IValue(kMetaDevice);
         if (!results_are_tensors(*n)) return false;
       }
