@@ -149,6 +149,7 @@ struct BlockCloner {
       }
       frame.next = n->next();
       fetch_later_node(n);
+      if (n->kind() == prim::Constant && map.find(n->output())) continue;  // met before, behind its use
       Node* copy = frame.to->appendNode(frame.to->owningGraph()->createClone(n, mapped, false));
       for (std::size_t i = 0; i < n->outputs().size(); ++i) *map.insert(n->outputs()[i]).first = copy->outputs()[i];
       for (std::size_t i = n->blocks().size(); i-- > 0;) {
@@ -549,8 +550,13 @@ std::vector<Value*> Graph::insertGraph(const Graph& callee, ArrayRef<Value*> inp
 
 // Names and numbers stay as they are, so that the copy's text is the original's.
 void Graph::copy_into(Graph& out, PointerMap<Value*>& map) const {
-  const std::function<Value*(Value*)> outer = [](Value* v) -> Value* {
-    CRESSET_THROW(InternalError, "copy: %", v->debugName(), " is used outside of its block.");
+  const std::function<Value*(Value*)> outer = [&](Value* v) -> Value* {
+    CRESSET_INTERNAL_ASSERT(v->owningGraph() == this && v->node()->kind() == prim::Constant, "copy: %", v->debugName(),
+                            " is used outside of its block.");
+    // A constant that a program inserted behind its use stands in front of it in the copy.
+    Node* constant = out.prependNode(out.createClone(v->node(), [](Value* input) { return input; }, false));
+    *map.insert(v).first = constant->output();
+    return constant->output();
   };
   map.reserve(all_values_.size());
   out.names_.reserve(names_.size());

@@ -154,6 +154,8 @@ class DeadCode {
         changed = true;
       }
     }
+    // Programs insert constants at the end, behind their uses: the order of the block says nothing about who goes first.
+    for (Node* n : dead) n->removeAllInputs();
     for (auto n = dead.rbegin(); n != dead.rend(); ++n) (*n)->destroy();
     for (Node* n : structured) {
       for (std::size_t i = n->outputs().size(); i-- > 0;) {

@@ -85,8 +85,9 @@ class Matcher {
     m.anchor = n;
     if (!node(anchor_, n, m)) return std::nullopt;
     // Nodes of the pattern that the anchor does not reach (other outputs) must have been met from shared values.
+    // A constant that nothing uses asks for nothing.
     for (const Node* p : pattern_.nodes())
-      if (!m.nodes_map.count(p)) return std::nullopt;
+      if (!m.nodes_map.count(p) && !(p->kind() == prim::Constant && !p->output()->hasUses())) return std::nullopt;
     for (const Value* v : pattern_.inputs())
       if (v->hasUses() && !m.values_map.count(v)) return std::nullopt;
     return m;

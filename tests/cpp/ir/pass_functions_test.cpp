@@ -257,6 +257,39 @@ TEST(Passes, OfProgramsRunOnEveryGraph) {
   EXPECT_EQ(unit->run_method("f", -ones({2})).toTensor().sum().item().toDouble(), 0.0);
 }
 
+// Graph::insertConstant puts a constant at the end of the block, behind uses that are given to it.
+std::shared_ptr<Graph> constant_behind_its_use() {
+  const auto g =
+      graph_of("graph(%x : Tensor):\n  %c : int = prim::Constant[value=3]()\n  %y : Tensor = aten::add(%x, %x, %c)\n  return (%y)");
+  Node* first = *g->nodes().begin();
+  first->output()->replaceAllUsesWith(g->insertConstant(int64_t{2}));
+  first->destroy();
+  return g;
+}
+
+TEST(Constants, BehindTheirUsesStandInFrontOfThemInACopy) {
+  const auto g = constant_behind_its_use();
+  const auto copy = g->copy();
+  EXPECT_EQ((*copy->nodes().begin())->kind(), prim::Constant);
+  EXPECT_EQ(copy->toString(false).find("aten::add") > copy->toString(false).find("prim::Constant"), true);
+  Stack stack{ones({2})};
+  GraphExecutor(g, "f").run(stack);
+  EXPECT_EQ(stack[0].toTensor().sum().item().toDouble(), 6.0);
+}
+
+TEST(Constants, BehindTheirUsesDieWithThem) {
+  const auto g = constant_behind_its_use();
+  g->return_node()->replaceInput(0, g->inputs()[0]);
+  EliminateDeadCode(g);
+  EXPECT_TRUE(g->nodes().begin() == g->nodes().end());
+}
+
+TEST(Patterns, AskNothingOfConstantsThatNothingUses) {
+  const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)");
+  const auto pattern = graph_of("graph(%x):\n  %0 : int = prim::Constant[value=0]()\n  %y = aten::relu(%x)\n  return (%y)");
+  EXPECT_EQ(findPatternMatches(*pattern, *g).size(), 1u);
+}
+
 TEST(Views, NameThePartsOfControlFlow) {
   const auto g = graph_of(
       "graph(%n : int, %x : Tensor):\n  %true : bool = prim::Constant[value=1]()\n  %y : Tensor = prim::Loop(%n, %true, %x)\n"
