@@ -2,7 +2,9 @@
 #include "backends/cpu/strided.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include <cresset/base/parallel.h>
 
@@ -10,6 +12,7 @@ namespace cresset::cpu {
 namespace {
 
 constexpr int64_t kMaxElement = 16;
+constexpr int64_t kAlignment = 64;
 constexpr int64_t kBlockBytes = kBlock * kMaxElement;
 constexpr int64_t kWidestBlock = 1024;  // elements, also where more would fit: the blocks of all operands share the first-level cache
 constexpr int64_t kTile = 32;           // columns of a tile when an operand runs across the result
@@ -31,7 +34,7 @@ class Runner {
     bool constant;  // the same element everywhere: loaded once
     LoadFunction load;
     StoreFunction store;
-    char* block;
+    char* block = nullptr;
     // What the block holds: `rows` rows of n elements from this offset.
     int64_t offset = 0, n = 0, rows = 0;
   };
@@ -67,7 +70,11 @@ class Runner {
   int64_t index_[kMaxDims];
   int64_t offsets_[kMaxOperands];
   void* pointers_[kMaxOperands + ops::kMaxPointwiseScalars];
-  alignas(64) char blocks_[kMaxOperands][kBlockBytes];
+  // The operands' blocks: those of two operands and a float result lie here, longer ones where many_ points. All of the longest would be 72
+  // KiB, which the stack of a thread may not have.
+  alignas(kAlignment) char few_[3 * (4 * kWidestBlock + kAlignment)];
+  std::unique_ptr<char[]> many_;
+  void place_blocks(int64_t elements);
 };
 
 Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements, bool repeats_last)
@@ -82,10 +89,14 @@ Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* param
     if (repeats_last && k == t_.num_operands - 1) feed.direct = true;
     feed.constant = k > 0 && !feed.direct;
     for (int d = 0; d < t_.ndim && feed.constant; ++d) feed.constant = operand.strides[d] == 0;
-    feed.block = blocks_[k];
     feed.load = k > 0 ? load_function(operand.dtype, operand.compute) : nullptr;
     feed.store = k == 0 ? store_function(operand.compute, operand.dtype) : nullptr;
     buffered_ |= !feed.direct;
+  }
+  if (buffered_ || t_.ndim > 1) place_blocks(elements);
+  for (int k = 0; k < t_.num_operands; ++k) {
+    const Operand& operand = t_.operands[k];
+    const Feed& feed = feeds_[k];
     if (!feed.constant) continue;
     const int64_t n = std::min(block_, elements);
     if (operand.through == ScalarType::Undefined) {
@@ -100,6 +111,24 @@ Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* param
   }
   for (int i = 0; i < t_.num_constants; ++i) pointers_[t_.num_operands + i] = const_cast<void*>(t_.constants[i]);
   short_row_ = repeats_last ? 0 : short_row();
+}
+
+void Runner::place_blocks(int64_t elements) {
+  const auto bytes = [&](int k) {
+    const int64_t used = std::min(block_, elements) * static_cast<int64_t>(element_size(scalar_type(t_.operands[k].compute)));
+    return (used + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  int64_t total = 0;
+  for (int k = 0; k < t_.num_operands; ++k) total += bytes(k);
+  char* next = few_;
+  if (total > static_cast<int64_t>(sizeof(few_))) {
+    many_.reset(new char[static_cast<std::size_t>(total + kAlignment)]);
+    next = many_.get() + (kAlignment - reinterpret_cast<std::uintptr_t>(many_.get()) % kAlignment) % kAlignment;
+  }
+  for (int k = 0; k < t_.num_operands; ++k) {
+    feeds_[k].block = next;
+    next += bytes(k);
+  }
 }
 
 int64_t Runner::short_row() const {
