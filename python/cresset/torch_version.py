@@ -33,38 +33,23 @@ def _parts(text):
 
 def _key(text):
     """What versions are ordered by (PEP 440); None when the text is none."""
-    found = _match(text)
-    if found is None:
+    parts = _parts(text)
+    if parts is None:
         return None
-    epoch, numbers, pre, pre_number, post_number, post, post_more, dev, dev_number, local = found.groups()
-    release = [int(n) for n in numbers.split(".")]
+    epoch, numbers, before, post, dev, local = parts
+    release = list(numbers)
     while len(release) > 1 and release[-1] == 0:
         release.pop()
-    is_post = post is not None or post_number is not None
-    if pre is not None:
-        before = (_WORDS.get(pre.lower(), pre.lower()), int(pre_number or 0))
-    else:  # a development version stands in front of all others, a release behind its candidates
-        before = ("", 0) if dev is not None and not is_post else ("z", 0)
-    after = int(post_number or post_more or 0) if is_post else -1
-    development = int(dev_number or 0) if dev is not None else float("inf")
-    own = () if local is None else tuple((1, int(p), "") if p.isdigit() else (0, 0, p) for p in local.lower().replace("-", ".").replace("_", ".").split("."))
-    return int(epoch or 0), tuple(release), before, after, development, local is not None, own
+    if before is None:  # a development version stands in front of all others, a release behind its candidates
+        before = ("", 0) if dev is not None and post is None else ("z", 0)
+    own = () if local is None else tuple((1, int(p), "") if p.isdigit() else (0, 0, p) for p in local.split("."))
+    return epoch, tuple(release), before, -1 if post is None else post, float("inf") if dev is None else dev, local is not None, own
 
 
-class TorchVersion(str):
-    """A version: `TorchVersion("2.10.1") > "2.9"`, `>= (1, 6)`. A string that is no version compares as a string."""
+class _Ordered:
+    """The comparisons of a class that has `_compare(other, name of the method)`."""
 
     __slots__ = ()
-
-    def _compare(self, other, how):
-        if isinstance(other, (tuple, list)):
-            other = ".".join(str(part) for part in other)
-        if not isinstance(other, str):
-            return NotImplemented
-        mine, theirs = _key(str(self)), _key(other)
-        if mine is None or theirs is None:
-            return getattr(str, how)(self, str(other))
-        return getattr(tuple, how)(mine, theirs)
 
     def __lt__(self, other):
         return self._compare(other, "__lt__")
@@ -83,5 +68,21 @@ class TorchVersion(str):
 
     def __ne__(self, other):
         return self._compare(other, "__ne__")
+
+
+class TorchVersion(_Ordered, str):
+    """A version: `TorchVersion("2.10.1") > "2.9"`, `>= (1, 6)`. A string that is no version compares as a string."""
+
+    __slots__ = ()
+
+    def _compare(self, other, how):
+        if isinstance(other, (tuple, list)):
+            other = ".".join(str(part) for part in other)
+        if not isinstance(other, str):
+            return NotImplemented
+        mine, theirs = _key(str(self)), _key(other)
+        if mine is None or theirs is None:
+            return getattr(str, how)(self, str(other))
+        return getattr(tuple, how)(mine, theirs)
 
     __hash__ = str.__hash__

@@ -1,6 +1,6 @@
 """Versions as PEP 440 has them."""
 
-from cresset.torch_version import _key, _parts
+from cresset.torch_version import _key, _Ordered, _parts
 
 __all__ = ["InvalidVersion", "Version", "parse"]
 
@@ -14,7 +14,7 @@ def parse(version):
     return Version(version)
 
 
-class Version:
+class Version(_Ordered):
     """A version that compares with others. InvalidVersion for a text that is none."""
 
     def __init__(self, version):
@@ -55,21 +55,3 @@ class Version:
 
     def _compare(self, other, how):
         return getattr(self._key, how)(other._key) if isinstance(other, Version) else NotImplemented
-
-    def __lt__(self, other):
-        return self._compare(other, "__lt__")
-
-    def __le__(self, other):
-        return self._compare(other, "__le__")
-
-    def __gt__(self, other):
-        return self._compare(other, "__gt__")
-
-    def __ge__(self, other):
-        return self._compare(other, "__ge__")
-
-    def __eq__(self, other):
-        return self._compare(other, "__eq__")
-
-    def __ne__(self, other):
-        return self._compare(other, "__ne__")

@@ -3,6 +3,8 @@
 import functools
 import inspect
 
+import cresset
+
 from ..dataset import Dataset, IterableDataset
 
 __all__ = [
@@ -150,6 +152,29 @@ class MapDataPipe(_Steps, Dataset):
 
 
 # --- decorators -------------------------------------------------------------------------------------------------------------------
+
+
+class _Shuffling:
+    """A pipe that shuffles: a switch, and a seed for the next pass over `_rng`."""
+
+    _enabled, _seed = True, None
+
+    def set_shuffle(self, shuffle=True):
+        """Shuffle, or give the samples in order; returns the pipe."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed):
+        """The seed of the next pass; returns the pipe."""
+        self._seed = seed
+        return self
+
+    def _seed_pass(self):
+        """The seed that was set, or a new one for each pass."""
+        if self._seed is None:
+            self._seed = int(cresset.empty((), dtype=cresset.int64).random_().item())
+        self._rng.seed(self._seed)
+        self._seed = None
 
 
 class functional_datapipe:

@@ -7,11 +7,10 @@ import os
 import random
 import warnings
 
-import cresset
 
 from .._utils.collate import default_collate
 from ..sampler import SequentialSampler
-from .datapipe import DataChunk, IterDataPipe, functional_datapipe
+from .datapipe import DataChunk, IterDataPipe, _Shuffling, functional_datapipe
 
 __all__ = [
     "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker", "Grouper", "IterableWrapper", "Mapper",
@@ -410,32 +409,19 @@ class ShardingFilter(_Step):
 
 
 @functional_datapipe("shuffle")
-class Shuffler(_Step):
+class Shuffler(_Shuffling, _Step):
     """The samples in random order: each is drawn from a buffer of `buffer_size`. With `unbatch_level` batches are opened first."""
 
     def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
         if buffer_size <= 0:
             raise ValueError("buffer_size should be larger than 0")
         super().__init__(datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level))
-        self.buffer_size, self._enabled, self._seed, self._rng = buffer_size, True, None, random.Random()
-
-    def set_shuffle(self, shuffle=True):
-        """Shuffle, or give the samples in order; returns the pipe."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed):
-        """The seed of the next pass; returns the pipe."""
-        self._seed = seed
-        return self
+        self.buffer_size, self._rng = buffer_size, random.Random()
 
     def reset(self):
         """A new seed for each pass."""
         if self._enabled:
-            if self._seed is None:
-                self._seed = int(cresset.empty((), dtype=cresset.int64).random_().item())
-            self._rng.seed(self._seed)
-            self._seed = None
+            self._seed_pass()
 
     def __iter__(self):
         if not self._enabled:

@@ -4,9 +4,8 @@ import copy
 import random
 import warnings
 
-import cresset
 
-from .datapipe import DataChunk, IterDataPipe, MapDataPipe, functional_datapipe
+from .datapipe import DataChunk, IterDataPipe, MapDataPipe, _Shuffling, functional_datapipe
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 
@@ -106,30 +105,17 @@ class Zipper(MapDataPipe):
         return min(len(p) for p in self.datapipes)
 
 
-class Shuffler(IterDataPipe):
+class Shuffler(_Shuffling, IterDataPipe):
     """The samples of a collection as a stream in random order."""
 
     def __init__(self, datapipe, *, indices=None):
         self.datapipe, self.indices = datapipe, list(range(len(datapipe))) if indices is None else indices
-        self._enabled, self._seed, self._rng = True, None, random.Random()
-
-    def set_shuffle(self, shuffle=True):
-        """Shuffle, or give the samples in order; returns the pipe."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed):
-        """The seed of the next pass; returns the pipe."""
-        self._seed = seed
-        return self
+        self._rng = random.Random()
 
     def __iter__(self):
         order = self.indices
         if self._enabled:
-            if self._seed is None:
-                self._seed = int(cresset.empty((), dtype=cresset.int64).random_().item())
-            self._rng.seed(self._seed)
-            self._seed = None
+            self._seed_pass()
             order = reversed(self._rng.sample(self.indices, len(self.indices)))
         for i in order:
             yield self.datapipe[i]

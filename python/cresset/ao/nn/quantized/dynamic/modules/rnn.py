@@ -26,7 +26,20 @@ def _rnn(activation):
     return lambda gates_x, gates_h, state: (getattr(gates_x + gates_h, activation)(),)
 
 
-class _Layers(nn.Module):
+class _Quantized(nn.Module):
+    """Made of a float module of the class `_FLOAT_MODULE`, by `from_float`."""
+
+    def __init__(self, *args, dtype=None, **kwargs):
+        self.__dict__.update(type(self).from_float(self._FLOAT_MODULE(*args, **kwargs)).__dict__)
+
+    def _get_name(self):
+        return f"DynamicQuantized{self._FLOAT_MODULE.__name__}"
+
+    def __repr__(self):
+        return f"{self._get_name()}({self.extra_repr()})"
+
+
+class _Layers(_Quantized):
     """All layers and directions of an LSTM or GRU."""
 
     @classmethod
@@ -50,15 +63,6 @@ class _Layers(nn.Module):
                     cells.append(Matrix(getattr(mod, f"weight_{part}_l{layer}{suffix}"), bias, dtype, per_row))
         made._all_weight_values = nn.ModuleList(cells)
         return made
-
-    def __init__(self, *args, dtype=None, **kwargs):
-        self.__dict__.update(type(self).from_float(self._FLOAT_MODULE(*args, **kwargs)).__dict__)
-
-    def _get_name(self):
-        return f"DynamicQuantized{self._FLOAT_MODULE.__name__}"
-
-    def __repr__(self):
-        return f"{self._get_name()}({self.extra_repr()})"
 
     def extra_repr(self):
         text = f"{self.input_size}, {self.hidden_size}"
@@ -127,7 +131,7 @@ class GRU(_Layers):
     _step = staticmethod(_gru)
 
 
-class _Cell(nn.Module):
+class _Cell(_Quantized):
     """One step of a recurrent layer."""
 
     @classmethod
@@ -144,15 +148,6 @@ class _Cell(nn.Module):
         biases = (mod.bias_ih, mod.bias_hh) if mod.bias else (None, None)
         made._packed_weight_ih, made._packed_weight_hh = (Matrix(w, b, dtype, per_row) for w, b in zip((mod.weight_ih, mod.weight_hh), biases))
         return made
-
-    def __init__(self, *args, dtype=None, **kwargs):
-        self.__dict__.update(type(self).from_float(self._FLOAT_MODULE(*args, **kwargs)).__dict__)
-
-    def _get_name(self):
-        return f"DynamicQuantized{self._FLOAT_MODULE.__name__}"
-
-    def __repr__(self):
-        return f"{self._get_name()}({self.extra_repr()})"
 
     def extra_repr(self):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
