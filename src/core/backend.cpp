@@ -12,7 +12,9 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "core/backend_device.h"
 
@@ -22,6 +24,7 @@ namespace {
 struct Registry {
   ForkSafe<std::recursive_mutex> mutex;  // loading a plug-in registers it
   std::array<std::atomic<detail::Backend*>, kDeviceTypeCount> by_type{};
+  std::vector<std::unique_ptr<detail::Backend>> made;  // also those that were forgotten
   std::vector<DeviceType> order;
   std::map<std::string, std::string> library;     // device name -> file
   std::map<std::string, std::string> problem;     // device name -> why it is not there
@@ -152,6 +155,14 @@ DeviceType take_slot(const Table& t) {
   return type;
 }
 
+// A table whose registration failed and that is tried again has its object: guards and hooks that were installed name it.
+detail::Backend& backend_for(const Table& t, DeviceType type) {
+  auto& made = registry().made;
+  const auto same = [&](const auto& b) { return b->type() == type && b->table().self == t.self && b->table().allocate == t.allocate; };
+  if (const auto known = std::ranges::find_if(made, same); known != made.end()) return **known;
+  return *made.emplace_back(std::make_unique<detail::Backend>(t, type));
+}
+
 // As before a registration. The object stays, for guards and allocators that were installed have it.
 void forget(const char* name, bool with_name) {
   const auto type = detail::device_type_of_name(name);
@@ -245,9 +256,9 @@ DeviceType register_backend(const cresset_backend& given) {
     check_version(t);
     check_parts(t);
     const DeviceType type = take_slot(t);
-    auto* backend = new detail::Backend(t, type);
-    r.by_type[static_cast<std::size_t>(type)].store(backend, std::memory_order_release);
-    detail::install_device(*backend);
+    detail::Backend& backend = backend_for(t, type);
+    r.by_type[static_cast<std::size_t>(type)].store(&backend, std::memory_order_release);
+    detail::install_device(backend);
     r.order.push_back(type);
     r.problem.erase(t.name);
     if (r.install) r.install(type);

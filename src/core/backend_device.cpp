@@ -366,7 +366,9 @@ Backend::Backend(const cresset_backend& table, DeviceType type)
       name_(table.name),
       file_tag_(table.file_tag ? table.file_tag : table.name),
       description_(table.description ? table.description : ""),
-      allocator_(std::make_unique<BackendAllocator>(*this)) {
+      allocator_(std::make_unique<BackendAllocator>(*this)),
+      guard_(std::make_unique<BackendGuard>(*this)),
+      hooks_(std::make_unique<BackendHooks>(*this)) {
   for (auto& d : devices_) d = std::make_unique<BackendDevice>();
 }
 
@@ -476,8 +478,8 @@ bool Backend::is_pinned(const void* data) const {
 
 void install_device(Backend& b) {
   SetAllocator(b.type(), b.allocator());
-  impl::registerDeviceGuardImpl(b.type(), new BackendGuard(b));
-  if (!getAcceleratorHooks(b.type())) registerAcceleratorHooks(b.type(), new BackendHooks(b));
+  impl::registerDeviceGuardImpl(b.type(), b.guard());
+  if (!getAcceleratorHooks(b.type())) registerAcceleratorHooks(b.type(), b.hooks());
   give_generator(b.type(), maker_of_slot(b.type(), std::make_integer_sequence<int, kDeviceTypeCount>()));
 }
 

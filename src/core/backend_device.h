@@ -52,6 +52,8 @@ class Backend final {
   int device_count() const;
   BackendDevice& device(int index) const { return *devices_[static_cast<std::size_t>(index)]; }
   Allocator* allocator() const { return allocator_.get(); }
+  const impl::DeviceGuardImplInterface* guard() const { return guard_.get(); }
+  AcceleratorHooksInterface* hooks() const { return hooks_.get(); }
 
   /// To be called before anything that reaches the device: refuses in a forked child, and when a part of the backend is broken.
   void enter() const;
@@ -71,6 +73,8 @@ class Backend final {
   const std::string name_, file_tag_, description_;
   std::array<std::unique_ptr<BackendDevice>, kMaxDevices> devices_;
   std::unique_ptr<Allocator> allocator_;
+  std::unique_ptr<impl::DeviceGuardImplInterface> guard_;
+  std::unique_ptr<AcceleratorHooksInterface> hooks_;
   std::atomic<const std::string*> broken_{nullptr};  // lives as long as the process
 };
 

@@ -239,8 +239,8 @@ struct SubgraphRewriter::Run {
     std::vector<std::pair<Node*, std::shared_ptr<Handle<Node>>>> candidates;
     for (Node* n : nodes_of_kind(*graph, matcher.anchor()->kind())) candidates.emplace_back(n, n->handle());
     if (candidates.empty()) return false;
-    if (options.trust_rules) return trusting_sweep(matcher, candidates);
-    AliasDb aliases(graph);
+    std::optional<AliasDb> aliases;  // without one, rules are trusted to keep the meaning
+    if (!options.trust_rules) aliases.emplace(graph);
     names_.reset();
     bool changed = false;
     for (const auto& [n, handle] : candidates) {
@@ -249,14 +249,13 @@ struct SubgraphRewriter::Run {
       if (!m || only_created(*m) || !wanted(*m)) continue;
       Node* place = insertion_point(*m);
       if (!place) continue;
-      std::vector<TypePtr> types;
-      for (const Value* i : rule.pattern->inputs()) {
-        const auto found = m->values_map.find(i);
-        types.push_back(found == m->values_map.end() ? nullptr : found->second->type());
+      Effects after;
+      if (aliases) {
+        const std::vector<TypePtr> types = types_of_inputs(*m);
+        after = effects_of(*rule.replacement, types);
+        if (!keeps_meaning(*m, place, *aliases, effects_of(*rule.pattern, types), after)) continue;
       }
-      const Effects before = effects_of(*rule.pattern, types), after = effects_of(*rule.replacement, types);
-      if (!keeps_meaning(*m, place, aliases, before, after)) continue;
-      rewrite(*m, place, &aliases);
+      rewrite(*m, place, aliases ? &*aliases : nullptr);
       ++count;
       changed = true;
       // Writes of new nodes are not in the analysis: look at the rest with a new one.
@@ -265,19 +264,14 @@ struct SubgraphRewriter::Run {
     return changed;
   }
 
-  bool trusting_sweep(const Matcher& matcher, const std::vector<std::pair<Node*, std::shared_ptr<Handle<Node>>>>& candidates) {
-    bool changed = false;
-    for (const auto& [n, handle] : candidates) {
-      if (!handle->target) continue;
-      const auto m = matcher.at(n);
-      if (!m || only_created(*m) || !wanted(*m)) continue;
-      Node* place = insertion_point(*m);
-      if (!place) continue;
-      rewrite(*m, place, nullptr);
-      ++count;
-      changed = true;
+  // What the match has for the pattern's inputs; null for one that no node uses.
+  std::vector<TypePtr> types_of_inputs(const Match& m) const {
+    std::vector<TypePtr> types;
+    for (const Value* i : rule.pattern->inputs()) {
+      const auto found = m.values_map.find(i);
+      types.push_back(found == m.values_map.end() ? nullptr : found->second->type());
     }
-    return changed;
+    return types;
   }
 
   bool only_created(const Match& m) const {
