@@ -5,18 +5,19 @@
 #   PROCESSORS  regular expression of CMAKE_SYSTEM_PROCESSOR; EXCEPT is one of those that have a better set always
 #   TARGET      what `#pragma GCC target` switches on; nothing where the compiler does so by itself
 #   FEATURES    what the processor must have, as the compiler calls it; none: every such processor has the set
+#   VECTOR      bytes of a register: CRESSET_ISA_VECTOR_BYTES in the set's sources
 #   HAS         CRESSET_ISA_HAS_<name> is 1 in the set's sources, for kernels with intrinsics of their own
 set(names "")
 macro(cresset_isa name)
-  cmake_parse_arguments(${name} "" "PROCESSORS;EXCEPT;TARGET" "FEATURES;HAS" ${ARGN})
+  cmake_parse_arguments(${name} "" "PROCESSORS;EXCEPT;TARGET;VECTOR" "FEATURES;HAS" ${ARGN})
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(${${name}_PROCESSORS})$" AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(${${name}_EXCEPT})$")
     list(APPEND names ${name})
   endif()
 endmacro()
-cresset_isa(baseline PROCESSORS ".*" EXCEPT "aarch64|arm64|ARM64")
-cresset_isa(avx2 PROCESSORS "x86_64|AMD64" TARGET "arch=x86-64-v3" FEATURES avx2 fma bmi2 f16c HAS AVX2 FMA)
-cresset_isa(avx512 PROCESSORS "x86_64|AMD64" TARGET "arch=x86-64-v4,prefer-vector-width=512" FEATURES avx512f avx512bw avx512cd avx512dq avx512vl HAS AVX2 FMA)
-cresset_isa(neon PROCESSORS "aarch64|arm64|ARM64" HAS NEON FMA)
+cresset_isa(baseline PROCESSORS ".*" EXCEPT "aarch64|arm64|ARM64" VECTOR 16)
+cresset_isa(avx2 PROCESSORS "x86_64|AMD64" TARGET "arch=x86-64-v3" VECTOR 32 FEATURES avx2 fma bmi2 f16c HAS AVX2 FMA)
+cresset_isa(avx512 PROCESSORS "x86_64|AMD64" TARGET "arch=x86-64-v4,prefer-vector-width=512" VECTOR 64 FEATURES avx512f avx512bw avx512cd avx512dq avx512vl HAS AVX2 FMA)
+cresset_isa(neon PROCESSORS "aarch64|arm64|ARM64" VECTOR 16 HAS NEON FMA)
 
 list(JOIN names ", " known)
 if(CRESSET_CPU_ISAS STREQUAL "all")
@@ -63,7 +64,7 @@ foreach(isa IN LISTS names)
   list(JOIN asks " && " supported)
   string(APPEND rows "{\"${isa}\", [] { return ${supported}\\; }}, ")
   string(APPEND numbers "#define CRESSET_ISA_NUMBER_${isa} ${number}\n")
-  string(APPEND targets "#if CRESSET_ISA_NUMBER == ${number}\n")
+  string(APPEND targets "#if CRESSET_ISA_NUMBER == ${number}\n#define CRESSET_ISA_VECTOR_BYTES ${${isa}_VECTOR}\n")
   if(${isa}_TARGET)
     string(APPEND targets "#pragma GCC target(\"${${isa}_TARGET}\")\n")
   endif()

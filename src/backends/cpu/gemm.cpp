@@ -1,5 +1,5 @@
 // gemm: OpenBLAS for float, double and complex; own loops for integers and for products too small to be worth a call;
-// half types go through float; bfloat16 and large products of floats through oneDNN, which is the faster there.
+// half types go through float; bfloat16 and the products of floats at which it is faster through oneDNN.
 #include "backends/cpu/gemm.h"
 
 #include <cblas.h>
@@ -28,7 +28,6 @@ namespace {
 #define CRESSET_GEMM_TYPES(...) CRESSET_REAL_TYPES(__VA_ARGS__) CRESSET_CASES_COMPLEX(__VA_ARGS__)
 
 constexpr int64_t kWorthOnednn = 32 * 32 * 32;  // multiply-adds that pay for making a oneDNN primitive
-constexpr int64_t kWorthSgemm = 64 * 64 * 64;   // above so many, its product of floats is faster than that of OpenBLAS
 constexpr int64_t kSmall = 4096;                // multiply-adds below which a BLAS call costs more than it saves
 
 template <class T>
@@ -100,7 +99,7 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
     }
   }
   if constexpr (std::is_same_v<T, float>) {
-    const bool done = m * n * k > kWorthSgemm &&
+    const bool done = onednn_sgemm_is_faster(m, n, k) &&
                       onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L);
     if (!done) cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
   } else if constexpr (std::is_same_v<T, double>)

@@ -19,6 +19,9 @@ void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, con
 /// gemm for bfloat16 with alpha 1 and beta 0 (src/backends/cpu/gemm_onednn.cpp). False when oneDNN cannot; nothing is written then.
 bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc);
 
+/// Whether the next function is faster than OpenBLAS for a product of m rows, n columns and k terms.
+bool onednn_sgemm_is_faster(int64_t m, int64_t n, int64_t k);
+
 /// gemm for float by oneDNN on the calling thread alone. The leading dimensions are BLAS's, of row-major matrices that are transposed
 /// first when told so. False where oneDNN has no machine code for it; nothing is written then.
 bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,

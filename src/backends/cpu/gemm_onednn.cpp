@@ -24,6 +24,15 @@ bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRe
   });
 }
 
+// Measured with oneDNN 2.6 and OpenBLAS 0.3.21. Without AVX-512 oneDNN reads the second matrix where it lies: fine while that stays in the
+// second-level cache and is used often, else down to half of OpenBLAS's speed (few rows; rows of 2 KiB, whose addresses collide).
+bool onednn_sgemm_is_faster(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kWorthSgemm = 64 * 64 * 64, kRows = 64, kCached = 1 << 17;
+  static const bool avx512 = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & static_cast<unsigned>(dnnl::cpu_isa::avx512_core)) ==
+                             static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return m * n * k > kWorthSgemm && (avx512 || (m >= kRows && n * k <= kCached));
+}
+
 bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                   const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
 #if defined(__x86_64__)

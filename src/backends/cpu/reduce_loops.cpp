@@ -64,8 +64,11 @@ struct Absolute {
   CRESSET_VECTOR_INLINE static V map(V v) {
     return v < 0 ? -v : v;
   }
-  CRESSET_VECTOR_INLINE static Floats map(const Floats& v) { return v < 0 ? -v : v; }
-  CRESSET_VECTOR_INLINE static Doubles map(const Doubles& v) { return v < 0 ? -v : v; }
+  template <class V>
+    requires(!std::is_arithmetic_v<V>)
+  CRESSET_VECTOR_INLINE static V map(const V& v) {
+    return choose(v < V{}, -v, v);
+  }
 };
 struct NanAsZero {
   static constexpr bool in_floats = true;
@@ -74,8 +77,11 @@ struct NanAsZero {
   CRESSET_VECTOR_INLINE static V map(V v) {
     return v == v ? v : V(0);
   }
-  CRESSET_VECTOR_INLINE static Floats map(const Floats& v) { return v == v ? v : Floats{}; }
-  CRESSET_VECTOR_INLINE static Doubles map(const Doubles& v) { return v == v ? v : Doubles{}; }
+  template <class V>
+    requires(!std::is_arithmetic_v<V>)
+  CRESSET_VECTOR_INLINE static V map(const V& v) {
+    return choose(v == v, v, V{});
+  }
 };
 
 template <class T, class Map>
@@ -213,30 +219,29 @@ struct ExtremeOf {
   static void join(Acc& acc, const Acc& other) { acc = better(acc, other); }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
     if constexpr (std::is_same_v<T, float> && !absolute) {
-      acc = better(acc, vector_run<Floats, 16>(p, n));
+      acc = better(acc, vector_run<Floats>(p, n));
     } else if constexpr (std::is_same_v<T, double> && !absolute) {
-      acc = better(acc, vector_run<Doubles, 8>(p, n));
+      acc = better(acc, vector_run<Doubles>(p, n));
     } else {
       Acc m = acc;
       for (int64_t i = 0; i < n; ++i) m = better(m, map(p[i]));
       acc = m;
     }
   }
-  template <class V, int width>
+  template <class V>
+  CRESSET_VECTOR_INLINE static V better_of(const V& a, const V& v) {
+    return choose((max ? v > a : v < a) | (v != v), v, a);
+  }
+  template <class V>
   CRESSET_VECTOR_INLINE static T vector_run(const T* p, int64_t n) {
-    V a = V{} + start, b = a;
+    constexpr int64_t width = sizeof(V) / sizeof(T);
+    V a = all<V>(start), b = a;
     int64_t i = 0;
     for (; i + 2 * width <= n; i += 2 * width) {
-      V x, y;  // not through a pointer to V: p is aligned for T only
-      __builtin_memcpy(&x, p + i, sizeof(V));
-      __builtin_memcpy(&y, p + i + width, sizeof(V));
-      a = ((max ? x > a : x < a) | (x != x)) ? x : a;
-      b = ((max ? y > b : y < b) | (y != y)) ? y : b;
+      a = better_of(a, load(p + i));
+      b = better_of(b, load(p + i + width));
     }
-    a = ((max ? b > a : b < a) | (b != b)) ? b : a;
-    T lanes[width], m = start;
-    __builtin_memcpy(lanes, &a, sizeof(V));
-    for (int k = 0; k < width; ++k) m = better(m, lanes[k]);
+    T m = join_all(better_of(a, b), [](T x, T y) CRESSET_INLINE_LAMBDA { return better(x, y); });
     for (; i < n; ++i) m = better(m, p[i]);
     return m;
   }

@@ -13,16 +13,6 @@
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
-template <int first, int count, class V>
-CRESSET_VECTOR_INLINE auto largest_lane(const V& v) {
-  if constexpr (count == 1) {
-    return v[first];
-  } else {
-    const auto a = largest_lane<first, count / 2>(v), b = largest_lane<first + count / 2, count / 2>(v);
-    return b > a ? b : a;
-  }
-}
-
 // The largest element; NaN stays out of it and shows up in the exponentials.
 template <class T>
 T largest(const T* p, int64_t n) {
@@ -34,18 +24,18 @@ T largest(const T* p, int64_t n) {
     return m;
   }
   // The last vector may overlap the one before it.
-  V a = m - V{}, b = a;
+  V a = all<V>(m), b = a;
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     const V v = load(p + i), w = load(p + i + lanes);
-    a = v > a ? v : a;
-    b = w > b ? w : b;
+    a = choose(v > a, v, a);
+    b = choose(w > b, w, b);
   }
   for (; i < n; i += lanes) {
     const V v = load(p + std::min(i, n - lanes));
-    a = v > a ? v : a;
+    a = choose(v > a, v, a);
   }
-  return largest_lane<0, lanes>(a > b ? a : b);
+  return join_all(choose(a > b, a, b), [](T x, T y) CRESSET_INLINE_LAMBDA { return y > x ? y : x; });
 }
 
 // These two are not inlined: loops of a known few steps would be unrolled, and the calls in them not become calls for vectors.

@@ -1,0 +1,54 @@
+"""Folds and norms have the same bits whatever registers the processor has: `CRESSET_ISA` holds each run to one instruction set."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+RUN = """
+import hashlib
+import cresset
+
+def bits(t):
+    return hashlib.sha256(bytes(t.contiguous().untyped_storage())).hexdigest()[:16]
+
+FOLDS = {
+    "sum": lambda x, dim: x.sum(dim), "mean": lambda x, dim: x.mean(dim), "nansum": lambda x, dim: x.nansum(dim),
+    "amax": lambda x, dim: x.amax(dim), "amin": lambda x, dim: x.amin(dim), "argmax": lambda x, dim: x.argmax(dim),
+    "var": lambda x, dim: x.var(dim), "norm 1": lambda x, dim: x.norm(1, dim), "norm 2": lambda x, dim: x.norm(2, dim),
+    "norm inf": lambda x, dim: x.norm(float("inf"), dim), "prod": lambda x, dim: (1 + x / 100).prod(dim), "cumsum": lambda x, dim: x.cumsum(dim),
+}
+cresset.manual_seed(0)
+for dtype in (cresset.float32, cresset.float64, cresset.bfloat16, cresset.float16):
+    for rows, columns in ((3, 7), (5, 16), (4, 31), (7, 1000), (300, 77), (2, 5000)):
+        x = cresset.randn(rows, columns, dtype=cresset.float64).to(dtype)
+        y = x.clone()
+        y[0, columns // 2], y[-1, -1] = float("nan"), float("inf")
+        for name, fold in FOLDS.items():
+            for which, t in (("plain", x), ("NaN", y), ("strided", x.t())):
+                for dim in (0, 1):
+                    print(name, dtype, rows, columns, which, dim, bits(fold(t, dim)))
+        weight = cresset.randn(columns, dtype=cresset.float64).to(dtype)
+        print("layer_norm", dtype, rows, columns, bits(cresset.nn.functional.layer_norm(x, (columns,), weight, weight)))
+"""
+
+
+def lines_at(level: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", RUN], env={**os.environ, "CRESSET_ISA": level}, capture_output=True, text=True, timeout=120)
+    if "CRESSET_ISA: " in done.stderr:  # this processor or this build has no such level
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def at_best() -> list[str]:
+    return lines_at("")
+
+
+@pytest.mark.parametrize("level", ["baseline", "avx2"])
+def test_folds_have_the_same_bits_at_every_level(level, at_best):
+    here = lines_at(level)
+    assert len(here) > 1000
+    assert [pair for pair in zip(here, at_best) if pair[0] != pair[1]] == []
