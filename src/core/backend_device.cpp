@@ -318,7 +318,7 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
 };
 
 struct BackendHooks final : AcceleratorHooksInterface {
-  explicit BackendHooks(Backend& b) : backend(b), guard(impl::getDeviceGuardImpl(b.type())), pinned(b) {}
+  explicit BackendHooks(Backend& b) : backend(b), guard(b.guard()), pinned(b) {}
   bool isBuilt() const override { return true; }
   bool hasPrimaryContext(DeviceIndex index) const override { return backend.device(index).allocations.load() > 0; }
   DeviceIndex deviceCount() const override { return static_cast<DeviceIndex>(backend.device_count()); }
