@@ -22,6 +22,8 @@ std::string to_string(MemoryFormat format) {
   }
 }
 
+void raise_stride_overflow() { CRESSET_THROW(Error, "Stride calculation overflowed"); }
+
 DimVector strides_for(IntArrayRef sizes, MemoryFormat format) {
   if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_strides(sizes);
   const std::size_t n = format == MemoryFormat::ChannelsLast ? 4 : 5;
@@ -30,7 +32,7 @@ DimVector strides_for(IntArrayRef sizes, MemoryFormat format) {
   int64_t s = 1;
   const auto put = [&](std::size_t d) {
     strides[d] = s;
-    s *= sizes[d] > 1 ? sizes[d] : 1;
+    s = stride_before(s, sizes[d]);
   };
   put(1);
   for (std::size_t d = n; d-- > 2;) put(d);

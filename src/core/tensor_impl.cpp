@@ -129,6 +129,8 @@ void TensorImpl::refresh_contiguous() {
 void TensorImpl::set_sizes_contiguous(IntArrayRef sizes) {
   // contiguous_strides and refresh_numel in one pass: this is on the path of every new tensor.
   check_dims(sizes.size());
+  int64_t reach = 1;  // nothing is changed when it is no int64; the number of elements is one then
+  for (const int64_t s : sizes) reach = stride_before(reach, s);
   sizes_ = sizes;
   const std::size_t n = sizes_.size();
   strides_.resize(n);

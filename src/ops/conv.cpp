@@ -2,6 +2,7 @@
 #include "ops/conv.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_concat.h>
@@ -27,6 +28,12 @@ void check_list(const char* name, IntArrayRef list, std::size_t n, int64_t least
   for (int64_t v : list) CRESSET_CHECK(v >= least, least > 0 ? "non-positive " : "negative ", name, " is not supported");
 }
 
+// a * b + c, or the largest number where that is too large.
+int64_t bounded(int64_t a, int64_t b, int64_t c) {
+  int64_t out;
+  return __builtin_mul_overflow(a, b, &out) || __builtin_add_overflow(out, c, &out) ? std::numeric_limits<int64_t>::max() : out;
+}
+
 void check_convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
                        IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
   const int64_t k = weight.dim();
@@ -37,6 +44,9 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
   CRESSET_CHECK(groups > 0, "non-positive groups is not supported");
   check_list("stride", stride, n, 1);
   check_list("padding", padding, n, 0);
+  for (std::size_t i = 0; i < padding.size(); ++i)
+    CRESSET_CHECK(padding[i] <= std::numeric_limits<int64_t>::max() / 2, "Given padding=", padding[i], " at dimension ", i,
+                  " , expected padding to be at most ", std::numeric_limits<int64_t>::max() / 2);
   check_list("dilation", dilation, n, 1);
   CRESSET_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (", input.scalar_type(), ") and weight type (",
                 weight.scalar_type(), ") should be the same");
@@ -51,8 +61,8 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
     DimVector padded, kernel;
     bool fits = true;
     for (std::size_t i = 0; i < n; ++i) {
-      padded.push_back(input.size(i + 2) + 2 * conv_parameter(padding, i));
-      kernel.push_back(conv_parameter(dilation, i) * (weight.size(i + 2) - 1) + 1);
+      padded.push_back(bounded(2, conv_parameter(padding, i), input.size(i + 2)));
+      kernel.push_back(bounded(conv_parameter(dilation, i), weight.size(i + 2) - 1, 1));
       fits = fits && padded[i] >= kernel[i];
     }
     CRESSET_CHECK(fits, "Calculated padded input size per channel: ", by_x(padded), ". Kernel size: ", by_x(kernel),

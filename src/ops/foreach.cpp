@@ -45,7 +45,7 @@ bool foreach_fits(TensorList first, TensorList other) {
   return true;
 }
 bool foreach_fits(TensorList, ArrayRef<Scalar> scalars) {
-  return std::none_of(scalars.begin(), scalars.end(), [](const Scalar& s) { return s.isComplex(); });
+  return std::none_of(scalars.begin(), scalars.end(), [](const Scalar& s) { return s.isComplex() || s.isBoolean(); });
 }
 
 void foreach_check(const char* op, TensorList results, TensorList self) {

@@ -135,3 +135,10 @@ TWO, THREE = [cresset.ones(2), cresset.ones(2)], [cresset.ones(2)] * 3
 def test_refusals(call, text):
     with pytest.raises(RuntimeError, match=text.replace("(", r"\(")):
         call()
+
+
+def test_members_that_later_scalars_refuse_are_not_written():
+    self = [cresset.ones(3), cresset.ones(2)]
+    with pytest.raises(RuntimeError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
+        cresset._foreach_sub_(self, [1e19, True])
+    assert [t.tolist() for t in self] == [[1, 1, 1], [1, 1]]

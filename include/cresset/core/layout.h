@@ -20,12 +20,18 @@ CRESSET_API std::string to_string(MemoryFormat format);
 
 /// Strides of a dense tensor in the given format; ChannelsLast needs 4 dimensions, ChannelsLast3d 5.
 CRESSET_API DimVector strides_for(IntArrayRef sizes, MemoryFormat format);
+/// The stride of the dimension in front of one with this size and stride; a stride that is no int64 raises.
+CRESSET_API [[noreturn]] void raise_stride_overflow();
+inline int64_t stride_before(int64_t stride, int64_t size) {
+  if (__builtin_mul_overflow(stride, size > 1 ? size : 1, &stride)) raise_stride_overflow();
+  return stride;
+}
 inline DimVector contiguous_strides(IntArrayRef sizes) {
   DimVector strides(sizes.size());
   int64_t s = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
     strides[i] = s;
-    s *= sizes[i] > 1 ? sizes[i] : 1;
+    s = stride_before(s, sizes[i]);
   }
   return strides;
 }

@@ -77,6 +77,7 @@ void each_window(const PoolWindows& w, const R& range, const F& f) {
 bool is_empty(Range rd, Range rh, Range rw) { return rd.begin >= rd.end || rh.begin >= rh.end || rw.begin >= rw.end; }
 template <class R>
 bool any_empty(const PoolWindows& w, const R& range) {
+  if (volume(w.out) == 0) return false;
   for (int d = 0; d < 3; ++d)
     for (int64_t o = 0; o < w.out[d]; ++o)
       if (const Range r = range(w, d, o); r.begin >= r.end) return true;
@@ -92,6 +93,7 @@ void each_position(const PoolWindows& w, Range rd, Range rh, Range rw, const F& 
 
 template <class R>
 void max_pool(const char* name, const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
+  if (out.numel() == 0) return;
   const Tensor x = self.contiguous(), y = contiguous_result(out), at = contiguous_result(indices);
   CRESSET_DISPATCH(self.scalar_type(), name, CRESSET_REAL_TYPES, [&] {
     const auto* px = x.const_data_ptr<scalar_t>();
@@ -165,6 +167,7 @@ struct Averages {
 template <class R, class L>
 Averages averages(const PoolWindows& w, const R& range, const L& length) {
   Averages result;
+  if (volume(w.out) == 0) return result;
   for (int k = 0; k < 3; ++k)
     for (int64_t o = 0; o < w.out[k]; ++o) {
       const Range r = range(w, k, o);
