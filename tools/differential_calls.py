@@ -322,7 +322,7 @@ class Maker:
             filled = np.resize(values, n) if len(values) else np.zeros(n, dtype=values.dtype)
             if kind == "i" and n and self.chance(0.06):
                 filled = filled.copy()
-                filled[int(self.rng.integers(n))] = self.one([-1, 1000, -1000, 5])
+                filled[int(self.rng.integers(n))] = np.array(self.one([-1, 1000, -1000, 5])).astype(filled.dtype)
         elif keep and n == len(values):
             filled = values
         elif keep and len(values) and self.chance(0.7):

@@ -454,6 +454,8 @@ def operators_by_name() -> dict[str, Operator]:
 def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     """The first difference between two outcomes, or None."""
     found = first_difference(call, theirs, ours)
+    if found is not None and found.kind in ("value", "gradient", "tangent", "memory") and (extreme := extremes(call)):
+        found.text = f"[{extreme}] {found.text}"
     if found is not None and call.mode not in ("plain", "function"):
         found.text = f"[{call.mode}] {found.text}"
     if found is not None and found.kind in ("value", "memory", "shape") and (how := contradicts_itself(call, ours)):
@@ -463,6 +465,22 @@ def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     if found is not None and found.kind in ("value", "gradient", "tangent", "memory") and agrees_without_ties(call):
         return Difference("ties", f"with other numbers there is none: {found}")
     return found
+
+
+def extremes(call: Call) -> str:
+    """Is a number of the call none or infinite ("not finite"), or so large that its powers leave their type ("huge")?"""
+    numbers = [complex(v) for v in call.leaves() if isinstance(v, (int, float, complex))]
+    for view in call.views():
+        memory = call.memories[view.memory]
+        if memory.dtype not in BITS and count(view.shape):
+            items = np.lib.stride_tricks.as_strided(memory.array[view.offset :], view.shape, [s * memory.array.itemsize for s in view.strides])
+            numbers += [complex(v) for v in np.unique(items)]
+        elif kind_of(memory.dtype) in "fc":
+            values = torch.from_numpy(memory.array.copy()).view(getattr(torch, memory.dtype)).cfloat()
+            numbers += [complex(v) for v in values.as_strided(view.shape, view.strides, view.offset).reshape(-1)]
+    if not all(np.isfinite(v) for v in numbers):
+        return "not finite"
+    return "huge" if any(abs(v) > 1e6 for v in numbers) else ""
 
 
 def agrees_without_ties(call: Call) -> bool:
