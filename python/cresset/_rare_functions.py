@@ -11,7 +11,8 @@ __all__ = [
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
     "conv_tbc", "from_file", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
-    "cudnn_is_acceptable", "lobpcg",
+    "cudnn_is_acceptable", "lobpcg", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
+    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
 ]  # fmt: skip
 
 
@@ -203,6 +204,41 @@ def sym_constrain_range_for_size(size, *, min=None, max=None):
 def cudnn_is_acceptable(input):
     """False: there is no cuDNN."""
     return False
+
+
+def _efficientzerotensor(*size, dtype=None, device=None, requires_grad=False):
+    """Zeros of a size that share the memory of one: to be read, not written."""
+    size = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    zero = cresset.zeros((), dtype=dtype, device=device)
+    return zero.expand(size).requires_grad_(requires_grad)
+
+
+def _validate_sparse_compressed_tensor_args(compressed_indices, plain_indices, values, size, layout):
+    """RuntimeError, with the condition that does not hold, unless these are the parts of a sparse tensor of the layout."""
+    from .sparse._validate import check_compressed
+
+    check_compressed(compressed_indices, plain_indices, values, tuple(size), layout)
+
+
+def _validator(layout):
+    def validate(compressed_indices, plain_indices, values, size):
+        _validate_sparse_compressed_tensor_args(compressed_indices, plain_indices, values, size, getattr(cresset, f"sparse_{layout}"))
+
+    validate.__name__ = f"_validate_sparse_{layout}_tensor_args"
+    validate.__doc__ = f"_validate_sparse_compressed_tensor_args for cresset.sparse_{layout}."
+    return validate
+
+
+_validate_sparse_csr_tensor_args, _validate_sparse_csc_tensor_args = _validator("csr"), _validator("csc")
+_validate_sparse_bsr_tensor_args, _validate_sparse_bsc_tensor_args = _validator("bsr"), _validator("bsc")
+
+
+def _validate_sparse_coo_tensor_args(indices, values, size, is_coalesced=None):
+    """RuntimeError unless every index is in range, and, where is_coalesced says so, they are sorted and distinct."""
+    from .sparse._validate import check_coordinates
+
+    cresset.sparse_coo_tensor(indices, values, tuple(size), check_invariants=False)  # numbers of dimensions
+    check_coordinates(indices, tuple(size), is_coalesced)
 
 
 # --- eigenvalues ------------------------------------------------------------------------------------------------------------------------

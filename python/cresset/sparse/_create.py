@@ -4,6 +4,7 @@ import cresset
 
 from .. import _C
 from ._tensor import _COMPRESSED, Compressed, Coordinates, Sparse
+from ._validate import check_compressed, check_coordinates
 
 __all__ = ["coalesced", "convert", "dense", "from_dense", "matched", "parts"]
 
@@ -174,11 +175,7 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
     if tuple(values.shape[1:]) != size[ranks[0] :]:
         raise RuntimeError(f"values has incorrect size, expected {[len(values), *size[ranks[0] :]]}, got {list(values.shape)}")
     if checks.is_enabled() if check_invariants is None else check_invariants:
-        for dim, row in enumerate(indices):
-            if row.numel() and int(row.min()) < 0:
-                raise RuntimeError(f"found negative index {int(row.min())} for dim {dim}")
-            if row.numel() and int(row.max()) >= size[dim]:
-                raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {int(row.max())}")
+        check_coordinates(indices, size, is_coalesced)
     leaf = values.detach() if requires_grad else values
     return FromParts.apply(indices, leaf, size, bool(is_coalesced)).requires_grad_(requires_grad or values.requires_grad)
 
@@ -196,6 +193,10 @@ def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, lay
     other = other if isinstance(other, _C.Tensor) and other.dtype in (_C.int32, _C.int64) else other.to(_C.int64)
     batch = plain.dim() - 1
     block = tuple(values.shape[batch + 1 : batch + 3]) if blocks else (1, 1)
+    from . import check_sparse_tensor_invariants as checks
+
+    if size is not None and (checks.is_enabled() if check_invariants is None else check_invariants):
+        check_compressed(plain, other, values, tuple(size), layout)
     if other.shape[-1] != values.shape[batch]:
         raise RuntimeError(f"number of values ({values.shape[batch]}) must be that of the indices ({other.shape[-1]})")
     if size is None:

@@ -25,6 +25,8 @@ def apply(func, args, kwargs):
         return _written(args[0], apply_named(name[:-1], args, kwargs))
     if rule is None:
         _refuse(func, args)
+    if isinstance(kwargs.get("out"), Sparse):
+        return _written(kwargs["out"], rule(*args, **{k: v for k, v in kwargs.items() if k != "out"}))
     return rule(*args, **kwargs)
 
 

@@ -182,3 +182,12 @@ def test_refusals(number):
     run, error, words = REFUSED[number]
     with pytest.raises(error, match=words):
         run()
+
+
+def test_known_lengths_as_sizes():
+    import cresset
+
+    nt = cresset.nested.nested_tensor([cresset.ones(2), cresset.ones(5)], layout=cresset.jagged)
+    assert nt._max_seqlen_tensor.shape == (5, 0) and nt._min_seqlen_tensor.shape == (2, 0)
+    unknown = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets())
+    assert unknown._max_seqlen_tensor is None

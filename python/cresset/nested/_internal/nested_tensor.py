@@ -64,6 +64,11 @@ def padded(nt, fill):
     return result.movedim(1, nt._ragged_idx)
 
 
+def _as_size(number, nt):
+    """A tensor without elements whose first size is the number; None for None."""
+    return None if number is None else nt._packed.new_empty((number, 0))
+
+
 class NestedTensor(cresset.Tensor):
     """Components of shapes that differ in one dimension: (B, *, D…), `*` the ragged one. Made by the functions of `cresset.nested`."""
 
@@ -110,6 +115,8 @@ class NestedTensor(cresset.Tensor):
     _max_seqlen, _min_seqlen = property(_get_max_seqlen), property(_get_min_seqlen)
     _maybe_max_seqlen = property(lambda self: self._seqlens[1])
     _maybe_min_seqlen = property(lambda self: self._seqlens[0])
+    _max_seqlen_tensor = property(lambda self: _as_size(self._seqlens[1], self))
+    _min_seqlen_tensor = property(lambda self: _as_size(self._seqlens[0], self))
 
     def to_padded_tensor(self, padding, output_size=None):
         """A dense tensor in which the components are filled up with `padding` to the longest, or to `output_size`. RuntimeError with holes, or
