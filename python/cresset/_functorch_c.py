@@ -8,7 +8,7 @@ import enum
 from . import _C
 
 __all__ = [
-    "RandomnessType", "current_level", "get_unwrapped", "is_batchedtensor", "is_functionaltensor", "is_functorch_wrapped_tensor",
+    "RandomnessType", "TransformType", "current_level", "get_unwrapped", "is_batchedtensor", "is_functionaltensor", "is_functorch_wrapped_tensor",
     "is_gradtrackingtensor", "is_legacy_batchedtensor", "maybe_current_level", "maybe_get_bdim", "maybe_get_level", "reshape_dim_into",
     "reshape_dim_outof", "unwrap_if_dead",
 ]  # fmt: skip
@@ -20,6 +20,16 @@ class RandomnessType(enum.Enum):
     Error = "error"
     Same = "same"
     Different = "different"
+
+
+class TransformType(enum.Enum):
+    """Transforms that kernels of operators without a schema may be for; see HigherOrderOperator."""
+
+    Torch = 0
+    Vmap = 1
+    Grad = 2
+    Jvp = 3
+    Functionalize = 4
 
 
 def is_batchedtensor(tensor):

@@ -11,6 +11,12 @@ from ._C import OpOverload, _find_overload
 __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]
 
 
+def __getattr__(name):
+    if name == "HigherOrderOperator":
+        return importlib.import_module("cresset._higher_order").HigherOrderOperator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class AliasInfo:
     """Which memory an argument or return shares: the names of its alias set, and whether it is written."""
 
@@ -295,6 +301,8 @@ class _OpNamespace(types.ModuleType):
             home = _DEFINED_IN.get(self.name) or (_DEFINED_IN["aten::_sparse"] if self.name == "aten" and key.startswith("_sparse") else None)
             if home:
                 importlib.import_module(home)
+        if self.name == "higher_order" and "cresset._higher_order" in sys.modules and key in (known := sys.modules["cresset._higher_order"]._operators):
+            return known[key]
         if not _C._overload_names(f"{self.name}::{key}"):
             hint = "" if key.startswith("__") else _near(key, dir(self))
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'{hint}")
