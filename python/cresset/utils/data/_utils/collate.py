@@ -95,7 +95,18 @@ def _collate_numpy(batch, collate_fn_map):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    return cresset.stack(tuple(batch), 0)
+    from . import worker
+
+    batch = tuple(batch)
+    first = batch[0]
+    # In a worker process the result lies where the program's process can see it, so that it need not be copied there.
+    if worker._worker_info is not None and all(_is_like(t, first) for t in batch):
+        return cresset.stack(batch, 0, out=cresset.empty((len(batch), *first.shape), dtype=first.dtype).share_memory_())
+    return cresset.stack(batch, 0)
+
+
+def _is_like(tensor, first):
+    return type(tensor) is cresset.Tensor and tensor.is_cpu and not tensor.requires_grad and tensor.dtype == first.dtype and tensor.shape == first.shape
 
 
 def collate_float_fn(batch, *, collate_fn_map=None):
