@@ -292,7 +292,9 @@ std::shared_ptr<Node> grad_accumulator(const Tensor& t) {
   if (!meta || !meta->requires_grad_) return nullptr;
   CRESSET_INTERNAL_ASSERT(!meta->grad_fn_, "an accumulator exists only for leaves.");
   std::lock_guard<detail::SpinLock> lock(meta->lock_);
-  if (auto existing = meta->grad_accumulator_.lock()) return existing;
+  // set_() may have changed the sizes since: a graph that still holds the old accumulator keeps it, new ones get another.
+  if (auto existing = meta->grad_accumulator_.lock(); existing && existing->input_metadata(0).shape() == t.unsafeGetTensorImpl()->sizes())
+    return existing;
   std::shared_ptr<Node> fresh = make_node<AccumulateGrad>(t);
   meta->grad_accumulator_ = fresh;
   return fresh;

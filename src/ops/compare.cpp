@@ -20,6 +20,11 @@ void check_mask(const Tensor& mask) {
 Tensor isclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   CRESSET_CHECK(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   CRESSET_CHECK(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+  if (rtol == 0 && atol == 0 && isFloat8Type(self.scalar_type()) &&
+      self.scalar_type() == other.scalar_type()) {  // nothing is computed, so storage types are compared, too
+    const Tensor same = cresset::eq(self, other);
+    return equal_nan ? same.logical_or(cresset::ne(self, self).logical_and(cresset::ne(other, other))) : same;
+  }
   return cresset::isclose_values(self, other, rtol, atol, equal_nan);
 }
 

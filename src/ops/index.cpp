@@ -66,6 +66,16 @@ void check_writable(const Tensor& self) {
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() "
         "the tensor before performing the operation.");
 }
+// Some operators write expanded tensors all the same; `indexing` is how Python writes such a call.
+void warn_of_expanded(const char* op, const char* indexing, const Tensor& self) {
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.size(d) <= 1 || self.stride(d) != 0) continue;
+    warn(str("Use of ", op,
+             " on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also applies ",
+             "to advanced indexing e.g. ", indexing));
+    return;
+  }
+}
 // Nor may it write what it still has to read.
 template <class... Read>
 void check_writable(const Tensor& self, const Read&... read) {
@@ -89,6 +99,7 @@ Tensor& index_put_meta(Tensor& self, OptionalTensorList indices, const Tensor& v
   CRESSET_CHECK(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ",
                 self.scalar_type(), " for the destination and ", values.scalar_type(), " for the source.");
   if (values.dim() > 0) check_same_device("index_put_", self, values, "values");
+  warn_of_expanded("index_put_", "tensor[indices] = tensor", self);
   check_apart(values, self);
   for (const std::optional<Tensor>& index : indices)
     if (index && index->defined()) {
@@ -215,7 +226,8 @@ Tensor& index_fill_scalar_meta(Tensor& self, int64_t dim, const Tensor& index, c
   CRESSET_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
   CRESSET_CHECK(self.is_complex() || !value.isComplex(), "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   check_same_device("index_fill_", self, index, "index");
-  check_writable(self, index);
+  warn_of_expanded("index_fill_", "tensor[mask] = scalar", self);  // one value everywhere: the order of writes does not matter
+  check_apart(index, self);
   return self;
 }
 Tensor& index_fill_tensor_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {

@@ -170,6 +170,13 @@ void combine_blocks(const Tensor& self, const Blocks& blocks, const std::vector<
   CRESSET_THROW(Error, "index ", index, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
+// Several elements lie in one place: writing back what need not change could undo what another one wrote.
+bool is_expanded(const Tensor& self) {
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (self.size(d) > 1 && self.stride(d) == 0) return true;
+  return false;
+}
+
 // The only index is a mask of self's own sizes: positions need not be listed.
 bool is_whole_mask(const Tensor& self, OptionalTensorList indices) {
   return indices.size() == 1 && indices[0] && indices[0]->defined() && indices[0]->scalar_type() == kBool && indices[0]->is_cpu() &&
@@ -226,7 +233,7 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
   CRESSET_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
                 target);
   if (!one_type) ops::index_put_meta(self, indices, values, accumulate, false);
-  if (!accumulate && values.numel() == 1 && is_whole_mask(self, indices)) {
+  if (!accumulate && values.numel() == 1 && is_whole_mask(self, indices) && !is_expanded(self)) {
     fill_where(self, *indices[0], values);
     return self;
   }
