@@ -8,24 +8,36 @@
 
 #include "python/bind.h"
 #include "python/convert.h"
+#include "python/dispatch_mode.h"
 
 namespace cresset::python {
 
+static PyTypeObject* key_set_type = nullptr;
+
+// Keys of devices and layouts that cannot exist here are remembered beside the set, and only remembered: no tensor is sent to their
+// kernels.
+struct PyKeySet {
+  PyObject_HEAD uint64_t bits, foreign;
+};
+
+uint64_t foreign_keys_of(PyObject* o) { return Py_TYPE(o) == key_set_type ? reinterpret_cast<PyKeySet*>(o)->foreign : 0; }
+
 namespace {
 
-PyTypeObject* key_set_type = nullptr;
-
-struct PyKeySet {
-  PyObject_HEAD uint64_t bits;
-};
+uint64_t foreign_bit(DispatchKey key) {
+  constexpr int kCount = static_cast<int>(DispatchKey::NestedTensorPrivateUse1) - static_cast<int>(DispatchKey::FirstForeign) + 1;
+  static_assert(kCount <= 64);
+  return isForeignDispatchKey(key) ? uint64_t{1} << (static_cast<int>(key) - static_cast<int>(DispatchKey::FirstForeign)) : 0;
+}
 DispatchKeySet key_set_of(PyObject* o) {
   CRESSET_CHECK_TYPE(Py_TYPE(o) == key_set_type, "a DispatchKeySet was required; a ", type_name(Py_TYPE(o)), " was given.");
   return DispatchKeySet::from_raw_repr(reinterpret_cast<PyKeySet*>(o)->bits);
 }
-PyObject* wrap_key_set(DispatchKeySet ks) {
+PyObject* wrap_key_set(DispatchKeySet ks, uint64_t foreign = 0) {
   auto* o = PyObject_New(PyKeySet, key_set_type);
   if (!o) return nullptr;
   o->bits = ks.raw_repr();
+  o->foreign = foreign;
   return reinterpret_cast<PyObject*>(o);
 }
 
@@ -73,49 +85,65 @@ void init_keys(PyObject* module) {
 PyObject* key_set_new(PyTypeObject*, PyObject* args, PyObject*) {
   CRESSET_PY_TRY
   DispatchKeySet ks;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) ks = ks.add(to_key(PyTuple_GET_ITEM(args, i)));
-  return wrap_key_set(ks);
+  uint64_t foreign = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    const DispatchKey key = to_key(PyTuple_GET_ITEM(args, i));
+    ks = ks.add(key);
+    foreign |= foreign_bit(key);
+  }
+  return wrap_key_set(ks, foreign);
   CRESSET_PY_CATCH(nullptr)
+}
+std::string key_set_text(PyObject* o) {
+  std::string text = to_string(key_set_of(o));
+  for (int i = 0; i < 64; ++i) {
+    if (!(foreign_keys_of(o) >> i & 1)) continue;
+    const bool first = text.ends_with("()");
+    text.insert(text.size() - 1,
+                (first ? "" : ", ") + std::string(toString(static_cast<DispatchKey>(static_cast<int>(DispatchKey::FirstForeign) + i))));
+  }
+  return text;
 }
 PyObject* key_set_repr(PyObject* o) {
   CRESSET_PY_TRY
-  return PyUnicode_FromString(to_string(key_set_of(o)).c_str());
+  return PyUnicode_FromString(key_set_text(o).c_str());
   CRESSET_PY_CATCH(nullptr)
 }
-template <class F>
-PyObject* key_set_binary(PyObject* a, PyObject* b, F f) {
+PyObject* key_set_binary(PyObject* a, PyObject* b, DispatchKeySet (*f)(DispatchKeySet, DispatchKeySet),
+                         uint64_t (*bits)(uint64_t, uint64_t)) {
   CRESSET_PY_TRY
   if (Py_TYPE(a) != key_set_type || Py_TYPE(b) != key_set_type) Py_RETURN_NOTIMPLEMENTED;
-  return wrap_key_set(f(key_set_of(a), key_set_of(b)));
+  return wrap_key_set(f(key_set_of(a), key_set_of(b)), bits(foreign_keys_of(a), foreign_keys_of(b)));
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* key_set_or(PyObject* a, PyObject* b) {
-  return key_set_binary(a, b, [](DispatchKeySet x, DispatchKeySet y) { return x | y; });
+  return key_set_binary(a, b, [](DispatchKeySet x, DispatchKeySet y) { return x | y; }, [](uint64_t x, uint64_t y) { return x | y; });
 }
 PyObject* key_set_and(PyObject* a, PyObject* b) {
-  return key_set_binary(a, b, [](DispatchKeySet x, DispatchKeySet y) { return x & y; });
+  return key_set_binary(a, b, [](DispatchKeySet x, DispatchKeySet y) { return x & y; }, [](uint64_t x, uint64_t y) { return x & y; });
 }
 PyObject* key_set_sub(PyObject* a, PyObject* b) {
-  return key_set_binary(a, b, [](DispatchKeySet x, DispatchKeySet y) { return x - y; });
+  return key_set_binary(a, b, [](DispatchKeySet x, DispatchKeySet y) { return x - y; }, [](uint64_t x, uint64_t y) { return x & ~y; });
 }
 PyObject* key_set_compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(a) != key_set_type || Py_TYPE(b) != key_set_type || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((key_set_of(a) == key_set_of(b)) == (op == Py_EQ));
+  return PyBool_FromLong((key_set_of(a) == key_set_of(b) && foreign_keys_of(a) == foreign_keys_of(b)) == (op == Py_EQ));
 }
 Py_hash_t key_set_hash(PyObject* o) { return static_cast<Py_hash_t>(reinterpret_cast<PyKeySet*>(o)->bits >> 1); }
 PyObject* key_set_has(PyObject* o, PyObject* key) {
   CRESSET_PY_TRY
-  return PyBool_FromLong(key_set_of(o).has(to_key(key)));
+  const DispatchKey k = to_key(key);
+  return PyBool_FromLong(isForeignDispatchKey(k) ? (foreign_keys_of(o) & foreign_bit(k)) != 0 : key_set_of(o).has(k));
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* key_set_add(PyObject* o, PyObject* key) {
   CRESSET_PY_TRY
-  return wrap_key_set(key_set_of(o).add(to_key(key)));
+  return wrap_key_set(key_set_of(o).add(to_key(key)), foreign_keys_of(o) | foreign_bit(to_key(key)));
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* key_set_remove(PyObject* o, PyObject* key) {
   CRESSET_PY_TRY
-  return wrap_key_set(key_set_of(o).remove(to_key(key)));
+  return wrap_key_set(key_set_of(o).remove(to_key(key)), foreign_keys_of(o) & ~foreign_bit(to_key(key)));
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* key_set_raw(PyObject* o, PyObject*) { return PyLong_FromUnsignedLongLong(reinterpret_cast<PyKeySet*>(o)->bits); }
@@ -294,11 +322,11 @@ void init_queries(PyObject* module) {
     }
     return Object(std::move(list));
   });
-  def(module, "_dispatch_keys", [](Tensor t) { return Object(wrap_key_set(t.key_set())); });
+  def(module, "_dispatch_keys", [](Tensor t) { return Object(wrap_key_set(t.key_set(), foreign_keys(t))); });
   def(module, "_dispatch_keyset_full", [] { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL))); });
   def(module, "_dispatch_keyset_full_after",
       [](PyObject* key) { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL_AFTER, to_key(key)))); });
-  def(module, "_dispatch_keyset_to_string", [](PyObject* ks) { return to_string(key_set_of(ks)); });
+  def(module, "_dispatch_keyset_to_string", [](PyObject* ks) { return key_set_text(ks); });
   def(module, "_dispatch_tls_local_include_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().included)); });
   def(module, "_dispatch_tls_local_exclude_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().excluded)); });
   def(module, "_dispatch_tls_is_dispatch_key_included", [](PyObject* key) { return impl::tls_is_dispatch_key_included(to_key(key)); });

@@ -14,6 +14,8 @@ PyObject* wrap_overload(const OperatorHandle& op);
 DispatchKey to_dispatch_key(PyObject* o);
 /// A DispatchKeySet object.
 DispatchKeySet to_key_set(PyObject* o);
+/// Of a DispatchKeySet object, its keys of devices and layouts that cannot exist here: one bit each.
+uint64_t foreign_keys_of(PyObject* o);
 
 void init_dispatch(PyObject* module);
 void init_ops(PyObject* module);

@@ -27,6 +27,9 @@ int64_t storage_offset_seen(const Tensor& t);
 /// The storage that a wrapper without memory shows in Python: bytes and a device, no address. Nothing for other tensors.
 std::optional<Storage> wrapper_storage(const Tensor& t);
 
+/// What foreign_keys_of() was of a wrapper's _extra_dispatch_keys; 0 for other tensors.
+uint64_t foreign_keys(const Tensor& t);
+
 /// Lets the class answer in __torch_dispatch__ for sizes and strides (None, "strides" or "sizes"), device and layout of a
 /// dispatching_alias.
 void let_class_answer(const Tensor& t, PyObject* sizes_strides_policy, bool device, bool layout);

@@ -9,6 +9,7 @@
 
 #include "python/bind.h"
 #include "python/convert.h"
+#include "python/dispatch.h"
 #include "python/dispatch_mode.h"
 #include "python/tensor_new.h"
 
@@ -39,6 +40,8 @@ struct DispatchingTensorImpl final : TensorImpl {
   }
   void show_storage(const Storage& storage) { shown_storage_ = storage; }
   void set_storage_nbytes(std::size_t n) { storage_nbytes_ = n; }
+  uint64_t foreign_keys() const { return foreign_keys_; }
+  void set_foreign_keys(uint64_t keys) { foreign_keys_ = keys; }
 
   void let_answer(Asks asks) {
     asks_ = asks;
@@ -80,6 +83,7 @@ struct DispatchingTensorImpl final : TensorImpl {
                  : make_intrusive<DispatchingTensorImpl>(key_set_, dtype_, std::optional<Device>(device_));
     if (!storage_) r->set_sizes_and_strides(sizes_, strides_, offset_);
     r->let_answer(asks_);
+    r->set_foreign_keys(foreign_keys_);
     set_version(*r, share_version);
     return r;
   }
@@ -199,6 +203,7 @@ struct DispatchingTensorImpl final : TensorImpl {
   }
 
   Asks asks_;
+  uint64_t foreign_keys_ = 0;                     // what DispatchKeySet remembers beside the set, as _extra_dispatch_keys gave it
   std::optional<std::size_t> storage_nbytes_;     // of shown_storage_, when the class has said so
   mutable std::optional<Storage> shown_storage_;  // changed with the lock held
   mutable std::deque<DimVector> answers_;         // of all questions so far; changed with the lock held
@@ -277,6 +282,7 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
                   " and ", sizes.size());
     made->set_sizes_and_strides(sizes, given);
   }
+  if (extra != Py_None) made->set_foreign_keys(foreign_keys_of(extra));
   if (offset != Py_None) made->set_storage_offset(to_int(offset));
   made->new_version_counter();
   made->let_answer(asks);
@@ -311,6 +317,11 @@ Device device_seen(const Tensor& t) {
   CRESSET_CHECK(answer && (is_device(answer.get()) || PyUnicode_Check(answer.get())), "device returned invalid type ",
                 answer ? type_name(Py_TYPE(answer.get())) : "NoneType", ", expected Device");
   return to_device(answer.get());
+}
+
+uint64_t foreign_keys(const Tensor& t) {
+  const auto* impl = answering(t);
+  return impl ? impl->foreign_keys() : 0;
 }
 
 std::optional<Storage> wrapper_storage(const Tensor& t) {
