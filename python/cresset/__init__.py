@@ -96,6 +96,7 @@ def _place_part(name, source):
 _place_part("_functorch", "_functorch_c")
 _place_part("_autograd", "_autograd_c")
 _place_part("_functions", "_autograd_c")
+_place_part("_profiler", "_profiler_c")
 
 from . import _c_names  # noqa: E402
 

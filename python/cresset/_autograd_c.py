@@ -12,6 +12,11 @@ SavedTensor = _C.SavedTensor
 AccumulateGrad = type(cresset.ones(1, requires_grad=True).view(1).grad_fn.next_functions[0][0])
 
 
+def _profiler_type():
+    """Which profiler runs now, an ActiveProfilerType."""
+    return cresset._C._profiler._profiler_type()
+
+
 def _saved_tensors_hooks_is_enabled():
     """Whether saved_tensors_hooks may be used now."""
     before = _C._disable_saved_tensors_hooks(None)

@@ -16,6 +16,7 @@
 #include <cresset/dispatch/library.h>
 
 #include "core/memory_watch.h"
+#include "dispatch/profiler_clock.h"
 #include "dispatch/profiler_inputs.h"
 
 namespace cresset::profiler {
@@ -222,6 +223,11 @@ Profile stop() {
         r.device_milliseconds = milliseconds_between(*r.details->device_begin, *r.details->device_end);
     }
   return out;
+}
+
+int64_t session_started() {
+  std::lock_guard lock(session_mutex);
+  return session ? session->started : 0;
 }
 
 bool wants_inputs() {

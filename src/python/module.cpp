@@ -54,6 +54,7 @@ bool fill_module(PyObject* module) {
   init_generator(module);
   init_accelerator(module);
   init_profiler(module);
+  init_python_calls(module);
   init_files(module);
   init_override(module);
   init_overridable(module);

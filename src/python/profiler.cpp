@@ -132,6 +132,17 @@ void init_profiler(PyObject* module) {
     if (!profiler::recording()) return 0;
     return profiler::begin({.name = name, .scope = profiler::Scope::UserScope, .args = args});
   });
+  // The same as a function with inputs, any values.
+  def(module, "_profiler_begin_function", [](std::string name, PyObject* inputs) -> uint64_t {
+    if (!profiler::recording()) return 0;
+    std::vector<IValue> values;
+    if (profiler::wants_inputs()) {
+      const Ref items = checked(PySequence_Fast(inputs, "inputs: a list or tuple was required"));
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+        values.push_back(to_ivalue(PySequence_Fast_GET_ITEM(items.get(), i), *basic_type(TypeKind::Any), "input"));
+    }
+    return profiler::begin({.name = name, .inputs = values});
+  });
   def(module, "_profiler_end", [](uint64_t token) { profiler::end(token); });
 }
 

@@ -55,6 +55,7 @@ void init_size(PyObject* module);
 void init_generator(PyObject* module);
 void init_accelerator(PyObject* module);
 void init_profiler(PyObject* module);
+void init_python_calls(PyObject* module);
 void init_files(PyObject* module);
 
 }  // namespace cresset::python

@@ -75,18 +75,6 @@ def dynamo_config():
     return module
 
 
-def sparse():
-    """A switch that TestCase.setUp turns; Cresset has no sparse tensors."""
-
-    class check_sparse_tensor_invariants:
-        is_enabled = staticmethod(lambda: False)
-        enable = disable = staticmethod(lambda: None)
-
-    module = types.ModuleType("torch.sparse")
-    module.check_sparse_tensor_invariants = check_sparse_tensor_invariants
-    return module
-
-
 def signpost():
     """Where PyTorch's own build farm counts tests."""
     module = types.ModuleType("torch._logging.scribe")
@@ -108,17 +96,9 @@ def lazy_backend():
     return module
 
 
-def tracebacks():
-    """Stacks that the helper's log of operators keeps when a test asks for them; it asks for the texts of none at the end of every log."""
-    module = types.ModuleType("torch._C._profiler")
-    module.symbolize_tracebacks = lambda stacks: [[] for _ in stacks]
-    return module
-
-
 STAND_INS = {
-    "torch._C._profiler": tracebacks,
     "torch._lazy.ts_backend": lazy_backend,
-    "torch.sparse": sparse, "torch._dynamo.config": dynamo_config,
+    "torch._dynamo.config": dynamo_config,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
 }  # fmt: skip
 

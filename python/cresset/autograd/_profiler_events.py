@@ -72,6 +72,7 @@ def _short(frame):
 def _event_of(record, number, thread, os_thread, forward_threads, use_device, with_flops, with_shapes, short):
     name, overload, begin, end, _, scope, sequence, forward, device_ms, device, args, inputs, stack = record
     values = [i[3] for i in inputs]
+    args, keywords = ("", args) if isinstance(args, dict) else (args, {})
     event = FunctionEvent(
         number, _STEP[:-1] + "*" if name.startswith(_STEP) else name, thread, begin / 1e3, end / 1e3, overload,
         forward_threads.get(forward, 0) if sequence >= 0 else 0,
@@ -81,6 +82,7 @@ def _event_of(record, number, thread, os_thread, forward_threads, use_device, wi
         input_dtypes=[i[2] for i in inputs] if with_shapes else (), input_strides=[i[1] for i in inputs] if with_shapes else (), args=args,
         os_thread=os_thread,
     )  # fmt: skip
+    event.kwinputs = keywords
     if scope == _USER_SCOPE and with_shapes:
         event.structured_input_shapes, event.input_shapes, event.concrete_inputs = [[]], [[]], [None]
     return event, (device, device_ms * 1e3)
@@ -161,9 +163,26 @@ def _without_pauses(threads):
     return out
 
 
-def events_of(threads, *, use_device=None, profile_memory=False, with_flops=False, with_shapes=False, with_stack=False):
+def without_values(threads):
+    """The threads of a session without the values of inputs."""
+    return [
+        (*thread[:3], [(*r[:11], [(*i[:3], None) for i in r[11]], r[12]) for r in thread[3]], thread[4]) for thread in threads
+    ]  # fmt: skip
+
+
+def _with_keywords(threads, keywords):
+    """The threads of a session, keyword values of ranges being in the place of their `args`. Tokens end in the thread and the position, from 1."""
+    if not keywords:
+        return threads
+    by_place = {(token >> 32 & 0xFFFF, (token & 0xFFFFFFFF) - 1): values for token, values in keywords.items()}
+    return [
+        (*thread[:3], [(*r[:10], by_place.get((thread[0], i), r[10]), *r[11:]) for i, r in enumerate(thread[3])], thread[4]) for thread in threads
+    ]  # fmt: skip
+
+
+def events_of(threads, *, keywords=None, use_device=None, profile_memory=False, with_flops=False, with_shapes=False, with_stack=False):
     """(EventList, events of all changes of memory) from the threads of a session."""
-    threads = _without_pauses(threads)
+    threads = _without_pauses(_with_keywords(threads, keywords))
     out = EventList(use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
     memory, loose = [], []
     forward_threads = {autograd: number for number, _, autograd, _, _ in threads}

@@ -17,8 +17,21 @@ def _metadata(kind, pid, tid, **args):
     return {"ph": "M", "name": kind, "ts": 0, "pid": pid, "tid": tid, "args": args}
 
 
+# What these keyword values are is settled; others may be of any plain type.
+_KEYWORD_TYPES = {"stream": int, "grid": str}
+
+
+def _keywords(values):
+    """Keyword values of a range as a trace has them: plain ones; a text that would end the trace's own is None."""
+    out = {}
+    for name, value in values.items():
+        if isinstance(value, _KEYWORD_TYPES.get(name, (bool, int, float, str))):
+            out[name] = "None" if isinstance(value, str) and '"' in value else value
+    return out
+
+
 def _call(event, number, pid):
-    args = {"External id": event.id, "Ev Idx": number}
+    args = {"External id": event.id, "Record function id": event.id, "Ev Idx": number, **_keywords(event.kwinputs)}
     if event.sequence_nr >= 0:
         args |= {"Sequence number": event.sequence_nr, "Fwd thread id": event.fwd_thread}
     if event.args:
@@ -84,9 +97,32 @@ def _kernels(events):
             }  # fmt: skip
 
 
-def _window(events):
+def _functions(calls, first, pid):
+    """A bar for each call of a Python function."""
+    for number, call in enumerate(calls, first):
+        args = {"Python parent id": call.parent and call.parent.number, "Python id": call.number, "Ev Idx": number}
+        if call.module is not None:
+            args["Python module id"] = call.module_number
+        yield {
+            "ph": "X", "cat": "python_function", "name": call.name, "pid": pid, "tid": call.os_thread, "ts": _at(call.begin / 1e3),
+            "dur": round((call.end - call.begin) / 1e3, 3), "args": args,
+        }  # fmt: skip
+
+
+def _adjusted(step, calls):
+    """The bar of a step that neither begins nor ends inside of a Python function that it has a part of only: it begins with the end of the
+    outermost one in which it began, and ends with the end of the outermost one in which it ended."""
+    begin, end = step["ts"], step["ts"] + step["dur"]
+    spans = [(c.begin / 1e3, c.end / 1e3) for c in calls if c.os_thread == step["tid"]]
+    new_begin = max((b for a, b in spans if a < begin < b < end), default=begin)
+    new_end = max((b for a, b in spans if begin < a < end < b), default=end)
+    return step | {"ts": _at(new_begin), "dur": round(new_end - new_begin, 3)}
+
+
+def _window(events, last_call):
     """The span of the whole profile, and marks at its ends; all other events lie inside."""
     end = max((e.time_range.end for e in events), default=0)
+    end = max(end, last_call)
     span = {"cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0, "dur": _at(end + 1), "args": {"Op count": 0}}
     return [
         {"ph": "X", **span},
@@ -96,19 +132,22 @@ def _window(events):
     ]  # fmt: skip
 
 
-def trace_of(events, memory=(), wall_clock=0, metadata=None, options=None):
-    """The trace as a dictionary. `memory` are the events of all changes of memory; times count from `wall_clock`, nanoseconds since 1970."""
+def trace_of(events, memory=(), wall_clock=0, metadata=None, options=None, calls=(), arrows=True, adjust_steps=False):
+    """The trace as a dictionary. `memory` are the events of all changes of memory; times count from `wall_clock`, nanoseconds since 1970.
+    `calls` are those of Python functions; `arrows` lead from forward operators to backward steps; `adjust_steps` fits steps to functions."""
     pid = os.getpid()
     out = [_metadata("process_name", pid, 0, name="python"), _metadata("process_labels", pid, 0, labels="CPU")]
-    for thread in dict.fromkeys(e.os_thread for e in itertools.chain(events, memory)):
+    for thread in dict.fromkeys(e.os_thread for e in itertools.chain(events, memory, calls)):
         out.append(_metadata("thread_name", pid, thread, name=f"thread {thread} (python)"))
-    calls = [e for e in events if e.name != MEMORY]
-    out += [_call(e, number, pid) for number, e in enumerate(calls)]
+    operators = [e for e in events if e.name != MEMORY]
+    bars = [_call(e, number, pid) for number, e in enumerate(operators)]
+    out += [_adjusted(b, calls) if adjust_steps and b["name"].startswith("ProfilerStep#") else b for b in bars]
     totals = {}
-    out += [_memory(e, len(calls) + number, pid, totals) for number, e in enumerate(memory)]
-    out += _flows(calls, pid)
-    out += _kernels(calls)
-    out += _window([*calls, *memory])
+    out += [_memory(e, len(operators) + number, pid, totals) for number, e in enumerate(memory)]
+    out += _functions(calls, len(operators) + len(memory), pid)
+    out += _flows(operators, pid) if arrows else ()
+    out += _kernels(operators)
+    out += _window([*operators, *memory], max((c.end / 1e3 for c in calls), default=0))
     return {
         "schemaVersion": 1, "deviceProperties": [], "host_name": socket.gethostname(), "displayTimeUnit": "ms",
         "baseTimeNanoseconds": wall_clock, **(options or {}),

@@ -1,11 +1,13 @@
 """The profiler: `with profile() as p: ...`, then `p.key_averages().table()`; and names for stretches of code."""
 
+import dataclasses
 import importlib
+import time
 
 from .. import _C
 from ..autograd.grad_mode import _Decorator
 
-__all__ = ["emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
+__all__ = ["KinetoStepTracker", "emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
 
 _UTIL_NAMES = (
     "DeviceType",
@@ -19,11 +21,14 @@ _UTIL_NAMES = (
 
 
 _is_profiler_enabled = False  # whether a session runs
+_active_kind = "NONE"  # the member of ActiveProfilerType that says which one
+_keep_values, _draw_arrows = True, True
+_keyword_values = {}  # of ranges of the session, by their tokens
 
 
-def _set_running(on):
-    global _is_profiler_enabled
-    _is_profiler_enabled = on
+def _set_running(kind):
+    global _is_profiler_enabled, _active_kind
+    _is_profiler_enabled, _active_kind = kind != "NONE", kind
 
 
 def __getattr__(name):
@@ -36,6 +41,56 @@ def __getattr__(name):
 def kineto_available():
     """Can `profile` record? Always: sessions need no library."""
     return True
+
+
+class KinetoStepTracker:
+    """Counts the steps of a program: several parts of it may count, and the furthest of them is where the program is."""
+
+    _counts = {}
+    _step = 0
+
+    @classmethod
+    def init_step_count(cls, requester):
+        """Let `requester` count from now on."""
+        cls._counts[requester] = cls._step
+
+    @classmethod
+    def erase_step_count(cls, requester):
+        """Forget what `requester` counted; was there something?"""
+        return cls._counts.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester):
+        """Count a step for `requester`. The step where the program is now."""
+        cls._counts[requester] = cls._counts.get(requester, cls._step) + 1
+        cls._step = max(cls._step, *cls._counts.values())
+        return cls._step
+
+    @classmethod
+    def current_step(cls):
+        """The step where the program is."""
+        return cls._step
+
+
+def _count_optimizer_steps(optimizer, args, kwargs):
+    KinetoStepTracker.increment_step("Optimizer")
+
+
+@dataclasses.dataclass
+class _ProfilerStats:
+    """How long the parts of profiling itself took."""
+
+    profiling_window_duration_sec: float = 0
+    number_of_events: int = 0
+    profiler_prepare_call_duration_us: int = 0
+    profiler_enable_call_duration_us: int = 0
+    profiler_disable_call_duration_us: int = 0
+    parse_kineto_call_duration_us: int = 0
+    function_events_build_tree_call_duration_us: int = 0
+
+
+def _us_since(start):
+    return -(-(time.perf_counter_ns() - start) // 1000)
 
 
 class record_function(_Decorator):
@@ -133,6 +188,8 @@ class profile:
     One session runs at a time in a process: a second one raises.
     """
 
+    _kind = "KINETO"
+
     def __init__(
         self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False,
         with_stack=False, with_modules=False, use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False,
@@ -155,6 +212,7 @@ class profile:
         self.acc_events = acc_events
         self.trace_id, self._make_trace_id, self._pause = "", custom_trace_id_callback or _new_trace_id, None
         self._threads, self._events, self._memory, self._wall_clock, self._modules = None, None, None, 0, None
+        self._config, self._calls, self.kineto_results, self._stats = experimental_config, [], None, _ProfilerStats()
 
     def __repr__(self):
         return "<unfinished cresset.autograd.profile>" if self._unfinished() else repr(self.function_events)
@@ -176,19 +234,43 @@ class profile:
         return False
 
     def _start(self):
+        start = time.perf_counter_ns()
         self.entered = True
         self.trace_id = self._make_trace_id()
         device = self.use_device and _C.device(self.use_device)
+        _keyword_values.clear()
+        self._keep_values = _keep_values
+        self._stats.profiler_prepare_call_duration_us = _us_since(start)
+        start = time.perf_counter_ns()
         _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack, device or None)
         self._modules = _ModuleRanges() if self.with_modules else None
-        _set_running(True)
+        _set_running(self._kind)
+        self._stats.profiler_enable_call_duration_us = _us_since(start)
+        if self.with_stack:
+            from ..nn.modules._hooks import _HookedModule
+
+            _C._profiler_calls_start(_HookedModule.__call__.__code__)
 
     def _stop(self):
+        start = time.perf_counter_ns()
+        calls = _C._profiler_calls_stop() if self.with_stack else ([], [])
         if self._modules is not None:
             self._modules.remove()
         self._resume()
-        self._wall_clock, _, self._threads = _C._profiler_stop()
-        _set_running(False)
+        self._wall_clock, duration, threads = _C._profiler_stop()
+        _set_running("NONE")
+        self._stats.profiling_window_duration_sec = duration / 1e9
+        self._stats.profiler_disable_call_duration_us = _us_since(start)
+        start = time.perf_counter_ns()
+        from ._profiler_events import without_values
+        from ._profiler_tree import Results, python_calls
+
+        self._threads = threads if self._keep_values else without_values(threads)
+        self._keywords = dict(_keyword_values)
+        _keyword_values.clear()
+        self._calls = python_calls(calls)
+        self.kineto_results = Results(self._threads, self._calls, self._wall_clock, self.export_chrome_trace)
+        self._stats.parse_kineto_call_duration_us = _us_since(start)
 
     def toggle_collection_dynamic(self, enabled, activities):
         """Leave out what happens from now on, or collect it again. Calls on the CPU and what they do on devices go together: any activity
@@ -223,11 +305,14 @@ class profile:
 
             if self._threads is None:
                 return events_of([])[0]
+            start = time.perf_counter_ns()
             self._events, self._memory = events_of(
-                self._threads, use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops,
+                self._threads, keywords=self._keywords, use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops,
                 with_shapes=self.record_shapes, with_stack=self.with_stack,
             )  # fmt: skip
             self._threads = None
+            self._stats.function_events_build_tree_call_duration_us = _us_since(start)
+            self._stats.number_of_events = len(self._events)
         return self._events
 
     def _finished_events(self):
@@ -272,7 +357,10 @@ class profile:
         names = ("record_shapes", "with_stack", "with_modules", "with_flops", "profile_memory")
         options = {name: 1 for name in names if getattr(self, name)}
         events = self.function_events
-        write_trace(path, events, memory=self._memory, wall_clock=self._wall_clock, options=options, metadata=metadata)
+        write_trace(
+            path, events, memory=self._memory, wall_clock=self._wall_clock, options=options, metadata=metadata, calls=self._calls,
+            arrows=_draw_arrows, adjust_steps=getattr(self._config, "adjust_profiler_step", False),
+        )  # fmt: skip
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """EventList.export_stacks of all events; needs with_stack."""

@@ -1,5 +1,7 @@
 """Profiles of programs that run in steps: what to record when, and what to do with each trace."""
 
+import os as _os
+
 from cresset.autograd.profiler import kineto_available, record_function
 from cresset.autograd.profiler_util import DeviceType
 
@@ -16,3 +18,9 @@ __all__ = [
     "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip
+
+if _os.environ.get("KINETO_USE_DAEMON"):  # a program's steps are followed from outside, also without a profile
+    from cresset.autograd.profiler import _count_optimizer_steps
+    from cresset.optim.optimizer import register_optimizer_step_post_hook
+
+    register_optimizer_step_post_hook(_count_optimizer_steps)

@@ -126,8 +126,9 @@ class profile:
             raise NotImplementedError("profile: execution_trace_observer is not part of Cresset. Leave it None.")
         self._options = {
             "record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack, "with_flops": with_flops,
-            "with_modules": with_modules, "custom_trace_id_callback": custom_trace_id_callback,
+            "with_modules": with_modules, "custom_trace_id_callback": custom_trace_id_callback, "experimental_config": experimental_config,
         }  # fmt: skip
+        self.with_stack, self.record_shapes, self.profile_memory = with_stack, record_shapes, profile_memory
         self.schedule = schedule or _always
         self.record_steps = schedule is not None
         self.on_trace_ready, self.acc_events = on_trace_ready, acc_events
@@ -135,6 +136,7 @@ class profile:
         self.current_action = self.schedule(0)
         self.profiler = None
         self._metadata, self._kept, self._step = {}, None, None
+        _autograd_profiler.KinetoStepTracker.init_step_count("ProfilerStep")
 
     def __enter__(self):
         self.start()
@@ -186,6 +188,7 @@ class profile:
         """Say that the next step begins."""
         self._end_step()
         before = self.current_action
+        _autograd_profiler.KinetoStepTracker.increment_step("ProfilerStep")
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
         self._move(before, self.current_action)
@@ -227,6 +230,10 @@ class profile:
 
     def _stop_recording(self):
         self.profiler.__exit__(None, None, None)
+
+    def _stats(self):
+        """How long the parts of profiling took in the session that records or was recorded last; None before the first."""
+        return None if self.profiler is None else self.profiler._stats
 
     def _recorded(self, what):
         if self.profiler is None:

@@ -1,0 +1,225 @@
+"""The tree of a profile: operators, changes of memory and calls of Python functions of a thread, each inside of what it ran in."""
+
+import itertools
+import sys
+
+from .. import _C, _profiler_c as types
+from ._profiler_events import _short
+from .profiler_util import DeviceType
+
+_numbers = itertools.count(1)  # of operators, in all sessions
+_DTYPES = {
+    "unsigned char": "uint8", "signed char": "int8", "short int": "int16", "int": "int32", "long int": "int64", "c10::Half": "float16", "float": "float32",
+    "double": "float64", "c10::complex<c10::Half>": "complex32", "c10::complex<float>": "complex64", "c10::complex<double>": "complex128", "bool": "bool",
+    "c10::BFloat16": "bfloat16",
+}  # fmt: skip
+
+
+class PythonCall:
+    """A call of a function: `name` as traces show it, begin and end in nanoseconds of the session, its position and that of its caller."""
+
+    __slots__ = ("begin", "c_function", "end", "file", "function", "line", "module", "module_number", "name", "number", "os_thread", "parent")
+
+
+def python_calls(found):
+    """The PythonCalls of a session, from (callees, threads) as the library notes them. Numbers count from 1."""
+    callees, threads = found
+    names, counts, known_files = [], {}, {}
+    for target, module in callees:
+        if module is not None:
+            kind = type(module).__name__
+            n = counts[kind] = counts.get(kind, -1) + 1
+            names.append((f"nn.Module: {kind}_{n}", target.co_filename, target.co_name, module, len(names), False))
+        elif isinstance(target, str):
+            names.append((target, None, target, None, None, True))
+        else:
+            file = known_files.get(target.co_filename) or known_files.setdefault(target.co_filename, _short(target.co_filename))
+            names.append((f"{file}({target.co_firstlineno}): {target.co_name}", file, target.co_name, None, None, False))
+    out = []
+    for os_thread, calls in threads:
+        own = []
+        for callee, begin, end, parent, line in calls:
+            call = PythonCall()
+            call.name, call.file, call.function, call.module, call.module_number, call.c_function = names[callee]
+            call.begin, call.end, call.os_thread, call.line, call.number = begin, end, os_thread, line, len(out) + len(own) + 1
+            call.parent = own[parent] if parent >= 0 else None
+            own.append(call)
+        out += own
+    return out
+
+
+def _tensor(sizes, strides, dtype):
+    name = _DTYPES.get(dtype)
+    return types._TensorMetadata(getattr(sys.modules["cresset"], name) if name else None, _C.strided, sizes, strides)
+
+
+def _input(given):
+    sizes, strides, dtype, value = given
+    if dtype == "TensorList":
+        return [_tensor(s, [], None) for s in sizes]
+    return _tensor(sizes, strides, dtype) if dtype and value is None and not dtype.startswith("Scalar") else value
+
+
+def _operator(record, tid, base):
+    name, overload, begin, end, _, scope, sequence, _, _, _, _, inputs, _ = record
+    fields = types._ExtraFields_TorchOp(False, [_input(i) for i in inputs], name, types.RecordScope(scope), sequence)
+    number = next(_numbers)
+    return types._ProfilerEvent(name, types._EventType.TorchOp, number, base + begin, end - begin, tid, fields, number, overload)
+
+
+def _frame(call):
+    return types._PyFrameState(call.file or "", call.function, call.line)
+
+
+def _python(call, base):
+    caller = types._PyFrameState("", "", 0) if call.parent is None else types._PyFrameState(call.parent.file or "", call.parent.function, call.line)
+    if call.c_function:
+        tag, fields = types._EventType.PyCCall, types._ExtraFields_PyCCall(caller)
+    else:
+        module = call.module and types._NNModuleInfo(type(call.module).__name__, id(type(call.module)), [], id(call.module))
+        tag, fields = types._EventType.PyCall, types._ExtraFields_PyCall(caller, _frame(call), module, None)
+    return types._ProfilerEvent(call.name, tag, call.number, base + call.begin, call.end - call.begin, call.os_thread, fields)
+
+
+def _allocations(changes, tid, base, totals):
+    for time, nbytes, address, device, _ in changes:
+        totals[device] = totals.get(device, 0) + nbytes
+        fields = types._ExtraFields_Allocation(nbytes, device, address, totals[device])
+        yield types._ProfilerEvent("[memory]", types._EventType.Allocation, 0, base + time, 0, tid, fields)
+
+
+def _nested(nodes):
+    """The roots among nodes of one thread, in order of their beginning; of two that begin together the longer one is outside."""
+    roots, open_nodes = [], []
+    for node in sorted(nodes, key=lambda n: (n.start_time_ns, -n.duration_time_ns)):
+        open_nodes = [n for n in open_nodes if n.end_time_ns > node.start_time_ns or (n.end_time_ns == node.start_time_ns and not node.duration_time_ns)]
+        # A range that ends before this one does is beside it.
+        outer = next((n for n in reversed(open_nodes) if n.end_time_ns >= node.end_time_ns), None)
+        node.parent = outer
+        (roots if outer is None else outer.children).append(node)
+        if node.tag is not types._EventType.Allocation:
+            open_nodes.append(node)
+    return roots
+
+
+def tree_of(threads, calls, wall_clock):
+    """Roots of all threads, in order of their beginning, from the threads of a session and its PythonCalls."""
+    by_thread, totals = {}, {}
+    for _, os_thread, _, records, changes in threads:
+        nodes = by_thread.setdefault(os_thread, [])
+        nodes += [_operator(r, os_thread, wall_clock) for r in records]
+        nodes += _allocations(changes, os_thread, wall_clock, totals)
+    for call in calls:
+        by_thread.setdefault(call.os_thread, []).append(_python(call, wall_clock))
+    return sorted((root for nodes in by_thread.values() for root in _nested(nodes)), key=lambda n: n.start_time_ns)
+
+
+class RecordedEvent:
+    """One operator of a profile; what it knows is asked for by calling."""
+
+    def __init__(self, node, event):
+        self._node, self._event = node, event
+
+    def __repr__(self):
+        return f"<RecordedEvent {self._node.name}>"
+
+    def name(self):
+        """What it is called."""
+        return self._node.name
+
+    def overload_name(self):
+        """The operator's overload."""
+        return self._node.overload_name
+
+    def start_ns(self):
+        """When it began, in nanoseconds since 1970."""
+        return self._node.start_time_ns
+
+    def end_ns(self):
+        """When it ended."""
+        return self._node.end_time_ns
+
+    def duration_ns(self):
+        """How long it took."""
+        return self._node.duration_time_ns
+
+    def correlation_id(self):
+        """A number that no other operator of this process has."""
+        return self._node.correlation_id
+
+    def linked_correlation_id(self):
+        """The number of the operator that started this work on a device: 0, there are operators only."""
+        return 0
+
+    def device_type(self):
+        """Where it ran."""
+        return DeviceType.CPU
+
+    def device_index(self):
+        """Which of these devices."""
+        return 0
+
+    def start_thread_id(self):
+        """The system's number of its thread."""
+        return self._node.start_tid
+
+    end_thread_id = start_thread_id
+
+    def scope(self):
+        """What kind of work it is, a number of RecordScope."""
+        return self._node.extra_fields.scope.value
+
+    def sequence_nr(self):
+        """Of the backward step that belongs to it, or -1."""
+        return self._node.extra_fields.sequence_number
+
+    def shapes(self):
+        """Sizes of the inputs that are tensors, of a profile with shapes."""
+        return [list(i.sizes) if isinstance(i, types._TensorMetadata) else [] for i in self._node.extra_fields.inputs]
+
+    def stack(self):
+        """The Python frames that called it, of a profile with stacks."""
+        return list(self._event)
+
+    def is_user_annotation(self):
+        """Is it a range that the program named?"""
+        return self.scope() == types.RecordScope.USER_SCOPE.value
+
+    def is_async(self):
+        """False: calls end in the thread in which they began."""
+        return False
+
+
+class Results:
+    """What a session recorded, in the forms of PyTorch's own results: a list of operators and a tree."""
+
+    def __init__(self, threads, calls, wall_clock, save):
+        self._threads, self._calls, self._wall_clock, self._save = threads, calls, wall_clock, save
+        self._tree = self._events = None
+
+    def experimental_event_tree(self):
+        """The roots of the tree, `_ProfilerEvent`s."""
+        if self._tree is None:
+            self._tree = tree_of(self._threads, self._calls, self._wall_clock)
+        return self._tree
+
+    def events(self):
+        """All operators and named ranges, in order of their beginning."""
+        if self._events is None:
+            stacks = {(thread[1], r[2], r[0]): r[12] for thread in self._threads for r in thread[3]}
+            found, waiting = [], list(self.experimental_event_tree())
+            while waiting:
+                node = waiting.pop()
+                waiting += node.children
+                if node.tag is types._EventType.TorchOp:
+                    found.append(RecordedEvent(node, stacks.get((node.start_tid, node.start_time_ns - self._wall_clock, node.name), ())))
+            self._events = sorted(found, key=lambda e: e.start_ns())
+        return self._events
+
+    def trace_start_ns(self):
+        """When the session began, in nanoseconds since 1970."""
+        return self._wall_clock
+
+    def save(self, path):
+        """Write the trace to a file."""
+        self._save(path)
