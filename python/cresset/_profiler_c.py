@@ -4,7 +4,7 @@ import enum
 import os
 
 from . import _C
-from .autograd import profiler as _session
+from .autograd import _profiler_state as _state
 
 __all__ = [
     "ActiveProfilerType", "RecordScope", "_EventType", "_ExperimentalConfig", "_ExtraFields_Allocation", "_ExtraFields_Backend", "_ExtraFields_PyCCall",
@@ -26,7 +26,7 @@ class ActiveProfilerType(enum.Enum):
 
 def _profiler_type():
     """Which profiler runs now."""
-    return ActiveProfilerType[_session._active_kind]
+    return ActiveProfilerType[_state.active_kind]
 
 
 class RecordScope(enum.Enum):
@@ -87,7 +87,7 @@ class _RecordFunctionFast:
     def __enter__(self):
         token = _C._profiler_begin_function(self._name, self._inputs)
         if token and self._keywords:
-            _session._keyword_values[token] = self._keywords
+            _state.keyword_values[token] = self._keywords
         self._open.append(token)
 
     def __exit__(self, *exc_info):
@@ -96,12 +96,12 @@ class _RecordFunctionFast:
 
 def _set_record_concrete_inputs_enabled_val(on):
     """Whether profiles with shapes keep the values of inputs that are no tensors (they do)."""
-    _session._keep_values = bool(on)
+    _state.keep_values = bool(on)
 
 
 def _set_fwd_bwd_enabled_val(on):
     """Whether traces have arrows from forward operators to backward steps (they have)."""
-    _session._draw_arrows = bool(on)
+    _state.draw_arrows = bool(on)
 
 
 # --- the tree of events

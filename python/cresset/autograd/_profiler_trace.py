@@ -114,8 +114,9 @@ def _adjusted(step, calls):
     outermost one in which it began, and ends with the end of the outermost one in which it ended."""
     begin, end = step["ts"], step["ts"] + step["dur"]
     spans = [(c.begin / 1e3, c.end / 1e3) for c in calls if c.os_thread == step["tid"]]
-    new_begin = max((b for a, b in spans if a < begin < b < end), default=begin)
-    new_end = max((b for a, b in spans if begin < a < end < b), default=end)
+    tick = 0.001  # behind the functions' ends also when both are rounded
+    new_begin = max((b + tick for a, b in spans if a < begin < b < end), default=begin)
+    new_end = max((b + tick for a, b in spans if begin < a < end < b), default=end)
     return step | {"ts": _at(new_begin), "dur": round(new_end - new_begin, 3)}
 
 

@@ -6,6 +6,7 @@ import time
 
 from .. import _C
 from ..autograd.grad_mode import _Decorator
+from . import _profiler_state
 
 __all__ = ["KinetoStepTracker", "emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
 
@@ -21,14 +22,11 @@ _UTIL_NAMES = (
 
 
 _is_profiler_enabled = False  # whether a session runs
-_active_kind = "NONE"  # the member of ActiveProfilerType that says which one
-_keep_values, _draw_arrows = True, True
-_keyword_values = {}  # of ranges of the session, by their tokens
 
 
 def _set_running(kind):
-    global _is_profiler_enabled, _active_kind
-    _is_profiler_enabled, _active_kind = kind != "NONE", kind
+    global _is_profiler_enabled
+    _is_profiler_enabled, _profiler_state.active_kind = kind != "NONE", kind
 
 
 def __getattr__(name):
@@ -238,8 +236,8 @@ class profile:
         self.entered = True
         self.trace_id = self._make_trace_id()
         device = self.use_device and _C.device(self.use_device)
-        _keyword_values.clear()
-        self._keep_values = _keep_values
+        _profiler_state.keyword_values.clear()
+        self._keep_values = _profiler_state.keep_values
         self._stats.profiler_prepare_call_duration_us = _us_since(start)
         start = time.perf_counter_ns()
         _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack, device or None)
@@ -266,8 +264,8 @@ class profile:
         from ._profiler_tree import Results, python_calls
 
         self._threads = threads if self._keep_values else without_values(threads)
-        self._keywords = dict(_keyword_values)
-        _keyword_values.clear()
+        self._keywords = dict(_profiler_state.keyword_values)
+        _profiler_state.keyword_values.clear()
         self._calls = python_calls(calls)
         self.kineto_results = Results(self._threads, self._calls, self._wall_clock, self.export_chrome_trace)
         self._stats.parse_kineto_call_duration_us = _us_since(start)
@@ -359,7 +357,7 @@ class profile:
         events = self.function_events
         write_trace(
             path, events, memory=self._memory, wall_clock=self._wall_clock, options=options, metadata=metadata, calls=self._calls,
-            arrows=_draw_arrows, adjust_steps=getattr(self._config, "adjust_profiler_step", False),
+            arrows=_profiler_state.draw_arrows, adjust_steps=getattr(self._config, "adjust_profiler_step", False),
         )  # fmt: skip
 
     def export_stacks(self, path, metric="self_cpu_time_total"):

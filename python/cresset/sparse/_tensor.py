@@ -7,14 +7,11 @@ is differentiable by the functions of _gradients.py.
 import cresset
 
 from .. import _C
+from ._validate import _COMPRESSED
 
 __all__ = ["Compressed", "Coordinates", "Sparse"]
 
 Tensor = _C.Tensor
-_COMPRESSED = {  # layout: (name of the pointers, name of the others, whether rows are compressed, whether its elements are blocks)
-    _C.sparse_csr: ("crow_indices", "col_indices", True, False), _C.sparse_csc: ("ccol_indices", "row_indices", False, False),
-    _C.sparse_bsr: ("crow_indices", "col_indices", True, True), _C.sparse_bsc: ("ccol_indices", "row_indices", False, True),
-}  # fmt: skip
 
 
 class Sparse(Tensor):

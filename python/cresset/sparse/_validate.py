@@ -1,9 +1,13 @@
 """What indices and values of sparse tensors have to satisfy."""
 
 from .. import _C
-from ._tensor import _COMPRESSED
 
 __all__ = ["check_compressed", "check_coordinates"]
+
+_COMPRESSED = {  # layout: (name of the pointers, name of the others, whether rows are compressed, whether its elements are blocks)
+    _C.sparse_csr: ("crow_indices", "col_indices", True, False), _C.sparse_csc: ("ccol_indices", "row_indices", False, False),
+    _C.sparse_bsr: ("crow_indices", "col_indices", True, True), _C.sparse_bsc: ("ccol_indices", "row_indices", False, True),
+}  # fmt: skip
 
 
 def _require(holds, text):
@@ -72,7 +76,7 @@ def check_coordinates(indices, size, is_coalesced=None):
         if row.numel() and int(row.max()) >= size[dim]:
             raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {int(row.max())}")
     if is_coalesced:
-        from ._create import keys
-
-        key = keys(indices, tuple(size)[: indices.shape[0]])
+        key = indices.new_zeros(indices.shape[1])
+        for row, length in zip(indices, size, strict=False):
+            key = key * length + row
         _require(bool((key[1:] > key[:-1]).all()), "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor")

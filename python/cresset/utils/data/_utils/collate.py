@@ -2,6 +2,7 @@
 
 import copy
 import re
+import sys
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 
 import cresset
@@ -95,10 +96,8 @@ def _collate_numpy(batch, collate_fn_map):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    from . import worker
-
     batch = tuple(batch)
-    first = batch[0]
+    first, worker = batch[0], sys.modules[f"{__package__}.worker"]
     # In a worker process the result lies where the program's process can see it, so that it need not be copied there.
     if worker._worker_info is not None and all(_is_like(t, first) for t in batch):
         return cresset.stack(batch, 0, out=cresset.empty((len(batch), *first.shape), dtype=first.dtype).share_memory_())

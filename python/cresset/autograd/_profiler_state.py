@@ -1,0 +1,7 @@
+"""What the profiler's sessions and the switches of PyTorch's extension module share."""
+
+__all__ = ["active_kind", "draw_arrows", "keep_values", "keyword_values"]
+
+active_kind = "NONE"  # the member of ActiveProfilerType that says which profiler runs
+keep_values, draw_arrows = True, True
+keyword_values = {}  # of ranges of the session, by their tokens
