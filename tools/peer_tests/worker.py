@@ -29,6 +29,7 @@ import absent
 import shims
 
 MEMORY = 12 << 30
+SPAWNED = "CRESSET_PEER_TESTS_OPTIONS"  # for processes that tests spawn: they run this file as their main module first
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -291,6 +292,7 @@ def main():
 
     os.chdir(tempfile.gettempdir())
     warnings.simplefilter("ignore")
+    os.environ[SPAWNED] = json.dumps({k: options[k] for k in ("side", "tests", "file", "helpers")})
     try:
         prepare(options)
         tests = tests_of(load(options))
@@ -314,3 +316,7 @@ def main():
 
 if __name__ == "__main__":
     main()
+elif __name__ == "__mp_main__" and SPAWNED in os.environ:
+    spawned = json.loads(os.environ[SPAWNED])
+    prepare(spawned)
+    load(spawned | {"again": True})
