@@ -4,6 +4,8 @@
 #include <cresset/core/tensor_impl.h>
 #include <cresset/dispatch/dispatcher.h>
 
+#include <algorithm>
+
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/dispatch.h"
@@ -153,6 +155,26 @@ Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size
 
 namespace {
 
+// The argument that a view operator gives views of; undefined for other operators.
+Tensor base_of_views(const FunctionSchema& schema, const IValue* values) {
+  const auto shares = [](const auto& a) { return a.alias && !a.is_mutable(); };
+  if (!std::any_of(schema.returns().begin(), schema.returns().end(), shares)) return {};
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i)
+    if (shares(schema.arguments()[i]) && values[i].isTensor()) return values[i].toTensor();
+  return {};
+}
+
+// Views of wrappers count their changes with what they are views of, as those of tensors with memory do: what autograd saved must notice.
+void count_with(const Tensor& base, const IValue& result) {
+  if (result.isList()) {
+    for (const IValue& e : result.toListRef()) count_with(base, e);
+  } else if (result.isTensor() && result.toTensor().defined()) {
+    const Tensor& view = result.toTensor();
+    if (!view.has_storage() && !view.is_same(base) && !view.is_inference())
+      view.unsafeGetTensorImpl()->share_version_with(*base.unsafeGetTensorImpl());
+  }
+}
+
 void python_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   {
     GilAcquire gil;
@@ -160,7 +182,10 @@ void python_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
       const FunctionSchema& schema = op.schema();
       const std::size_t n = schema.arguments().size();
       if (const Ref result = ask_torch_dispatch(op, stack->data() + (stack->size() - n), n)) {
+        const Tensor base = base_of_views(schema, stack->data() + (stack->size() - n));
         replace_by_results(schema, result.get(), *stack);
+        if (base.defined() && !base.has_storage() && !base.is_inference())
+          for (std::size_t i = 0; i < schema.returns().size(); ++i) count_with(base, (*stack)[stack->size() - 1 - i]);
         return;
       }
     } catch (const ErrorAlreadySet&) {

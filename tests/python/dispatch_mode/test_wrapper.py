@@ -6,7 +6,7 @@ import pytest
 
 import cresset as torch
 from cresset.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass, no_dispatch, return_and_correct_aliasing, transform_subclass
-from cresset.utils._pytree import tree_leaves, tree_map_only
+from cresset.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 log = []
 
@@ -291,3 +291,38 @@ def test_an_operator_that_no_class_answers_is_no_operator():
             call()
     with pytest.raises(TypeError, match="Multiple dispatch failed"):
         torch.add(t, 1)
+
+
+def test_views_of_wrappers_count_their_changes_with_the_base():
+    class Plain(torch.Tensor):
+        @staticmethod
+        def __new__(cls, elem):
+            return torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype)
+
+        def __init__(self, elem):
+            self.elem = elem
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            def unwrapped(x):
+                return x.elem if isinstance(x, Plain) else x
+
+            def wrapped(x):
+                return Plain(x) if isinstance(x, torch.Tensor) else x
+
+            return tree_map(wrapped, func(*tree_map(unwrapped, args), **tree_map(unwrapped, kwargs or {})))
+
+    x, count = Plain(torch.ones(2, 2)), 0
+    for make in (lambda: x.detach(), lambda: x.view(4), lambda: x[0], lambda: x.split(1)[0], lambda: x.t().unsqueeze(0), lambda: x):
+        view = make()
+        view.add_(1)
+        count += 1
+        assert x._version == view._version == count
+    alone = x.data
+    alone.add_(1)
+    assert (x._version, alone._version) == (count, 1)
+    leaf = Plain(torch.ones(2)).requires_grad_()
+    y = leaf.exp()
+    y.detach().mul_(2)  # y was saved for backward
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        y.sum().backward()
