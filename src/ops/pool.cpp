@@ -126,6 +126,8 @@ PoolWindows adaptive_windows(const char* op, const Tensor& self, int n, IntArray
     w.out[3 - n + i] = parameter(output_size, i);
     CRESSET_CHECK(w.out[3 - n + i] >= 0, op, ": elements of output_size must be greater than or equal to 0 but received ", output_size);
   }
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_meta(), '"', op, n == 3 ? "_cpu" : "", "\" not implemented for '",
+                                self.scalar_type(), "'");
   return w;
 }
 

@@ -148,6 +148,10 @@ PyGetSetDef function_properties[] = {{"__name__", function_name, nullptr, nullpt
                                      {"__objclass__", get_objclass, nullptr, nullptr, nullptr},
                                      {"_overloads", get_overloads, nullptr, "Operators behind this name.", nullptr},
                                      {}};
+// inspect.isbuiltin and isinstance(f, types.BuiltinFunctionType) hold, as programs expect that tell operators from Python functions.
+PyObject* function_class(PyObject*, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(&PyCFunction_Type)); }
+PyGetSetDef class_property[] = {{"__class__", function_class, nullptr, nullptr, nullptr}, {}};
+
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr}, {}};
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OpFunction, vectorcall), READONLY, nullptr}, {}};
 
@@ -162,7 +166,13 @@ PyTypeObject* make_function_type(const char* name, bool binds) {
   const unsigned flags =
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | (binds ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
   PyType_Spec spec{name, sizeof(OpFunction), 0, flags, slots.data()};
-  return reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  Ref type = checked(PyType_FromSpec(&spec));
+  if (!binds) {
+    const Ref property = checked(PyDescr_NewGetSet(reinterpret_cast<PyTypeObject*>(type.get()), class_property));
+    checked(PyDict_SetItemString(reinterpret_cast<PyTypeObject*>(type.get())->tp_dict, "__class__", property.get()));
+    PyType_Modified(reinterpret_cast<PyTypeObject*>(type.get()));
+  }
+  return reinterpret_cast<PyTypeObject*>(type.release());
 }
 
 Ref make_function(const TableEntry& entry, uint8_t where) {

@@ -21,9 +21,28 @@ _STACK_METRICS = [
 
 
 class DeviceType(enum.IntEnum):
-    """Where an event ran: on the CPU, or on a device of a backend."""
+    """Where an event ran: on the CPU, or on a device of a backend (PrivateUse1). The others are PyTorch's names of what does not exist here."""
 
     CPU = 0
+    CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
+    MPS = 13
+    Meta = 14
+    HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
+    MTIA = 19
     PrivateUse1 = 20
 
     __str__ = enum.Enum.__str__

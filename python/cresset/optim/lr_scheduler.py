@@ -480,10 +480,20 @@ class OneCycleLR(LRScheduler):
         else:
             group["momentum"] = value
 
+    @staticmethod
+    def _annealing_linear(start, end, pct):
+        return (end - start) * pct + start
+
+    @staticmethod
+    def _annealing_cos(start, end, pct):
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
     def _anneal(self, start, end, fraction):
-        if self._anneal_func_type == "linear":
-            return (end - start) * fraction + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * fraction) + 1)
+        # A state dict of older times has the function itself.
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:
+            return self.anneal_func(start, end, fraction)
+        return self._annealing_linear(start, end, fraction) if kind == "linear" else self._annealing_cos(start, end, fraction)
 
     def get_lr(self):
         self._warn_outside_step()

@@ -44,13 +44,23 @@ def _check_masks(
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
             raise AssertionError(
-                f"expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
+                f"For {'batched' if batched else 'unbatched'} ({n}-D) `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
+                f"{attn_mask.dim()}-D tensor instead"
             )
         if not batched and attn_mask.dim() == 3:
-            expected = [num_heads, query.shape[0], key.shape[0]]
-            if list(attn_mask.shape) != expected:
-                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {list(attn_mask.shape)}")
+            expected = (num_heads, query.shape[0], key.shape[0])
+            if list(attn_mask.shape) != [expected[0], expected[1], expected[2]]:
+                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
     return batched
+
+
+def _check_static(given: Optional[Tensor], name: str, heads: int, head: int):
+    """AssertionError unless keys or values that were projected already are (heads of all examples, S, head)."""
+    if given is not None:
+        if given.size(0) != heads:
+            raise AssertionError(f"expecting {name}.size(0) of {heads}, but got {given.size(0)}")
+        if given.size(2) != head:
+            raise AssertionError(f"expecting {name}.size(2) of {head}, but got {given.size(2)}")
 
 
 def _split_bias(bias: Optional[Tensor], width: int) -> Tuple[Optional[Tensor], Optional[Tensor]]:
@@ -132,32 +142,39 @@ def multi_head_attention_forward(
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
             raise AssertionError(
-                f"key's sequence and batch dims {list(key.shape[:2])} do not match value's {list(value.shape[:2])}"
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
             )
         assert q_proj_weight is not None and k_proj_weight is not None and v_proj_weight is not None
         q, k, v = _project_apart(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias)
     else:
         if key.shape != value.shape:
-            raise AssertionError(f"key shape {list(key.shape)} does not match value shape {list(value.shape)}")
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         assert in_proj_weight is not None
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
         if attn_mask.dim() == 2:
-            expected = [length, source]
-        else:
-            expected = [batch * num_heads, length, source]
-        if list(attn_mask.shape) != expected:
-            raise RuntimeError(
-                f"The shape of the {attn_mask.dim()}D attn_mask is {list(attn_mask.shape)}, but should be {expected}."
-            )
-        if attn_mask.dim() == 2:
+            if list(attn_mask.shape) != [length, source]:
+                raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}.")
             attn_mask = attn_mask.unsqueeze(0)
+        elif list(attn_mask.shape) != [batch * num_heads, length, source]:
+            raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {(batch * num_heads, length, source)}.")
 
     if bias_k is not None and bias_v is not None:
+        if static_k is not None:
+            raise AssertionError("bias cannot be added to static key.")
+        if static_v is not None:
+            raise AssertionError("bias cannot be added to static value.")
         k = cresset.cat([k, bias_k.repeat(1, batch, 1)])
         v = cresset.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
+    else:
+        if bias_k is not None:
+            raise AssertionError("bias_k is set but bias_v is None")
+        if bias_v is not None:
+            raise AssertionError("bias_v is set but bias_k is None")
+    _check_static(static_k, "static_k", batch * num_heads, head)
+    _check_static(static_v, "static_v", batch * num_heads, head)
 
     # (L, N, E) -> (N heads, L, head)
     q = q.view(length, batch * num_heads, head).transpose(0, 1)
@@ -170,10 +187,10 @@ def multi_head_attention_forward(
     source = k.size(1)
 
     if key_padding_mask is not None:
-        if list(key_padding_mask.shape) != [batch, source]:
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {[batch, source]}, but got {list(key_padding_mask.shape)}"
-            )
+        if key_padding_mask.size(0) != batch:
+            raise AssertionError(f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.size(0)}")
+        if key_padding_mask.size(1) != source:
+            raise AssertionError(f"Expected key_padded_mask.shape[1] to be {source}, but got {key_padding_mask.size(1)}")
         padding = (
             key_padding_mask.view(batch, 1, 1, source)
             .expand(-1, num_heads, -1, -1)

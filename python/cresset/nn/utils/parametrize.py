@@ -203,6 +203,8 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
         if not unsafe:
             now = getattr(module, tensor_name)
             result = parametrization(now)
+            if not isinstance(result, cresset.Tensor):
+                raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
             for what in ("dtype", "shape"):
                 if getattr(result, what) != getattr(now, what):
                     raise ValueError(
@@ -210,10 +212,6 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
                         f"module.{tensor_name}.{what}: {getattr(now, what)}\nparametrization(module.{tensor_name}).{what}: "
                         f"{getattr(result, what)}"
                     )
-        if hasattr(parametrization, "right_inverse"):
-            with cresset.no_grad():
-                value = parametrization.right_inverse(getattr(module, tensor_name))
-            entry.right_inverse(value)
         entry.append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:

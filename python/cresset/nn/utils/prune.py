@@ -152,26 +152,52 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
+def _validate_pruning_amount_init(amount):
+    """TypeError, ValueError unless `amount` is a fraction or a number of elements."""
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    if (isinstance(amount, numbers.Integral) and amount < 0) or (not isinstance(amount, numbers.Integral) and not 0.0 <= amount <= 1.0):
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+
+
+def _validate_pruning_amount(amount, tensor_size):
+    """ValueError when `amount` is a number that is larger than what there is."""
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount, tensor_size):
+    """How many of tensor_size elements `amount` stands for."""
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
+def _validate_structured_pruning(t):
+    """ValueError for tensors without channels."""
+    if t.dim() <= 1:
+        raise ValueError(f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with {t.dim()} dims")
+
+
+def _validate_pruning_dim(t, dim):
+    """IndexError for a dimension that t does not have."""
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_norm(t, n, dim):
+    """The n-norm of each channel along `dim`."""
+    return cresset.norm(t, p=n, dim=[d for d in range(t.dim()) if d != dim % t.dim()])
+
+
 class _Amount(BasePruningMethod):
     """A fraction of what there is, or a number of elements (or of channels)."""
 
     def __init__(self, amount):
-        if not isinstance(amount, numbers.Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        if (isinstance(amount, numbers.Integral) and amount < 0) or (
-            not isinstance(amount, numbers.Integral) and not 0.0 <= amount <= 1.0
-        ):
-            raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _count(self, size):
-        if isinstance(self.amount, numbers.Integral):
-            if self.amount > size:
-                raise ValueError(
-                    f"amount={self.amount} should be smaller than the number of parameters to prune={size}"
-                )
-            return self.amount
-        return round(self.amount * size)
+        _validate_pruning_amount(self.amount, size)
+        return _compute_nparams_toprune(self.amount, size)
 
 
 class RandomUnstructured(_Amount):
@@ -211,12 +237,10 @@ class _Structured(_Amount):
 
     def _keep(self, t, default_mask, scores):
         """A mask that keeps the channels along dim with the largest of `scores(t)`."""
-        if t.dim() <= 1:
-            raise ValueError(
-                f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with {t.dim()} dims"
-            )
-        if not -t.dim() <= self.dim < t.dim():
+        _validate_structured_pruning(t)
+        if not -t.dim() <= self.dim:
             raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        _validate_pruning_dim(t, self.dim)
         channels = t.shape[self.dim]
         count = self._count(channels)
         if count == 0:
@@ -244,8 +268,7 @@ class LnStructured(_Structured):
         self.n = n
 
     def compute_mask(self, t, default_mask):
-        others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
-        return self._keep(t, default_mask, lambda t: cresset.norm(t, p=self.n, dim=others))
+        return self._keep(t, default_mask, lambda t: _compute_norm(t, self.n, self.dim))
 
     @classmethod
     def apply(cls, module, name, amount, n, dim, importance_scores=None):
