@@ -40,6 +40,7 @@ void print_list() {
 
 std::string read_all(const std::string& file) {
   if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  CRESSET_CHECK(!std::filesystem::is_directory(file), file, ": a file was required; this is a folder.");
   std::ifstream in(file, std::ios::binary);
   CRESSET_CHECK(in, file, ": the file cannot be read.");
   return {std::istreambuf_iterator<char>(in), {}};

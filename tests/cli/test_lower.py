@@ -251,3 +251,22 @@ def test_differences_of_two_graphs(tmp_path):
     assert found["equal"] and found["same"] == 3
     done = diff(tmp_path / "a.ir", tmp_path / "a.ir")
     assert done.returncode == 0 and done.stdout == "3 nodes are the same, 0 changed, 0 gone, 0 new\n"
+
+
+def test_places_do_not_count(tmp_path):
+    """The line of a script, or the module whose call was inlined, says nothing of what a node does."""
+    (tmp_path / "a.ir").write_text("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x), scope: A::/B::b # /a/model.py:3:8\n  return (%y)\n")
+    (tmp_path / "b.ir").write_text("graph(%x : Tensor):\n  %other : Tensor = aten::neg(%x) # /b/elsewhere.py:111:12\n  return (%other)\n")
+    done = diff(tmp_path / "a.ir", tmp_path / "b.ir", "--format", "json")
+    assert done.returncode == 0, done.stdout
+    found = json.loads(done.stdout)
+    assert found["equal"] and found["lines"][1] == {"kind": "same", "before": "  %y : Tensor = aten::neg(%x)", "after": "  %y : Tensor = aten::neg(%x)"}
+    (tmp_path / "b.ir").write_text("graph(%x : Tensor):\n  %y : Tensor = aten::abs(%x) # /a/model.py:3:8\n  return (%y)\n")
+    done = diff(tmp_path / "a.ir", tmp_path / "b.ir")
+    assert done.returncode == 1 and "-   %y : Tensor = aten::neg(%x)\n" in done.stdout, done.stdout
+
+
+def test_a_folder_is_no_graph(tmp_path):
+    (tmp_path / "a.ir").write_text(LINEAR)
+    done = diff(tmp_path / "a.ir", tmp_path)
+    assert done.returncode == 1 and "a file was required; this is a folder" in done.stderr

@@ -16,18 +16,6 @@ constexpr std::size_t kLargestTable = 16'000'000;  // cells; beyond it only what
 
 std::string written(const std::string& name) { return "%" + (is_plain_name(name) ? name : in_quotes(name)); }
 
-// The line of a node without its values: kind and attributes, the contents of tensors, graphs inside of attributes.
-std::string core_of(const Node& n) {
-  std::string line = n.str();
-  std::size_t front = 0, back = 2;
-  for (const Value* v : n.outputs()) front += written(v->debugName()).size() + 3 + v->type()->str().size();
-  if (n.outputs().size() > 1) front += 2 * (n.outputs().size() - 1);
-  front += 3;
-  for (const Value* v : n.inputs()) back += written(v->debugName()).size();
-  if (n.inputs().size() > 1) back += 2 * (n.inputs().size() - 1);
-  return line.substr(front, line.size() - front - back);
-}
-
 // What the line does not show.
 std::string hidden_of(const Node& n) {
   std::string out;
@@ -35,7 +23,7 @@ std::string hidden_of(const Node& n) {
   if (n.kind() == prim::Constant)
     if (const auto value = toIValue(n.outputs()[0]); value && value->isTensor() && value->toTensor().defined())
       out += std::to_string(std::hash<std::string>()(tensor_bytes(value->toTensor())));
-  if (const auto body = subgraph_of(&n)) out += body->toString();
+  if (const auto body = subgraph_of(&n)) out += body->toString(PrintOptions{.source_ranges = false, .constants = true});
   return out;
 }
 
@@ -61,7 +49,7 @@ class Hashes {
     std::size_t h = 17;
     for (std::size_t i = 0; i < b->inputs().size(); ++i) of_.try_emplace(b->inputs()[i], mixed(b->owningNode() ? inner_ : 0, i));
     for (const Node* n : b->nodes()) {
-      std::size_t own = std::hash<std::string>()(core_of(*n) + hidden_of(*n));
+      std::size_t own = std::hash<std::string>()(kind_and_attributes(*n) + hidden_of(*n));
       for (const Value* v : n->inputs()) own = mixed(own, of_[v]);
       for (const Block* inner : n->blocks()) {
         inner_ = own;
@@ -166,7 +154,7 @@ class Comparison {
 
   std::vector<Entry> entries(const Block* b, const Hashes& hashes) {
     std::vector<Entry> out;
-    for (Node* n : b->nodes()) out.push_back({n, core_of(*n), hidden_of(*n), hashes.node(n)});
+    for (Node* n : b->nodes()) out.push_back({n, kind_and_attributes(*n), hidden_of(*n), hashes.node(n)});
     return out;
   }
 

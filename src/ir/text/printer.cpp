@@ -54,6 +54,11 @@ class Printer {
     return std::move(out_);
   }
 
+  std::string node_head(const Node& n) {
+    kind_and_attributes(n);
+    return std::move(out_);
+  }
+
   std::string node_line(const Node& n) {
     node(n, 0);
     while (!out_.empty() && out_.back() == '\n') out_.pop_back();
@@ -134,17 +139,9 @@ class Printer {
     out_ += v.type()->str();
   }
 
-  void node(const Node& n, std::size_t level) {
-    indent(level);
-    for (std::size_t i = 0; i < n.outputs().size(); ++i) {
-      if (i) out_ += ", ";
-      formal(*n.outputs()[i]);
-    }
-    out_ += " = ";
-    Symbol hidden;
+  void kind_and_attributes(const Node& n) {
     if (n.kind() == prim::PythonOp && n.hasAttribute(attr::name) && n.kindOf(attr::name) == AttributeKind::s &&
         is_plain_name(n.s(attr::name))) {
-      hidden = attr::name;
       out_ += "^" + n.s(attr::name) + "(";
       static const Symbol scalar_args = Symbol::attr("scalar_args");
       if (n.hasAttribute(scalar_args) && n.kindOf(scalar_args) == AttributeKind::ival) {
@@ -163,6 +160,16 @@ class Printer {
       out_ += n.kind().toQualString();
       attributes(n, {});
     }
+  }
+
+  void node(const Node& n, std::size_t level) {
+    indent(level);
+    for (std::size_t i = 0; i < n.outputs().size(); ++i) {
+      if (i) out_ += ", ";
+      formal(*n.outputs()[i]);
+    }
+    out_ += " = ";
+    kind_and_attributes(n);
     out_ += "(";
     names(n.inputs());
     out_ += ")";
@@ -375,6 +382,11 @@ std::string Node::str() const {
   PrintOptions options;
   options.constants = false;
   return Printer(options).node_line(*this);
+}
+std::string kind_and_attributes(const Node& n) {
+  PrintOptions options;
+  options.constants = false;
+  return Printer(options).node_head(n);
 }
 std::string Node::toString() const {
   PrintOptions options;

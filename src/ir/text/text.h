@@ -25,6 +25,9 @@ std::optional<Tensor> tensor_from_bytes(const TensorType& type, std::string_view
 /// What `{text}` on an output of this type means: one element, of the type's dtype and shape as far as they are known.
 std::optional<Tensor> tensor_from_display(std::string_view text, const Type& type);
 
+/// What a node's line says between its results and its operands, e.g. `prim::Constant[value=1]`.
+std::string kind_and_attributes(const Node& n);
+
 /// May the name stand behind % without quotes?
 bool is_plain_name(std::string_view name);
 
