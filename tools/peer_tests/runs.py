@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import libraries
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
@@ -27,6 +29,8 @@ def environment(side: str) -> dict[str, str]:
 def run_file(python: Path, side: str, file: str, options, ids: list[str] | None = None) -> dict:
     """What the tests of a file answer on one side: {load?, tests, chosen, absent, results: {id: answer}, ended?}."""
     said: dict = {"results": {}, "tests": 0, "chosen": [], "absent": []}
+    if side == "cresset":
+        libraries.prepare(options.tests, file)
     here, there = os.pipe()
     request = {
         "side": side, "tests": str(options.tests), "file": file, "helpers": [str(folder) for folder in options.helpers], "sample": options.sample, "seed": options.seed,

@@ -5,7 +5,8 @@
 2. STAND_INS: modules that the helpers need for every test, and packages beside `torch`.
 3. Names that Cresset lacks and that a file imports, or looks up, while it loads: placeholders (absent.py). A file of 800 tests is then
    judged by its tests: those that use the name fail as `absent` or `private`.
-4. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time; SWITCHES.
+4. libraries.py: compiled parts of tests.
+5. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time; SWITCHES.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import sys
 import types
 
 import absent
+import libraries
 
 # The comparison behind TestCase.assertEqual and the drivers of device-generic tests. `torch.testing.assert_close` itself stays Cresset's.
 HELPERS = ("torch.testing._internal", "torch.testing._comparison", "torch.testing._utils")
@@ -39,6 +41,8 @@ def complete(module):
             if not hasattr(sys.modules["torch"], name):
                 setattr(view, name, absent.placeholder(f"torch.{name}"))
         module.torch = view
+    if module.__name__ == "torch.testing._internal.common_utils":
+        module.find_library_location = lambda name: libraries.FOLDER / name
 
 
 # Switches of PyTorch's graph executors and fusers: they choose how a graph runs, not what it computes, and JitTestCase turns them around
