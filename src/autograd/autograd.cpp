@@ -33,7 +33,8 @@ variable_list make_grads(const variable_list& outputs, const variable_list& grad
       NoGradGuard no_grad;
       // Classes and modes that see operators get the one that keeps the class.
       const bool seen = out.key_set().has(DispatchKey::Python) || cresset::impl::tls_is_dispatch_key_included(DispatchKey::Python);
-      result.push_back(seen ? cresset::ones_like(out) : cresset::ones(out.sizes(), out.options()));
+      result.push_back(seen ? cresset::ones_like(out, {}, {}, {}, false, MemoryFormat::Preserve)
+                            : cresset::ones(out.sizes(), out.options()));
     } else {
       result.emplace_back();
     }

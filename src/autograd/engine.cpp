@@ -170,8 +170,10 @@ void accumulate(variable_list& buffer, uint32_t nr, Tensor&& grad) {
            t.is_non_overlapping_and_dense();
   };
   // (Nor may a batched gradient go into one that is not: such tensors have no storage.)
-  if (!GradMode::is_enabled() && sum.has_storage() == grad.has_storage() && sum.sizes() == grad.sizes() &&
-      sum.scalar_type() == grad.scalar_type() && sum.device() == grad.device()) {
+  // Modes see a sum that changes nothing.
+  if (!GradMode::is_enabled() && !cresset::impl::tls_is_dispatch_key_included(DispatchKey::Python) &&
+      sum.has_storage() == grad.has_storage() && sum.sizes() == grad.sizes() && sum.scalar_type() == grad.scalar_type() &&
+      sum.device() == grad.device()) {
     if (private_memory(sum)) {
       cresset::add_(sum, grad);
       return;

@@ -11,7 +11,21 @@ namespace {
 
 Tensor conjugate_transpose(const Tensor& t) { return t.mH(); }
 
+bool is_transposed(IntArrayRef sizes, IntArrayRef strides) {
+  return sizes.size() == 2 && strides.size() == 2 && strides[0] == 1 && strides[1] == sizes[0] && sizes[0] != 1;
+}
+
 }  // namespace
+
+Tensor left_factor_gradient(const Tensor& grad, const Tensor& b, IntArrayRef sizes, IntArrayRef strides) {
+  if (is_transposed(sizes, strides)) return b.conj().mm(grad.t()).t();
+  return grad.mm(b.t().conj());
+}
+
+Tensor right_factor_gradient(const Tensor& grad, const Tensor& a, IntArrayRef sizes, IntArrayRef strides) {
+  if (is_transposed(sizes, strides)) return grad.t().mm(a.conj()).t();
+  return a.t().conj().mm(grad);
+}
 
 Tensor pinv_jvp(const Tensor& a, const Tensor& pinv, const Tensor& a_t) {
   const Tensor dh = conjugate_transpose(a_t), ph = conjugate_transpose(pinv);

@@ -6,6 +6,9 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
 
+#include "autograd/gradient_layout.h"
+#include "autograd/seen_detach.h"
+
 namespace cresset::autograd {
 
 std::string forward_name(const Node& node) {
@@ -14,6 +17,12 @@ std::string forward_name(const Node& node) {
   if (at != std::string::npos && at > 0 && name.find_first_not_of("0123456789", at + 8) == std::string::npos) name.resize(at);
   return name;
 }
+
+namespace {
+thread_local constinit bool layout_is_enforced = true;
+}
+bool is_gradient_layout_enforced() { return layout_is_enforced; }
+void set_gradient_layout_enforced(bool on) { layout_is_enforced = on; }
 
 // --- AccumulateGrad -----------------------------------------------------------------------------------------------------
 
@@ -49,17 +58,26 @@ Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
 /// First gradient: keeps the tensor itself when nobody else holds it or its memory, except for hooks that see it afterwards.
 Tensor first_gradient(Tensor&& grad, const Tensor& variable, bool seen_by_hooks) {
   const std::size_t holders = seen_by_hooks ? 2 : 1;
-  const bool wrapper = is_wrapper(grad);
+  const bool wrapper = is_wrapper(grad), fits = !layout_is_enforced || obeys_layout(grad, variable);
   if (GradMode::is_enabled()) return obeys_layout(grad, variable) && !wrapper ? cresset::clone(grad) : clone_with_layout(grad, variable);
-  if (wrapper && grad.use_count() <= holders && obeys_layout(grad, variable)) return cresset::detach(grad);
-  if (grad.use_count() <= holders && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 &&
-      obeys_layout(grad, variable)) {
+  if (wrapper && grad.use_count() <= holders && fits) return cresset::detach(grad);
+  if (is_seen_by_modes(grad) && grad.use_count() <= holders && fits) return detach_seen_by_modes(grad);
+  if (grad.use_count() <= holders && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 && fits) {
     grad.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
     return std::move(grad);
   }
   return clone_with_layout(grad, variable);
 }
 }  // namespace
+
+Tensor detach_seen_by_modes(const Tensor& t) {
+  if (!is_seen_by_modes(t)) return detach_shared(t);
+  AutoDispatchBelowADInplaceOrView below;
+  Tensor result = cresset::detach(t);
+  if (result.is_same(t) || result.unsafeGetTensorImpl()->autograd_meta()) return detach_shared(t);
+  result.unsafeGetTensorImpl()->share_version_with(*t.unsafeGetTensorImpl());
+  return result;
+}
 
 variable_list AccumulateGrad::apply(variable_list&& grads) {
   if (!grads[0].defined()) return {};

@@ -6,6 +6,7 @@
 
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"
+#include "autograd/seen_detach.h"
 
 namespace cresset::autograd {
 
@@ -53,6 +54,15 @@ namespace {
 std::shared_ptr<ForwardGrad> tangent_of_saved(const Tensor& variable) {
   return detail::has_fw_grad(variable) ? impl::get_autograd_meta(variable)->fw_grad_ : nullptr;
 }
+
+/// An output that a mode saw being saved: it sees every use, too. User's hooks may take its place.
+struct SeenOutput final : SavedVariableHooks {
+  explicit SeenOutput(const Tensor& output) : kept(detach_seen_by_modes(output)) {}
+  void call_pack_hook(const Tensor&) override {}
+  Tensor call_unpack_hook() override { return detach_seen_by_modes(kept); }
+  Tensor kept;
+};
+SeenOutput* seen_output(SavedVariableHooks* hooks) { return dynamic_cast<SeenOutput*>(hooks); }
 }  // namespace
 
 SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inplace_on_view) {
@@ -98,6 +108,13 @@ SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inp
     data_ = variable;
     return;
   }
+  if (is_seen_by_modes(variable)) {
+    if (!extras_) extras_ = std::make_unique<Extras>();
+    extras_->requires_grad = variable.requires_grad();
+    if (CRESSET_UNLIKELY(forward_mode_is_on())) extras_->fw_grad = tangent_of_saved(variable);
+    extras_->hooks = std::make_unique<SeenOutput>(variable);
+    return;
+  }
   data_ = detach_shared(variable);
   if (CRESSET_UNLIKELY(forward_mode_is_on()))
     if (auto tangent = tangent_of_saved(variable)) impl::materialize_autograd_meta(data_)->fw_grad_ = std::move(tangent);
@@ -125,6 +142,11 @@ void SavedVariable::register_hooks(std::unique_ptr<SavedVariableHooks>&& hooks) 
       "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when you "
       "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
       "if you need to access saved variables after calling backward.");
+  if (SeenOutput* seen = extras_ ? seen_output(extras_->hooks.get()) : nullptr) {
+    const Tensor kept = seen->kept;
+    set_hooks_and_pack(std::move(hooks), kept);
+    return;
+  }
   CRESSET_CHECK(
       !has_hooks(),
       "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
@@ -166,7 +188,11 @@ Tensor SavedVariable::unpack(const std::shared_ptr<Node>& saved_for) const {
   else if (saved_original_)
     grad_fn = data_.grad_fn();
   CRESSET_INTERNAL_ASSERT(!is_output_ || grad_fn || is_leaf_, "a saved output was unpacked without its node.");
-  if (has_hooks()) return unpack_hooked(edge_of(grad_fn));
+  if (has_hooks()) {
+    if (const SeenOutput* seen = seen_output(extras_->hooks.get()))
+      if (const uint32_t now = seen->kept.unsafeGetTensorImpl()->version(); now != saved_version_) raise_modified(now, grad_fn, seen->kept);
+    return unpack_hooked(edge_of(grad_fn));
+  }
 
   const uint32_t now = data_.unsafeGetTensorImpl()->version();
   if (CRESSET_UNLIKELY(now != saved_version_)) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "autograd/captured_tensors.h"
+#include "autograd/gradient_layout.h"
 #include "python/bind.h"
 #include "python/override.h"
 
@@ -252,6 +253,20 @@ void init_autograd(PyObject* module) {
   def(module, "_increment_version", [](std::vector<Tensor> tensors) {
     for (const Tensor& t : tensors) autograd::impl::bump_version(t);
   });
+  // Tensors count from these versions on, and so do those that share their memory.
+  def(module, "_unsafe_set_version_counter", [](std::vector<Tensor> tensors, std::vector<int64_t> versions) {
+    CRESSET_CHECK(tensors.size() == versions.size(), "as many versions as tensors were required; given ", versions.size(), " for ",
+                  tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      CRESSET_CHECK(versions[i] >= 0, "Cannot set a version_counter to a value below 0: ", versions[i]);
+      TensorImpl* impl = tensors[i].unsafeGetTensorImpl();
+      const auto version = static_cast<uint32_t>(versions[i]);
+      if (tensors[i].has_storage()) impl->unsafe_storage().unsafeGetStorageImpl()->set_version(version);
+      if (impl->version() != version) impl->new_version_counter(version);
+    }
+  });
+  def(module, "_is_grad_layout_enforced", [] { return autograd::is_gradient_layout_enforced(); });
+  def(module, "_set_grad_layout_enforced", [](bool on) { autograd::set_gradient_layout_enforced(on); });
   def(module, "_grad_accumulator", [](Tensor t) { return Object(wrap_node(autograd::impl::grad_accumulator(t))); });
   def(module, "_set_multithreading_enabled", [](bool on) { autograd::set_multithreading_enabled(on); });
   def(module, "_is_multithreading_enabled", [] { return autograd::is_multithreading_enabled(); });

@@ -111,6 +111,12 @@ PyObject* item_of(const Tensor& t) {
   return from_scalar(value);
 }
 
+PyObject* item_seen(const Tensor& t) {
+  if (CRESSET_LIKELY(!impl::tls_is_dispatch_key_included(DispatchKey::Python))) return item_of(t);
+  CRESSET_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  return from_scalar(t.item());
+}
+
 namespace {
 
 bool is_of_script(const IValue& v) {

@@ -25,6 +25,8 @@ CRESSET_PYTHON_API double to_double(PyObject* o);
 PyObject* from_scalar(const Scalar& s);
 /// The Python number of a tensor with one element; RuntimeError for others.
 CRESSET_PYTHON_API PyObject* item_of(const Tensor& t);
+/// The same where the program asks for it: modes that see operators see that.
+PyObject* item_seen(const Tensor& t);
 
 /// A new reference. Lists become tuples for the operators of the public API and lists for `ops`.
 CRESSET_PYTHON_API PyObject* to_python(IValue value, bool lists_as_tuples);

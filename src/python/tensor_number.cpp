@@ -174,7 +174,6 @@ PyObject* unary(PyObject* a, const char* name, F f) {
         [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); });                            \
   }
 CRESSET_BINARY(nb_add, add, "add", "add")
-CRESSET_BINARY(nb_subtract, sub, "sub", "__rsub__")
 CRESSET_BINARY(nb_multiply, mul, "mul", "mul")
 CRESSET_BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
 CRESSET_BINARY_WITH_NUMBERS(nb_remainder, remainder, "remainder", "__rmod__")
@@ -185,6 +184,17 @@ CRESSET_BINARY_WITH_NUMBERS(nb_lshift, bitwise_left_shift, "__lshift__", "__rlsh
 CRESSET_BINARY_WITH_NUMBERS(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
 #undef CRESSET_BINARY
 #undef CRESSET_BINARY_WITH_NUMBERS
+
+PyObject* nb_subtract(PyObject* a, PyObject* b) {
+  // A number minus a tensor is an operator of its own for those that see operators.
+  if (CRESSET_UNLIKELY(!is_tensor(a) && impl::tls_is_dispatch_key_included(DispatchKey::Python)) && is_tensor(b) &&
+      (PyFloat_Check(a) || PyLong_Check(a) || PyComplex_Check(a)) && !may_override(b)) {
+    CRESSET_PY_TRY
+    return wrap(cresset::rsub(unwrap(b), to_scalar(a)));
+    CRESSET_PY_CATCH(nullptr)
+  }
+  return binary(a, b, {"sub", "__rsub__"}, [](const Tensor& x, const Tensor& y) { return cresset::sub(x, y); });
+}
 
 PyObject* nb_true_divide(PyObject* a, PyObject* b) {
   if (CRESSET_UNLIKELY(!is_tensor(a) && !is_plain(a) && is_array(a) && !is_numpy_scalar(a) && !may_override(b))) {
@@ -314,7 +324,7 @@ int nb_bool(PyObject* a) {
   CRESSET_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
   CRESSET_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
   if (CRESSET_UNLIKELY(t.key_set().has(DispatchKey::FuncTorchBatched))) return cresset::is_nonzero(t);  // which says why not
-  const Ref v = checked(item_of(t));
+  const Ref v = checked(item_seen(t));
   return PyObject_IsTrue(v.get());
   CRESSET_PY_CATCH(-1)
 }
@@ -322,7 +332,7 @@ int nb_bool(PyObject* a) {
 Ref one_number(PyObject* a) {
   const Tensor& t = unwrap(a);
   CRESSET_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
-  return checked(item_of(t));
+  return checked(item_seen(t));
 }
 
 PyObject* nb_int(PyObject* a) {

@@ -4,7 +4,7 @@ import functools
 
 from cresset import _C
 
-__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
+__all__ = ["no_grad", "enable_grad", "enforce_grad_layout_policy", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
 
 
 _CO_GENERATOR = 0x20  # inspect.CO_GENERATOR; inspect itself is slow to import
@@ -159,3 +159,44 @@ class set_multithreading_enabled(_Decorator):
 
     def _clone(self):
         return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy(_Decorator):
+    """Context manager, or switch: whether the first gradient of a leaf must be laid out as the leaf is (as it is by default), or may be kept as
+    it comes, which saves a copy. For this thread."""
+
+    def __init__(self, enable: bool = True) -> None:
+        self.prev = _C._is_grad_layout_enforced()
+        self.enable = enable
+        _C._set_grad_layout_enforced(enable)
+
+    def __call__(self, function):
+        _C._set_grad_layout_enforced(self.prev)  # a decorator is no switch
+        return super().__call__(function)
+
+    def __enter__(self):
+        _C._set_grad_layout_enforced(self.enable)
+
+    def __exit__(self, *exception):
+        _C._set_grad_layout_enforced(self.prev)
+
+    def _clone(self):
+        return type(self)(self.enable)
+
+
+class _unsafe_preserve_version_counter(_Decorator):
+    """Context manager: changes of a tensor (or of a tuple of tensors) inside do not count as changes. Saved values that autograd needs may
+    be wrong afterwards, without a word."""
+
+    def __init__(self, tensors):
+        self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+        self.prev_versions = tuple(t._version for t in self.tensors)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        _C._unsafe_set_version_counter(self.tensors, self.prev_versions)
+
+    def _clone(self):
+        return type(self)(self.tensors)
