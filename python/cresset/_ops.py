@@ -7,6 +7,7 @@ import types
 
 from . import _C
 from ._C import OpOverload, _find_overload
+from ._hints import with_hint
 
 __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]
 
@@ -233,7 +234,7 @@ class OpOverloadPacket(_C._Packet):
             known = self.overloads()
             if not known:
                 raise AttributeError(f"operator {self._qualified_op_name} is not defined any more.")
-            raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'{_near(key, known)}")
+            raise with_hint(AttributeError(f"The underlying op of '{self}' has no overload name '{key}'"), _near(key, known))
         self.__dict__[key] = overload  # until the library that defines it goes (_forget)
         return overload
 
@@ -271,11 +272,11 @@ class OpOverloadPacket(_C._Packet):
 
 
 def _near(key, known):
-    """". Did you mean: …?" for the names that look like key; PyTorch's words stand alone where none does."""
+    """A hint with the names that look like key, "" where none does."""
     import difflib
 
     near = difflib.get_close_matches(key, known, 3)
-    return f". Did you mean: {', '.join(near)}?" if near else ""
+    return f"Did you mean: {', '.join(near)}?" if near else ""
 
 
 def _find_packet(namespace, name):
@@ -305,7 +306,7 @@ class _OpNamespace(types.ModuleType):
             return known[key]
         if not _C._overload_names(f"{self.name}::{key}"):
             hint = "" if key.startswith("__") else _near(key, dir(self))
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'{hint}")
+            raise with_hint(AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'"), hint)
         packet = self.__dict__[key] = OpOverloadPacket(self.name, key)
         return packet
 
@@ -355,7 +356,7 @@ class _Ops(types.ModuleType):
         try:
             ctypes.CDLL(path)
         except OSError as error:
-            raise OSError(f"Could not load this library: {path} ({error})") from None
+            raise with_hint(OSError(f"Could not load this library: {path}"), str(error)) from None
         self.loaded_libraries.add(path)
 
 

@@ -5,10 +5,13 @@
 #include <atomic>
 #include <cstdio>
 
+#include "base/hint.h"
 #include "base/warn_always.h"
 
 namespace cresset {
 namespace detail {
+
+Hint::~Hint() = default;
 
 void Piece::append_text(const Piece& p, std::string& out) { out.append(p.value_.text, p.size_); }
 void Piece::append_char(const Piece& p, std::string& out) { out += static_cast<char>(p.value_.i); }

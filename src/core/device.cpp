@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/hint.h"
 #include "core/backend_device.h"
 
 namespace cresset {
@@ -151,11 +152,16 @@ DeviceType device_type_from_name(std::string_view name) {
   const std::string problem = is_plain_name(name) ? detail::resolve_device_name(std::string(name)) : "";
   if (const auto loaded = find_type(name); loaded && problem.empty()) return *loaded;
   if (const auto kind = problem.empty() ? find_kind_without_slot(name) : std::nullopt) return *kind;
-  CRESSET_CHECK(problem.empty(), "Expected one of ", known_device_names(), " device type at start of device string: ", name,
-                "\nA plug-in should give the device '", name, "', but it does not load: ", problem, "\nRun `cresset doctor ", name,
-                "` for its parts.");
-  CRESSET_THROW(Error, "Expected one of ", known_device_names(), " device type at start of device string: ", name,
-                "\nNo installed plug-in gives this name. `cresset doctor` lists the devices that are there.");
+  // PyTorch's names; those of plug-ins stand in the hint.
+  const std::string words = str(
+      "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
+      "privateuseone device type at start of device string: ",
+      name);
+  if (!problem.empty())
+    detail::raise_with_hint(words, str("A plug-in should give the device '", name, "', but it does not load: ", problem,
+                                       "\nRun `cresset doctor ", name, "` for its parts."));
+  detail::raise_with_hint(words, str("Here are ", known_device_names(),
+                                     "; no installed plug-in gives this name. `cresset doctor` lists the devices that are there."));
 }
 
 std::string known_device_names() {

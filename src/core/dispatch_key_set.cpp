@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/hint.h"
 #include "base/thread_state.h"
 
 namespace cresset {
@@ -125,7 +126,8 @@ DispatchKey parseDispatchKey(std::string_view name) {
           return static_cast<DispatchKey>(first + t);
   for (std::size_t i = 0; i < std::size(kForeignNames); ++i)
     if (name == kForeignNames[i]) return static_cast<DispatchKey>(kFirstForeign + i);
-  CRESSET_THROW(Error, "could not parse dispatch key: ", name, ". Keys are CPU, Meta, PrivateUse1, Autograd, CompositeImplicitAutograd, …");
+  detail::raise_with_hint(str("could not parse dispatch key: ", name),
+                          "Keys are CPU, Meta, PrivateUse1, Autograd, CompositeImplicitAutograd, …");
 }
 
 std::string toString(DispatchKeySet ks) {

@@ -1,4 +1,5 @@
 // explain: why a call goes where it goes, and the error of a call that goes nowhere.
+#include "base/hint.h"
 #include "dispatch/dispatcher_state.h"
 #include "dispatch/missing.h"
 
@@ -54,6 +55,15 @@ void raise_missing_kernel(const OperatorHandle& op, DispatchKeySet ks) {
                                 "fallback function is registered for schema ",
                                 name, ".\nKernels exist for: ", backends_with_kernels(op),
                                 ".\nGive it a tensor argument, or register a BackendSelect or CompositeExplicitAutograd kernel.");
+  if (wanted == DispatchKey::Undefined ? ks.highestPriorityBackendTypeId() == DispatchKey::Meta : wanted == DispatchKey::Meta)
+    detail::raise_with_hint<NotImplementedError>(
+        name +
+            ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. You may have run "
+            "into this message while using an operator with PT2 compilation APIs (torch.compile/torch.export); in order to use this "
+            "operator with those APIs you'll need to add a fake impl. Please see the following for next steps:  "
+            "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html",
+        str("Kernels exist for: ", backends_with_kernels(op), ".\nRegister one with CRESSET_LIBRARY_IMPL(", op.operator_name().ns(),
+            ", Meta, m) or library.register_fake. `cresset explain ", name, "` shows the table."));
   const bool layer = wanted != DispatchKey::Undefined && toFunctionalityKey(wanted) != DispatchKey::Dense;
   CRESSET_THROW(NotImplementedError, "Could not run '", name, "' with arguments from the '",
                 layer ? std::string(toString(wanted)) : backend_text(ks),

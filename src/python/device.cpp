@@ -1,6 +1,7 @@
 // device objects.
 #include <cresset/core/accelerator_hooks.h>
 
+#include "base/hint.h"
 #include "python/bind.h"
 #include "python/types.h"
 
@@ -94,8 +95,9 @@ Device to_device(PyObject* o) {
     const long i = PyLong_AsLong(o);
     if (i == -1 && PyErr_Occurred()) throw ErrorAlreadySet();
     const auto accelerator = getAccelerator();
-    CRESSET_CHECK(accelerator,
-                  "device: an index alone names a device of the current accelerator, and none is present. Write \"name:index\".");
+    if (!accelerator)
+      detail::raise_with_hint("Cannot access accelerator device when none is available.",
+                              "An index alone names a device of the current accelerator. Write \"name:index\".");
     CRESSET_CHECK(i >= 0 && i < 128, "Device index must be between 0 and 127, got ", static_cast<int64_t>(i));
     return Device(*accelerator, static_cast<DeviceIndex>(i));
   }

@@ -1,4 +1,5 @@
 // Exceptions in both directions, and warnings.
+#include "base/hint.h"
 #include "python/graph_part.h"
 
 #include <cstring>
@@ -31,9 +32,23 @@ PyObject* python_class(const Error& e) {
 }
 
 // Messages may quote bytes of a file, which need not be text.
-void set_error(PyObject* type, const char* message) {
-  const Ref text = Ref::steal(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "backslashreplace"));
-  if (text) PyErr_SetObject(type, text.get());
+Ref decoded(std::string_view text) {
+  return Ref::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
+void set_error(PyObject* type, std::string_view message) {
+  if (const Ref text = decoded(message)) PyErr_SetObject(type, text.get());
+}
+
+void set_error_with_hint(PyObject* type, std::string_view words, std::string_view hint) {
+  set_error(type, words);
+  PyObject *kind, *value, *traceback;
+  PyErr_Fetch(&kind, &value, &traceback);
+  PyErr_NormalizeException(&kind, &value, &traceback);
+  const Ref note = decoded(hint);
+  const Ref done = Ref::steal(note && value ? PyObject_CallMethod(value, "add_note", "O", note.get()) : nullptr);
+  if (!done) PyErr_Clear();
+  PyErr_Restore(kind, value, traceback);
 }
 
 PyObject* warning_category(std::string_view name) {
@@ -101,7 +116,11 @@ void translate_exception() noexcept {
   } catch (const Interrupted&) {
     set_interrupt_error();
   } catch (const Error& e) {
-    set_error(python_class(e), e.what());
+    const std::string_view text = e.what();
+    if (const auto* hint = dynamic_cast<const detail::Hint*>(&e))
+      set_error_with_hint(python_class(e), text.substr(0, hint->words()), text.substr(hint->words() + 1));
+    else
+      set_error(python_class(e), text);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::out_of_range& e) {

@@ -2,6 +2,7 @@
 // array has to be made.
 #include <bit>
 
+#include "base/hint.h"
 #include "python/bind.h"
 #include "python/graph_part.h"
 #include "python/override.h"
@@ -127,9 +128,10 @@ PyObject* py_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (PyObject* r = override_method(self, "numpy", args, kwargs)) return r;
     if (PyErr_Occurred()) return nullptr;
   }
-  CRESSET_CHECK(!unwrap(self).key_set().has(DispatchKey::Python),
-                ".numpy() is not supported for tensor subclasses: ", type_name(Py_TYPE(self)),
-                " sees operators in __torch_dispatch__. Take the array of the tensor that it wraps.");
+  if (unwrap(self).key_set().has(DispatchKey::Python))
+    detail::raise_with_hint(
+        ".numpy() is not supported for tensor subclasses.",
+        str(type_name(Py_TYPE(self)), " sees operators in __torch_dispatch__. Take the array of the tensor that it wraps."));
   static const char* names[] = {"force", nullptr};
   int force = 0;
   if (PyTuple_GET_SIZE(args) > 0)

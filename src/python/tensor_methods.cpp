@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "autograd/captured_tensors.h"
+#include "base/hint.h"
 #include "python/autograd.h"
 #include "python/dispatch_mode.h"
 #include "python/graph_part.h"
@@ -117,12 +118,12 @@ CRESSET_SIMPLE(is_shared, PyBool_FromLong(false))
 CRESSET_SIMPLE(_is_view, PyBool_FromLong(t.is_view()))
 CRESSET_SIMPLE(item, [&] {
   if (is_tracing()) graph_part->warn_conversion("Python number");
-  return item_of(t);
+  return item_seen(t);
 }())
 CRESSET_SIMPLE(__complex__, [&]() -> PyObject* {
   if (is_tracing()) graph_part->warn_conversion("Python complex");
   CRESSET_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
-  const std::complex<double> c = to_scalar(checked(item_of(t)).get()).toComplexDouble();
+  const std::complex<double> c = to_scalar(checked(item_seen(t)).get()).toComplexDouble();
   return PyComplex_FromDoubles(c.real(), c.imag());
 }())
 
@@ -160,8 +161,9 @@ Ref list_of_elements(const Tensor& t, int64_t dim, const char* data) {
 
 CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
   if (is_tracing()) graph_part->warn_conversion("Python list");
-  CRESSET_CHECK(!t.key_set().has(DispatchKey::Python), ".tolist() is not supported for tensor subclasses, got ", type_name(Py_TYPE(self)),
-                ": it sees operators in __torch_dispatch__. Take the list of the tensor that it wraps.");
+  if (t.key_set().has(DispatchKey::Python))
+    detail::raise_with_hint(str(".tolist() is not supported for tensor subclasses, got ", type_name(Py_TYPE(self))),
+                            "It sees operators in __torch_dispatch__. Take the list of the tensor that it wraps.");
   if (t.dim() == 0) return item_of(t);
   const Tensor plain = without_lock(may_wait(t), [&] { return t.detach().to(TensorOptions(Device(kCPU))); });
   return list_of_elements(plain, 0, static_cast<const char*>(plain.data_ptr())).release();

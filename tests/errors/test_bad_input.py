@@ -11,7 +11,7 @@ CASES = [
     ("shapes of a sum", lambda: x + cresset.ones(4), RuntimeError, "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1"),
     ("dtypes of a product", lambda: x @ cresset.ones(3, 2, dtype=cresset.float64), RuntimeError, "expected m1 and m2 to have the same dtype"),
     ("in-place category", lambda: cresset.ones(2, dtype=cresset.int64).add_(1.5), RuntimeError, "result type Float can't be cast to the desired output type Long"),
-    ("unknown device", lambda: cresset.ones(1, device="gpu"), RuntimeError, "Expected one of cpu, cuda, meta"),
+    ("unknown device", lambda: cresset.ones(1, device="gpu"), RuntimeError, "Expected one of cpu, cuda, ipu"),
     ("data of a meta tensor", lambda: cresset.ones(1, device="meta").item(), (RuntimeError, NotImplementedError), "meta"),
     ("negative size", lambda: cresset.empty(2, -1), RuntimeError, "Trying to create tensor with negative dimension -1: [2, -1]"),
     ("too much memory", lambda: cresset.empty(2**55), RuntimeError, "you tried to allocate"),
@@ -63,7 +63,7 @@ def test_failed_writes_leave_the_target_alone():
 
 def test_schemas_and_double_registration():
     lib = Library("badinput", "DEF")
-    with pytest.raises(RuntimeError, match="unknown type specifier 'Foo'"):
+    with pytest.raises(RuntimeError, match="unknown type specifier"):
         lib.define("f(Foo x) -> Tensor")
     lib.define("f(Tensor x) -> Tensor")
     with pytest.raises(RuntimeError, match="multiple times"):

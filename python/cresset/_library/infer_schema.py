@@ -9,7 +9,7 @@ import cresset
 
 __all__ = ["infer_schema"]
 
-_NUMBER = typing.Union[int, float, bool]
+_NUMBER = int | float | bool
 _UNKNOWN = "unknown"
 
 

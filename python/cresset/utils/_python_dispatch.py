@@ -4,6 +4,7 @@ import contextlib
 
 import cresset
 from cresset import _C
+from cresset._hints import with_hint
 
 __all__ = ["TorchDispatchMode", "BaseTorchDispatchMode", "no_dispatch", "return_and_correct_aliasing", "is_traceable_wrapper_subclass", "transform_subclass"]
 
@@ -29,7 +30,7 @@ class TorchDispatchMode:
             cls.__torch_dispatch__ = _refuse_classmethod
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        raise NotImplementedError("TorchDispatchMode: define __torch_dispatch__(self, func, types, args=(), kwargs=None).")
+        raise with_hint(NotImplementedError(), "TorchDispatchMode: define __torch_dispatch__(self, func, types, args=(), kwargs=None).")
 
     def __enter__(self):
         _C._push_on_torch_dispatch_stack(self)

@@ -129,7 +129,7 @@ def test_modules_and_optimisers():
         (lambda w: w.data_ptr(), RuntimeError, "its data is not allocated yet"),
         (lambda w: torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,)), TypeError, "Parameter must define __torch_dispatch__"),
         (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, "x"), TypeError, "must be tuple of ints"),
-        (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), strides=(1, 1)), RuntimeError, "as many strides as sizes"),
+        (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), strides=(1, 1)), RuntimeError, "dimensionality of sizes"),
         (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), dispatch_sizes_strides_policy="both"), ValueError, "Unknown sizes_strides_policy: both; expected 'strides' or 'sizes'"),
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import cresset
 from cresset import Tensor
+from cresset._hints import with_hint
 from cresset.nn.parameter import Parameter
 
 from ._hooks import _add
@@ -63,9 +64,11 @@ class _StatefulModule:
 
     def get_extra_state(self):
         """Anything picklable that goes into the state dict besides tensors; define it together with set_extra_state."""
-        raise RuntimeError(
-            "Reached a code path in Module.get_extra_state() that should never be called. Define get_extra_state in the subclass."
+        error = RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
         )
+        raise with_hint(error, "Define get_extra_state in the subclass.")
 
     def set_extra_state(self, state):
         """Take back what get_extra_state returned."""
@@ -123,7 +126,8 @@ class _StatefulModule:
         """
         if args:
             warnings.warn(
-                "Positional args are being deprecated, use kwargs instead: state_dict(destination=, prefix=, keep_vars=)",
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
                 FutureWarning,
                 stacklevel=2,
             )

@@ -6,12 +6,24 @@ from collections import OrderedDict
 import cresset
 import cresset.__future__ as _conversion
 from cresset import Tensor
+from cresset._hints import with_hint
 from cresset.nn.parameter import Buffer, Parameter
 from cresset.utils._swap import swap_tensors
 
 from . import _hooks
 from ._hooks import *  # noqa: F403  (the global registration functions are public here)
-from ._hooks import _HookedModule
+from ._hooks import (  # noqa: F401  (PyTorch's place of the dictionaries, which are only ever changed, not replaced)
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_buffer_registration_hooks,
+    _global_forward_hooks,
+    _global_forward_hooks_always_called,
+    _global_forward_hooks_with_kwargs,
+    _global_forward_pre_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+    _HookedModule,
+)
 from ._state import _EXTRA as _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys, _StatefulModule, _WrappedHook  # noqa: F401
 
 __all__ = ["Module", *_hooks.__all__]
@@ -118,10 +130,8 @@ class Module(_HookedModule, _StatefulModule):
             if name in d["_modules"]:
                 return d["_modules"][name]
         except KeyError:
-            raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{name}'; Module.__init__() has not been called. "
-                "Call super().__init__() first in __init__."
-            ) from None
+            error = AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+            raise with_hint(error, "Module.__init__() has not been called. Call super().__init__() first in __init__.") from None
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _forget(self, name, *keep):

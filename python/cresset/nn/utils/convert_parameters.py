@@ -23,7 +23,7 @@ def parameters_to_vector(parameters):
 def vector_to_parameters(vec, parameters):
     """Set the parameters' data to the parts of `vec`."""
     if not isinstance(vec, cresset.Tensor):
-        raise TypeError(f"expected Tensor, but got: {type(vec).__name__}")
+        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
     device, start = None, 0
     for param in parameters:
         device = _same_device(param, device)
