@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from . import _C
 from ._library.custom_op import CustomOpDef, custom_op, custom_ops, device_key
 from ._library.fake import get_ctx
+from ._hints import with_hint
 from ._library.infer_schema import infer_schema
 from ._library.vmap import make_vmap_kernel
 from ._ops import OpOverload, OpOverloadPacket, _forget, declared_in_python
@@ -57,6 +58,7 @@ class Library:
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         filename, line = _place(1)
+        self._made_at = f"{filename}:{line}"
         # Kernels name their key at impl; the block itself has none, so that one library can serve several.
         self.m = _C._Library(kind, ns, "", filename, line)
         if dispatch_key:
@@ -73,9 +75,12 @@ class Library:
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE", "PURE_FUNCTION"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
-            raise RuntimeError(
-                "Library.define: cannot define an operator inside of an IMPL library. Use Library(ns, 'DEF') or Library(ns, 'FRAGMENT')."
+            error = RuntimeError(
+                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be placed in '
+                "the (unique) TORCH_LIBRARY block for their namespace.  (Error occurred while processing TORCH_LIBRARY_IMPL block at "
+                f"{self._made_at})"
             )
+            raise with_hint(error, "Use Library(ns, 'DEF') or Library(ns, 'FRAGMENT').")
         tags = (tags,) if isinstance(tags, str) else tuple(tags)
         qualname = self.m.define(schema, alias_analysis, [name_of(t) for t in tags])
         self._op_defs.add(qualname)
@@ -101,9 +106,13 @@ class Library:
         name, ns = self._operator_name(op_name)
         key = self._key("impl", name, dispatch_key)
         if ns is not None and ns != self.ns:
-            raise RuntimeError(
-                f"Library.impl: the operator belongs to the namespace '{ns}', the library to '{self.ns}'. Use Library('{ns}', 'IMPL')."
+            error = RuntimeError(
+                f'impl("{ns}::{name}", ...): Explicitly provided namespace ({ns}) in operator name does not match namespace of enclosing '
+                f"TORCH_LIBRARY_IMPL block ({self.ns}).  Move this definition to the TORCH_LIBRARY_IMPL block corresponding to this namespace (and "
+                "consider deleting the namespace from your schema string.)  (Error occurred while processing TORCH_LIBRARY_IMPL block at "
+                f"{self._made_at})"
             )
+            raise with_hint(error, f"Use Library('{ns}', 'IMPL').")
         entry = f"{self.ns}/{name}/{key}"
         if not allow_override and entry in _impls:
             raise RuntimeError(
@@ -138,7 +147,7 @@ class Library:
         """A kernel for every operator that has none for the key; needs the namespace "_". Called as fn(op, *args, **kwargs)."""
         key = self._key("fallback", "", dispatch_key)
         if self.ns != "_":
-            raise RuntimeError(f"fallback: only a library of the namespace '_' can register a fallback; this one is '{self.ns}'.")
+            raise RuntimeError(f'Fallback can only be registered using library fragment on the global namespace "_" but it is {self.ns}')
         if not key:
             raise RuntimeError("fallback: a dispatch key is required. Pass it here or to Library.")
         if not callable(fn):

@@ -223,9 +223,10 @@ RegistrationHandleRAII Dispatcher::registerLibrary(std::string ns, std::string d
   const auto [it, fresh] = state_->libraries.emplace(ns, debug);
   CRESSET_CHECK(
       fresh, "Only a single TORCH_LIBRARY can be used to register the namespace ", ns,
-      "; please put all of your definitions in a single TORCH_LIBRARY block. If you were trying to specify implementations, consider using "
-      "TORCH_LIBRARY_IMPL (which can be duplicated). If you really intended to define operators for a single namespace in a distributed "
-      "way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate this. Previous registration of TORCH_LIBRARY was ",
+      "; please put all of your definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, consider "
+      "using "
+      "TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define operators for a single namespace in a distributed "
+      "way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate this.  Previous registration of TORCH_LIBRARY was ",
       it->second, "; latest registration was ", debug);
   const auto undo = [this, ns] {
     std::lock_guard inner(state_->mutex);

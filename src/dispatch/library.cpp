@@ -34,17 +34,24 @@ OperatorName Library::qualify(OperatorName name, const char* call) const {
     name.name = ns_ + "::" + name.name;
     return name;
   }
-  CRESSET_CHECK(ns_ == "_" || given == ns_, "Explicitly provided namespace (", given,
-                ") in operator name does not match namespace of enclosing ", kind_name(kind_), " block (", ns_,
-                "). Move this definition to the block of its own namespace (", place(), ").");
+  const bool impl = kind_ == IMPL;
+  CRESSET_CHECK(
+      ns_ == "_" || given == ns_, impl ? str(call, "(\"", name, "\", ...): ") : std::string(), "Explicitly provided namespace (", given,
+      ") in ", impl ? "operator name" : "schema string", " does not match namespace of enclosing ", kind_name(kind_), " block (", ns_,
+      ").  Move this definition to the ", impl ? "TORCH_LIBRARY_IMPL" : "(unique) TORCH_LIBRARY",
+      " block corresponding to this namespace (and consider deleting the namespace from your schema string.)  (Error occurred while "
+      "processing ",
+      kind_name(kind_), " block at ", file_, ":", line_, ")");
   return name;
 }
 
 Library& Library::def(std::string_view schema, std::vector<std::string> tags) { return def(parse_schema(schema), std::move(tags)); }
 
 Library& Library::def(FunctionSchema schema, std::vector<std::string> tags) {
-  CRESSET_CHECK(kind_ != IMPL, "def(\"", schema, "\"): Cannot define an operator inside of a ", kind_name(kind_),
-                " block. All def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace (", place(), ").");
+  CRESSET_CHECK(
+      kind_ != IMPL, "def(\"", schema, "\"): Cannot define an operator inside of a ", kind_name(kind_),
+      " block.  All def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace.  (Error occurred while processing ",
+      kind_name(kind_), " block at ", file_, ":", line_, ")");
   FunctionSchema named(qualify(schema.operator_name(), "def"), schema.arguments(), schema.returns(), schema.is_vararg(),
                        schema.is_varret());
   if (schema.has_alias_analysis()) named.set_alias_analysis(schema.alias_analysis());

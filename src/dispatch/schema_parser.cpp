@@ -4,6 +4,7 @@
 //   type     := base [alias] {"[" [N] "]" [alias]} ["?"]
 //   alias    := "(" set {"|" set} ["!"] ["->" set {"|" set}] ")"
 // A recursive-descent reader over the text; every error shows the text with a caret and gives the column.
+#include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/function_schema.h>
 
 #include <cctype>
@@ -68,10 +69,11 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   std::variant<OperatorName, FunctionSchema> schema_or_name(bool need_schema) {
+    of_operator_ = true;
     OperatorName name = operator_name();
     skip();
     if (at_ == text_.size()) {
-      if (need_schema) fail("expected '('");
+      CRESSET_CHECK(!need_schema, "Tried to parse a function schema but only the operator name was given");
       return name;
     }
     expect('(');
@@ -79,11 +81,10 @@ class Parser {
     bool vararg = false, varret = false, keyword_only = false;
     if (!accept(')')) {
       do {
-        if (vararg) fail("'...' must be the last argument");
+        if (vararg) fail("... must be the last element of the argument list");
         if (accept("...")) {
           vararg = true;
         } else if (accept('*')) {
-          if (keyword_only) fail("only one '*' is allowed");
           keyword_only = true;
         } else {
           arguments.push_back(argument(keyword_only));
@@ -109,7 +110,7 @@ class Parser {
         returns.push_back(return_value());
       }
     } else {
-      fail("expected '->'");
+      fail_expected("arrow");
     }
     end();
     FunctionSchema s(std::move(name), std::move(arguments), std::move(returns), vararg, varret);
@@ -130,11 +131,33 @@ class Parser {
     std::optional<int32_t> n;
   };
 
-  [[noreturn]] void fail(const std::string& what) { fail_at(at_, what); }
-  [[noreturn]] void fail_at(std::size_t at, const std::string& what) {
-    std::string underline(text_.size(), ' ');
-    const std::size_t shown = std::min(at, text_.size());
-    CRESSET_THROW(Error, "schema: ", what, " at column ", shown + 1, ":\n", text_, "\n", std::string(shown, ' '), "~ <--- HERE");
+  // Errors have PyTorch's words: another word than the grammar wants, or one that means nothing.
+  [[noreturn]] void fail_expected(std::string_view wanted) { fail_expected_at((skip(), at_), wanted); }
+  [[noreturn]] void fail_expected_at(std::size_t at, std::string_view wanted) {
+    CRESSET_THROW(Error, "expected ", wanted, " but found '", kind_at(at), "' here:\n", marked(at));
+  }
+  [[noreturn]] void fail(const std::string& what) { fail_at((skip(), at_), what); }
+  [[noreturn]] void fail_at(std::size_t at, const std::string& what) { CRESSET_THROW(Error, "\n", what, ":\n", marked(at)); }
+
+  /// The end of the word at `at`.
+  std::size_t word_end(std::size_t at) const {
+    std::size_t end = at;
+    const bool number = std::isdigit(static_cast<unsigned char>(text_[at])) != 0;
+    while (end < text_.size() && (number ? std::isdigit(static_cast<unsigned char>(text_[end])) != 0 : word_char(text_[end]))) ++end;
+    return end > at ? end : text_.substr(at, 2) == "->" ? at + 2 : text_.substr(at, 3) == "..." ? at + 3 : at + 1;
+  }
+  std::string kind_at(std::size_t at) const {
+    if (at >= text_.size()) return "eof";
+    if (std::isdigit(static_cast<unsigned char>(text_[at]))) return "number";
+    if (word_char(text_[at])) return "ident";
+    return text_.substr(at, 2) == "->" ? "arrow" : text_.substr(at, 3) == "..." ? "dots" : std::string(1, text_[at]);
+  }
+  /// The text with the word at `at` underlined.
+  std::string marked(std::size_t at) const {
+    std::string out(text_);
+    if (at >= text_.size()) return out;
+    if (out.back() != '\n') out += '\n';
+    return out + std::string(at, ' ') + std::string(word_end(at) - at, '~') + " <--- HERE\n";
   }
   void skip() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
@@ -147,32 +170,31 @@ class Parser {
   }
   bool accept(char c) { return accept(std::string_view(&c, 1)); }
   void expect(char c) {
-    if (!accept(c)) fail(str("expected '", c, "'"));
+    if (!accept(c)) fail_expected(std::string_view(&c, 1));
   }
   void end() {
     skip();
-    if (at_ != text_.size()) fail("unexpected text");
+    if (at_ != text_.size()) fail_expected("eof");
   }
   static bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-  std::string_view word(const char* what) {
+  std::string_view word() {
     skip();
     const std::size_t start = at_;
-    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) fail(str("expected ", what));
+    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) fail_expected("ident");
     while (at_ < text_.size() && word_char(text_[at_])) ++at_;
-    if (at_ == start) fail(str("expected ", what));
+    if (at_ == start) fail_expected("ident");
     return text_.substr(start, at_ - start);
   }
 
   OperatorName operator_name() {
     OperatorName n;
-    n.name = word("an operator name");
-    if (accept("::")) n.name += "::" + std::string(word("an operator name"));
+    n.name = word();
+    if (accept("::")) n.name += "::" + std::string(word());
     if (at_ < text_.size() && text_[at_] == '.') {
       ++at_;
-      const std::size_t start = at_;
-      n.overload_name = word("an overload name");
+      n.overload_name = word();
       const bool dunder = n.overload_name.rfind("__", 0) == 0;
-      if (n.overload_name == "default" || dunder) fail_at(start, n.overload_name + " is not a legal overload name for aten operators");
+      CRESSET_CHECK(n.overload_name != "default" && !dunder, n.overload_name, " is not a legal overload name for aten operators");
     }
     return n;
   }
@@ -186,7 +208,7 @@ class Parser {
         if (accept('*'))
           out.push_back("*");
         else
-          out.emplace_back(word("an alias set"));
+          out.emplace_back(word());
       } while (accept('|'));
     };
     sets(a.before);
@@ -225,7 +247,7 @@ class Parser {
       }
       t.type = tuple_of(std::move(members));
     } else {
-      const std::string_view w = word("a type");
+      const std::string_view w = word();
       if (w == "Dimname") fail_at(start, "named tensors are not supported: Dimname");
       if (w == "Dict") {
         count_mark();
@@ -246,22 +268,29 @@ class Parser {
         t.type = basic_type(found->second);
       } else if (w == "__torch__") {
         std::string full(w);
+        std::size_t last = start;
         while (at_ < text_.size() && text_[at_] == '.') {
           ++at_;
-          full += "." + std::string(word("a class name"));
+          last = (skip(), at_);
+          full += "." + std::string(word());
         }
+        constexpr std::string_view kCustom = "__torch__.torch.classes.";
+        if (of_operator_ && full.starts_with(kCustom) && !find_custom_class(full))
+          fail_at(last, "Unknown custom class type " + full.substr(kCustom.size()) + ". Please ensure it is registered.");
         t.type = object_type(std::move(full));
       } else if (std::islower(static_cast<unsigned char>(w[0])) && (w.size() == 1 || !std::islower(static_cast<unsigned char>(w[1])))) {
         t.type = var_type(std::string(w));
       } else {
-        fail_at(start,
-                w == "int64_t"
-                    ? std::string("Use `SymInt` or `int` instead of `int64_t` in an operator's schema string. `SymInt` corresponds to "
-                                  "c10::SymInt in C++ while `int` in schema corresponds to the int64_t type in C++.")
-                : w == "double"
-                    ? std::string("Use `float` instead of `double` in an operator's schema string. `float` in schema corresponds to "
-                                  "the double type in C++")
-                    : str("unknown type specifier '", w, "'"));
+        fail_at(
+            start,
+            w == "int64_t"
+                ? std::string("Use `SymInt` or `int` instead of `int64_t` in an operator's schema string. `SymInt` corresponds to "
+                              "c10::SymInt in C++ while `int` in schema corresponds to the int64_t type in C++.")
+            : w == "double"
+                ? std::string("Use `float` instead of `double` in an operator's schema string. `float` in schema corresponds to "
+                              "the double type in C++")
+                : std::string("unknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for "
+                              "a full list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func "));
       }
     }
     t.alias = alias();
@@ -271,7 +300,7 @@ class Parser {
         count_mark();
         std::optional<int32_t> n;
         skip();
-        if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) n = static_cast<int32_t>(integer());
+        if (at_ < text_.size() && text_[at_] != ']') n = static_cast<int32_t>(integer());
         expect(']');
         t.type = list_of(std::move(t.type));
         t.n = n;
@@ -305,7 +334,7 @@ class Parser {
     while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
     int64_t v = 0;
     const auto [p, e] = std::from_chars(text_.data() + start, text_.data() + at_, v);
-    if (e != std::errc() || p != text_.data() + at_) fail_at(start, "expected an integer");
+    if (e != std::errc() || p != text_.data() + at_) fail_expected_at(start, "number");
     return v;
   }
 
@@ -324,7 +353,7 @@ class Parser {
       floating = floating || text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E';
       ++at_;
     }
-    if (at_ == start) fail_at(start, "expected a number");
+    if (at_ == start) fail_expected_at(start, "number");
     const std::string token(text_.substr(start, at_ - start));
     if (at_ < text_.size() && text_[at_] == 'j') {
       ++at_;
@@ -335,11 +364,11 @@ class Parser {
       if (text_[at_] == '+') ++at_;
       return IValue(integer());
     }
-    if (t.kind == TypeKind::Int || t.kind == TypeKind::SymInt) fail_at(start, "expected an integer");
+    if (t.kind == TypeKind::Int || t.kind == TypeKind::SymInt) fail_expected_at(start, "number");
     try {
       return IValue(std::stod(token));
     } catch (const std::exception&) {
-      fail_at(start, "expected a number");
+      fail_expected_at(start, "number");
     }
   }
 
@@ -365,7 +394,8 @@ class Parser {
         if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
         s += text_[at_++];
       }
-      if (at_ == text_.size()) fail_at(start, "string without an end");
+      if (at_ == text_.size())
+        CRESSET_THROW(Error, "expected a valid token but found '", text_.substr(start, 1), "' here:\n", marked(start));
       ++at_;
       if (t.kind == TypeKind::Device) return IValue(Device(s));
       if (t.kind != TypeKind::String) fail_at(start, str("a string cannot be the default of type ", declared.str()));
@@ -373,15 +403,16 @@ class Parser {
     }
     if (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_])) && text_.substr(at_, 3) != "inf" &&
         text_.substr(at_, 3) != "nan") {
-      const std::string_view w = word("a default");
+      const std::string_view w = word();
       if (w == "None") return IValue();
       if (w == "True") return repeat(IValue(true), t, n);
       if (w == "False") return repeat(IValue(false), t, n);
       if (t.kind == TypeKind::Device) return IValue(Device(std::string(w)));
       if (const auto v = named_constant(w, t.kind)) return IValue(*v);
-      fail_at(start, str("unknown default '", w, "'"));
+      fail("invalid numeric default value");
     }
-    if (t.kind == TypeKind::Tensor || t.kind == TypeKind::String || t.kind == TypeKind::Bool)
+    if (t.kind == TypeKind::Tensor) fail_expected("None");
+    if (t.kind == TypeKind::String || t.kind == TypeKind::Bool)
       fail_at(start, str("a number cannot be the default of type ", declared.str()));
     const Type& element = t.kind == TypeKind::List ? *t.element() : t;
     return repeat(number(element), t, n);
@@ -400,7 +431,7 @@ class Parser {
     a.alias = std::move(t.alias);
     a.N = t.n;
     a.kwarg_only = keyword_only;
-    a.name = word("an argument name");
+    a.name = word();
     if (accept('=')) a.default_value = default_value(*a.type, a.N);
     return a;
   }
@@ -412,13 +443,14 @@ class Parser {
     a.alias = std::move(t.alias);
     a.N = t.n;
     skip();
-    if (at_ < text_.size() && word_char(text_[at_])) a.name = word("a name");
+    if (at_ < text_.size() && word_char(text_[at_])) a.name = word();
     return a;
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
   int depth_ = 0, marks_ = 0;  // of the type that is being read
+  bool of_operator_ = false;   // operators name classes that are registered; types of files may come before them
 };
 
 }  // namespace

@@ -308,13 +308,14 @@ PyObject* library_define(PyObject* o, PyObject* args) {
   std::vector<std::string> tag_names;
   if (tags && tags != Py_None) tag_names = Convert<std::vector<std::string>>::from(tags);
   std::string written = text;
-  FunctionSchema schema = parse_schema(written.find("::") == std::string::npos ? library.ns() + "::" + written : written);
+  FunctionSchema schema = parse_schema(written);
   if (!kind.empty()) schema.set_alias_analysis(to_alias_kind(kind));
-  const std::string name = schema.operator_name().str();
+  const std::string own = schema.operator_name().str();
+  const std::string name = own.find("::") == std::string::npos ? library.ns() + "::" + own : own;
   const bool parsed = kind.empty();
   {
     GilRelease release;
-    if (parsed && written.find("::") == std::string::npos)
+    if (parsed && own == written.substr(0, own.size()) && own.find("::") == std::string::npos)
       library.def(written, std::move(tag_names));
     else
       library.def(std::move(schema), std::move(tag_names));

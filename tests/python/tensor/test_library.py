@@ -42,8 +42,8 @@ def test_define_and_impl(lib):
         (lambda op: op(torch.ones(1), 1, q=1), RuntimeError, r"expected at most 2 argument\(s\) but received 3"),
         (lambda op: op(torch.ones(1), 1, 2), RuntimeError, r"expected at most 2 argument\(s\) but received 3"),
         (lambda op: op.foo, AttributeError, "has no overload name 'foo'"),
-        (lambda op: torch.ops.pylib.repet, AttributeError, "has no attribute 'repet'. Did you mean: repeat"),
-        (lambda op: op(torch.empty(1, device="meta"), 1), NotImplementedError, "Could not run 'pylib::repeat' with arguments from the 'Meta' backend"),
+        (lambda op: torch.ops.pylib.repet, AttributeError, "has no attribute 'repet'"),
+        (lambda op: op(torch.empty(1, device="meta"), 1), NotImplementedError, "pylib::repeat: attempted to run this operator with Meta tensors"),
     ],
 )
 def test_call_errors(lib, call, error, words):
@@ -179,8 +179,8 @@ def test_kernels_are_released():
         (lambda lib: lib.define("g(Tensor x) -> Tensor", "FOO"), RuntimeError, "Invalid alias_analysis type FOO"),
         (lambda lib: lib.impl("g", 3, "CPU"), TypeError, "Input function is required to be a callable"),
         (lambda lib: lib.impl("g", print, "Foo"), RuntimeError, "could not parse dispatch key: Foo"),
-        (lambda lib: Library("pylib", "IMPL").define("g(Tensor x) -> Tensor"), RuntimeError, "inside of an IMPL library"),
-        (lambda lib: lib.fallback(print, "CPU"), RuntimeError, "namespace '_'"),
+        (lambda lib: Library("pylib", "IMPL").define("g(Tensor x) -> Tensor"), RuntimeError, "inside of a TORCH_LIBRARY_IMPL block"),
+        (lambda lib: lib.fallback(print, "CPU"), RuntimeError, "namespace \"_\""),
         (lambda lib: define("noname", "(Tensor x) -> Tensor"), ValueError, "to be of the form"),
         (lambda lib: define("pylib::h", "Tensor x"), ValueError, "expected schema to look like"),
         (lambda lib: impl("pylib::h", "gpu", print), RuntimeError, "Expected one of cpu, cuda, .*gpu"),
@@ -239,7 +239,7 @@ def test_fallback():
             with torch._C._IncludeDispatchKeyGuard(torch._C.DispatchKeySet("PrivateUse3")):
                 x = torch.ops.pyfall.f(one, 3)
             assert x.item() == 1.0 and seen == [("pyfall.f.default", 2, [])]
-    with pytest.raises(RuntimeError, match="namespace '_'"):
+    with pytest.raises(RuntimeError, match='namespace "_"'):
         Library("pyfall2", "IMPL").fallback(print, "CPU")
     with pytest.raises(RuntimeError, match="dispatch key is required"):
         Library("_", "IMPL").fallback(print)
