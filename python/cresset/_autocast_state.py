@@ -9,6 +9,8 @@ __all__ = [
     "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_cache_enabled",
     "set_autocast_cache_enabled", "set_autocast_dtype", "set_autocast_enabled", "is_autocast_enabled", "is_autocast_cpu_enabled",
     "set_autocast_cpu_enabled", "get_autocast_cpu_dtype", "set_autocast_cpu_dtype", "get_autocast_gpu_dtype", "set_autocast_gpu_dtype",
+    "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_ipu_enabled", "is_autocast_xla_enabled", "set_autocast_ipu_dtype",
+    "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
 ]  # fmt: skip
 
 
@@ -62,3 +64,38 @@ def get_autocast_gpu_dtype():
 
 def set_autocast_gpu_dtype(dtype):
     set_autocast_dtype("cuda", dtype)
+
+
+# Older names for two kinds of devices that plug-ins may bring.
+
+
+def is_autocast_ipu_enabled():
+    return _C.is_autocast_enabled("ipu")
+
+
+def set_autocast_ipu_enabled(enabled):
+    set_autocast_enabled("ipu", enabled)
+
+
+def get_autocast_ipu_dtype():
+    return get_autocast_dtype("ipu")
+
+
+def set_autocast_ipu_dtype(dtype):
+    set_autocast_dtype("ipu", dtype)
+
+
+def is_autocast_xla_enabled():
+    return _C.is_autocast_enabled("xla")
+
+
+def set_autocast_xla_enabled(enabled):
+    set_autocast_enabled("xla", enabled)
+
+
+def get_autocast_xla_dtype():
+    return get_autocast_dtype("xla")
+
+
+def set_autocast_xla_dtype(dtype):
+    set_autocast_dtype("xla", dtype)

@@ -11,7 +11,7 @@ __all__ = [
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
     "conv_tbc", "from_file", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
-    "cudnn_is_acceptable", "lobpcg", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
+    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
 ]  # fmt: skip
 
@@ -293,3 +293,13 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
     return values[:k], vectors[:, :k]
 
 
+def init_num_threads() -> None:
+    """Threads of operators begin anew with the number that is set, as a thread that starts operators does by itself."""
+    cresset.set_num_threads(cresset.get_num_threads())
+
+
+@overridable
+def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1) -> Tensor:
+    """A view with src's sizes and strides of the memory that `input`, a slice, has a part of: what the slice was taken from. RuntimeError where
+    the memory does not reach as far."""
+    return input.as_strided(src.shape, src.stride(), src.storage_offset())

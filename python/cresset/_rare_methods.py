@@ -97,6 +97,16 @@ def _autocast_to_reduced_precision(self, cuda_enabled, cpu_enabled, cuda_dtype, 
     return self.to(dtype) if on and self.dtype == cresset.float32 else self
 
 
+def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+    """What this slice was taken from: see cresset.slice_inverse."""
+    return cresset.slice_inverse(self, src, dim, start, end, step)
+
+
+def _reduce_ex_internal(self, proto):
+    """What pickle is told of a tensor whose class has no state of its own."""
+    return Tensor.__reduce_ex__(self, proto)
+
+
 def _nested(name):
     def method(self):
         raise RuntimeError(f"Tensor.{name}: a nested tensor was required.")
@@ -108,7 +118,7 @@ def _nested(name):
 def install():
     """Put the methods into the class."""
     for function in (__long__, __nonzero__, _conj, _conj_physical, _is_all_true, _is_any_true, _is_zerotensor, _lazy_clone, _addmm_activation,
-                     _fix_weakref, _clear_non_serializable_cached_data, _autocast_to_full_precision, _autocast_to_reduced_precision):  # fmt: skip
+                     slice_inverse, _reduce_ex_internal, _fix_weakref, _clear_non_serializable_cached_data, _autocast_to_full_precision, _autocast_to_reduced_precision):  # fmt: skip
         if not hasattr(Tensor, function.__name__):
             setattr(Tensor, function.__name__, _protocol(function))
     for name, instead in (("eig", "torch.linalg.eig"), ("symeig", "torch.linalg.eigh"), ("lstsq", "torch.linalg.lstsq"), ("solve", "torch.linalg.solve")):

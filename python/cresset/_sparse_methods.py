@@ -69,7 +69,48 @@ def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1):
     return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
+def _to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """`to_sparse` by the operator's own name."""
+    return self.to_sparse(sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def _renamed(method):
+    def call(self, *args, **kwargs):
+        return getattr(self, method)(*args, **kwargs)
+
+    call.__name__ = f"_{method}"
+    call.__doc__ = f"`{method}` by the operator's own name."
+    return call
+
+
+def _part(name):
+    def refuse(self, *args):
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{self._word() if hasattr(self, '_word') else 'CPU'}' backend.")
+
+    refuse.__name__ = name
+    refuse.__doc__ = "Raises NotImplementedError: only a sparse tensor of coordinates has it."
+    return refuse
+
+
+def _to_dense(self, dtype=None, masked_grad=None):
+    """`to_dense` by the operator's own name."""
+    return self.to_dense(dtype, masked_grad=masked_grad)
+
+
+def _sparse_mask_projection(self, mask, accumulate_matches=False):
+    """Of a sparse tensor the elements where `mask` has some, at the mask's places. RuntimeError for a strided tensor."""
+    if self.layout is not _C.sparse_coo:
+        raise RuntimeError("_sparse_mask_projection: a sparse tensor of coordinates was required.")
+    return self.sparse_mask(mask)
+
+
 def install(tensor_class):
     """Give the class of tensors these methods."""
+    for method in (_to_sparse, _to_dense, _sparse_mask_projection):
+        setattr(tensor_class, method.__name__, method)
+    for name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
+        setattr(tensor_class, f"_{name}", _renamed(name))
+    for name in ("_indices", "_values", "_dimI", "_dimV", "_coalesced_"):
+        setattr(tensor_class, name, _part(name))
     for method in (to_sparse, to_sparse_coo, to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc, sparse_mask, smm, sspaddmm):
         setattr(tensor_class, method.__name__, method)

@@ -214,6 +214,12 @@ PyTypeObject* named_tuple(const FunctionSchema& schema, const std::string& name)
   return reinterpret_cast<PyTypeObject*>(type.get());
 }
 
+// Whether the results are tensors that were given for them.
+bool writes_results(const FunctionSchema& schema) {
+  return std::any_of(schema.arguments().begin(), schema.arguments().end(),
+                     [](const cresset::Argument& a) { return a.kwarg_only && a.is_mutable(); });
+}
+
 struct StackPool {
   std::vector<std::unique_ptr<Stack>> stacks;
   std::size_t used = 0;
@@ -247,7 +253,8 @@ PyObject* wrap_results(const FunctionSchema& schema, Stack& stack, const std::st
   IValue* first = stack.data() + (stack.size() - returns.size());
   const bool named =
       lists_as_tuples && std::all_of(returns.begin(), returns.end(), [](const cresset::Argument& r) { return !r.name.empty(); });
-  Ref out = named ? checked(PyStructSequence_New(named_tuple(schema, name))) : checked(PyTuple_New(n));
+  Ref out =
+      named ? checked(PyStructSequence_New(named_tuple(schema, writes_results(schema) ? name + "_out" : name))) : checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* v = checked(to_python(std::move(first[i]), lists_as_tuples)).release();
     if (named)
@@ -265,6 +272,11 @@ void init_op_functions(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "builtin_method", reinterpret_cast<PyObject*>(method_type)));
   return_types = checked(PyDict_New()).release();
   checked(PyModule_AddObjectRef(module, "_return_types", return_types));
+  // The type NAME for the results of an operator, which is made at its first call otherwise.
+  def(module, "_named_results", [](std::string op, std::string overload, std::string name) {
+    const OperatorHandle handle = Dispatcher::singleton().findSchemaOrThrow(op.c_str(), overload.c_str());
+    return Object(Ref::borrow(reinterpret_cast<PyObject*>(named_tuple(handle.schema(), name))));
+  });
 
   struct Place {
     uint8_t where;

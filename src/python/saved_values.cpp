@@ -116,13 +116,44 @@ struct Registrar final : SavedValueVisitor {
 PyObject* register_hooks(PyObject* o, PyObject* args) {
   CRESSET_PY_TRY
   PyObject *pack = nullptr, *unpack_hook = nullptr;
-  CRESSET_CHECK_TYPE(PyTuple_GET_SIZE(args) == 2, "register_hooks(): incompatible function arguments: 2 functions were required, ",
-                     static_cast<int64_t>(PyTuple_GET_SIZE(args)), " were given.");
+  if (PyTuple_GET_SIZE(args) != 2) {
+    const auto shown = [](PyObject* x) { return to_text(checked(PyObject_Repr(x)).get()); };
+    std::string given = shown(o);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) given += ", " + shown(PyTuple_GET_ITEM(args, i));
+    CRESSET_THROW(TypeError,
+                  "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+                  "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n"
+                  "\nInvoked with: ",
+                  given);
+  }
   pack = PyTuple_GET_ITEM(args, 0), unpack_hook = PyTuple_GET_ITEM(args, 1);
   Registrar registrar(*saved_tensor_of(o), std::make_unique<PythonSavedHooks>(share(pack), share(unpack_hook)));
   saved_tensor_of(o)->node->visit_saved(registrar);
   CRESSET_CHECK(!registrar.hooks, autograd::kBackwardTwice);
   Py_RETURN_NONE;
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// The value of one saved tensor, as the node will see it.
+struct Unpacker final : SavedValueVisitor {
+  explicit Unpacker(const PySavedTensor& target) : target(target) {}
+  void tensor(const char* name, SavedVariable& saved) override {
+    if (name == target.name) value_ = saved.unpack(target.node);
+  }
+  void tensors(const char* name, std::vector<SavedVariable>& saved, bool) override {
+    if (name == target.name && target.index < saved.size()) value_ = saved[target.index].unpack(target.node);
+  }
+  void value(const char*, IValue) override {}
+
+  const PySavedTensor& target;
+  Tensor value_;
+};
+
+PyObject* saved_data(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  Unpacker unpacker(*saved_tensor_of(o));
+  saved_tensor_of(o)->node->visit_saved(unpacker);
+  return wrap(std::move(unpacker.value_));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -182,8 +213,10 @@ void init_saved_values(PyObject* module) {
                                    "register_hooks(pack_hook, unpack_hook)\n\nKeeps pack_hook(tensor) in place of the tensor; "
                                    "unpack_hook gives a tensor back from that. Once only."},
                                   {}};
+  static PyGetSetDef attributes[] = {{"data", saved_data, nullptr, "The tensor, unpacked.", nullptr}, {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&saved_tensor_dealloc)},
                          {Py_tp_methods, methods},
+                         {Py_tp_getset, attributes},
                          {Py_tp_doc, const_cast<char*>("A tensor that a node keeps for backward, not unpacked.")},
                          {0, nullptr}};
   PyType_Spec spec{"cresset._C._autograd.SavedTensor", sizeof(PySavedTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,

@@ -6,8 +6,16 @@ from cresset._same_names import prefer_functions
 
 from . import graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .function import Function, once_differentiable
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
+from .function import Function, NestedIOFunction, once_differentiable
+from .grad_mode import (  # noqa: F401
+    _unsafe_preserve_version_counter,
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 
 __all__ = [
     "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled",

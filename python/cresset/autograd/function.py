@@ -3,13 +3,14 @@
 import functools
 from _thread import _local
 import warnings
+from typing import Any
 
 import cresset
 from cresset import _C
+from cresset._hints import with_hint
 
-__all__ = ["Function", "FunctionCtx", "FunctionMeta", "BackwardCFunction", "InplaceFunction", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "FunctionMeta", "BackwardCFunction", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
 
-FunctionCtx = _C._FunctionBase
 _NEEDS_SETUP_CONTEXT = (
     "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
     "staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
@@ -25,7 +26,44 @@ class _Transforms(_local):
 _transforms = _Transforms()
 
 
-class BackwardCFunction(FunctionCtx):
+class FunctionCtx:
+    """What a Function's methods find on their ctx. A node of the graph has these methods from its own type; one made by hand, as tests of a
+    forward do, keeps what it is told as attributes: to_save, saved_for_forward, dirty_tensors, non_differentiable, materialize_grads."""
+
+    def save_for_backward(self, *tensors: cresset.Tensor):
+        """Keep tensors for backward, which finds them in `saved_tensors`. Once, in forward or setup_context."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: cresset.Tensor):
+        """Keep tensors for jvp. Once, in forward or setup_context."""
+        for tensor in tensors:
+            assert isinstance(tensor, cresset.Tensor) or tensor is None, (
+                "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+            )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: cresset.Tensor):
+        """Say which inputs forward changes in place. Each is an output, too."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: cresset.Tensor):
+        """Say which outputs have no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool):
+        """Whether backward gets zeros (True, as when nothing is said) or None for outputs without a gradient."""
+        self.materialize_grads = value
+
+    def mark_shared_storage(self, *pairs):
+        """Older programs call this; it has nothing to do."""
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+
+class BackwardCFunction(_C._FunctionBase, FunctionCtx):
     """The node of a Function in the graph, and the ctx of its methods."""
 
     @property
@@ -43,7 +81,7 @@ class FunctionMeta(type):
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
 
-class Function(metaclass=FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """Base class to create custom `autograd.Function`: a differentiable operation with a backward of its own.
 
     Define the static methods `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`, and
@@ -68,17 +106,17 @@ class Function(metaclass=FunctionMeta):
         )
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         """The operation itself; runs unrecorded."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Keeps for backward what it needs, when forward does not take ctx."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """A gradient, or None, for each argument of forward."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
@@ -87,7 +125,7 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx, *grad_inputs):
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """A tangent for each output."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
@@ -129,7 +167,8 @@ class Function(metaclass=FunctionMeta):
         bound = signature.bind(*args, **kwargs) if separate else signature.bind(None, *args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(f"{cls.__name__}.apply: forward has keyword-only parameters ({', '.join(bound.kwargs)}); make them positional.")
+            error = TypeError(f"forward() got an unexpected keyword argument '{next(iter(bound.kwargs))}'")
+            raise with_hint(error, f"{cls.__name__}: forward has keyword-only parameters ({', '.join(bound.kwargs)}); make them positional.")
         return bound.args if separate else bound.args[1:]
 
 
@@ -139,6 +178,37 @@ class InplaceFunction(Function):
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """The older base class for functions of nested lists and tuples. With static methods it is a Function like others."""
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Keep nested lists and tuples of tensors."""
+        self.to_save = tuple(_tensors_of(args))
+        self._to_save_nested = args
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Say which tensors among nested ones forward changes in place."""
+        self.dirty_tensors = tuple(_tensors_of(args))
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Say which tensors among nested ones have no gradient."""
+        self.non_differentiable = tuple(_tensors_of(args))
+
+    def forward_extended(self, *input: Any) -> None:
+        """User-defined forward."""
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output: Any) -> None:
+        """User-defined backward."""
+        raise NotImplementedError
+
+
+def _tensors_of(nested):
+    from ..utils._pytree import tree_leaves
+
+    return [leaf for leaf in tree_leaves(nested) if isinstance(leaf, cresset.Tensor)]
 
 
 def _nested_map(condition, fn, condition_msg=None):

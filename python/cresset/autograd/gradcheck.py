@@ -12,7 +12,9 @@ import cresset
 from . import forward_ad
 from .function import Function
 
-__all__ = ["gradcheck", "gradgradcheck", "GradcheckError", "get_numerical_jacobian", "get_analytical_jacobian"]
+__all__ = [
+    "gradcheck", "gradgradcheck", "GradcheckError", "get_numerical_jacobian", "get_analytical_jacobian", "get_numerical_jacobian_wrt_specific_input",
+]  # fmt: skip
 
 
 class GradcheckError(RuntimeError):
@@ -524,6 +526,14 @@ def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
     differences = _Differences(lambda *args: fn(args if isinstance(given, (tuple, list)) else args[0]), inputs, places, eps)
     targets = inputs if target is None else _tuple(target)
     return [differences.jacobians(x)[0] for x in targets if isinstance(x, cresset.Tensor) and x.requires_grad]
+
+
+def get_numerical_jacobian_wrt_specific_input(fn, input_idx, inputs, outputs, eps, input=None, is_forward_ad=False) -> tuple[cresset.Tensor, ...]:
+    """For each of `outputs` (tensors that fn gives) a matrix of differences with respect to inputs[input_idx], a row for each of its elements, in
+    backward's convention for complex inputs unless is_forward_ad. `input` is the tensor to move, where it is another one."""
+    x = inputs[input_idx] if input is None else input
+    differences = _Differences(fn, inputs, range(len(_tuple(outputs))), eps)
+    return tuple(differences.columns(x) if is_forward_ad else differences.jacobians(x))
 
 
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):

@@ -10,7 +10,8 @@ from cresset import _C
 
 __all__ = [
     "Node", "GradientEdge", "get_gradient_edge", "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
-    "allow_mutation_on_saved_tensors", "increment_version",
+    "allow_mutation_on_saved_tensors", "increment_version", "region_activation_memory_budget", "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]  # fmt: skip
 
 
@@ -273,3 +274,34 @@ class allow_mutation_on_saved_tensors:
         _mutation_context = None
         self._stack.close()
         self._context.clear()
+
+
+_stream_settings = {"override_stale_capture_stream": False, "warn_on_accumulate_grad_stream_mismatch": True}
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """What backward does about nodes whose stream is not captured, while a graph of a CUDA stream is: put the capturing one in its place. Kept
+    for backends that capture streams; the CPU has none."""
+    _stream_settings["override_stale_capture_stream"] = bool(enabled)
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Whether backward warns when a gradient comes from another stream than that of its leaf. Kept for backends with streams; on the CPU all
+    work is in order."""
+    _stream_settings["warn_on_accumulate_grad_stream_mismatch"] = bool(enabled)
+
+
+def region_activation_memory_budget(budget: float):
+    """Context manager for a stretch of a compiled function: which share (0 to 1) of its activations may be kept for backward. ValueError for
+    other numbers; RuntimeError when it is entered outside of compiled code, and functions run as they are here."""
+    if not 0 <= budget <= 1:
+        raise ValueError(f"torch.autograd.graph.region_activation_memory_budget: must be in [0, 1], got {budget}")
+    return _outside_of_compiled_code()
+
+
+@contextlib.contextmanager
+def _outside_of_compiled_code():
+    raise RuntimeError(
+        "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no effect in eager mode."
+    )
+    yield

@@ -7,8 +7,9 @@ import time
 from .. import _C
 from ..autograd.grad_mode import _Decorator
 from . import _profiler_state
+from ._profiler_parts import EnforceUnique, KinetoStepTracker, MemRecordsAcc
 
-__all__ = ["KinetoStepTracker", "emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
+__all__ = ["EnforceUnique", "KinetoStepTracker", "MemRecordsAcc", "emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
 
 _UTIL_NAMES = (
     "DeviceType",
@@ -39,35 +40,6 @@ def __getattr__(name):
 def kineto_available():
     """Can `profile` record? Always: sessions need no library."""
     return True
-
-
-class KinetoStepTracker:
-    """Counts the steps of a program: several parts of it may count, and the furthest of them is where the program is."""
-
-    _counts = {}
-    _step = 0
-
-    @classmethod
-    def init_step_count(cls, requester):
-        """Let `requester` count from now on."""
-        cls._counts[requester] = cls._step
-
-    @classmethod
-    def erase_step_count(cls, requester):
-        """Forget what `requester` counted; was there something?"""
-        return cls._counts.pop(requester, None) is not None
-
-    @classmethod
-    def increment_step(cls, requester):
-        """Count a step for `requester`. The step where the program is now."""
-        cls._counts[requester] = cls._counts.get(requester, cls._step) + 1
-        cls._step = max(cls._step, *cls._counts.values())
-        return cls._step
-
-    @classmethod
-    def current_step(cls):
-        """The step where the program is."""
-        return cls._step
 
 
 def _count_optimizer_steps(optimizer, args, kwargs):

@@ -33,7 +33,7 @@ __all__ = [
 
 default_generators = ()
 has_half, has_magma = True, False
-_SUBMODULES = ("amp", "comm")
+_SUBMODULES = ("amp", "comm", "jiterator", "nccl", "profiler", "sparse", "tunable")
 
 
 def __getattr__(name):

@@ -34,7 +34,7 @@ _isinstance = isinstance
 
 # Parts that need not be there for scripts, loaded on first use.
 _LAZY = {
-    "save": "serialization", "load": "serialization", "Limits": "_limits",
+    "save": "serialization", "load": "serialization", "Limits": "_limits", "export_opnames": "_export_names",
     "trace": "_trace", "trace_module": "_trace", "TracerWarning": "_trace", "TracingCheckError": "_trace",
     "TopLevelTracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
 }  # fmt: skip

@@ -14,6 +14,7 @@ from ._functional import activation as _activation
 from ._functional import attention as _attention
 from ._functional import dropout as _dropout
 from ._functional import embedding as _embedding
+from ._functional import grouped as _grouped
 from ._functional import loss as _loss
 from ._functional import normalization as _normalization
 from ._functional import pooling as _pooling
@@ -23,6 +24,7 @@ from ._functional.activation import *  # noqa: F403
 from ._functional.attention import *  # noqa: F403
 from ._functional.dropout import *  # noqa: F403
 from ._functional.embedding import *  # noqa: F403
+from ._functional.grouped import *  # noqa: F403
 from ._functional.loss import *  # noqa: F403
 from ._functional.normalization import *  # noqa: F403
 from ._functional.pooling import *  # noqa: F403
@@ -49,7 +51,7 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 __all__ = []
 for _family in (
-    _activation, _attention, _dropout, _embedding, _loss, _normalization, _pooling, _resize, _vision,
+    _activation, _attention, _dropout, _embedding, _grouped, _loss, _normalization, _pooling, _resize, _vision,
 ):  # fmt: skip
     for _name in _family.__all__:
         getattr(_family, _name).__module__ = __name__

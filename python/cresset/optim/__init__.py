@@ -12,6 +12,7 @@ from .lbfgs import LBFGS
 from .muon import Muon
 from .nadam import NAdam
 from .optimizer import Optimizer
+from ._swapped import swap_in_optimizer_params_and_state
 from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
@@ -20,5 +21,5 @@ from .sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop",
-    "Rprop", "SGD", "SparseAdam", "lr_scheduler", "swa_utils",
+    "Rprop", "SGD", "SparseAdam", "lr_scheduler", "swa_utils", "swap_in_optimizer_params_and_state",
 ]  # fmt: skip

@@ -126,6 +126,12 @@ class Coordinates(Sparse):
         """Number of dimensions that indices address."""
         return self._i.shape[0]
 
+    def _dimI(self):
+        return self._i.shape[0]
+
+    def _dimV(self):
+        return self._v.dim() - 1
+
     def _nnz(self):
         return self._i.shape[1]
 

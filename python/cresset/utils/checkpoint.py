@@ -12,7 +12,7 @@ from cresset.autograd.graph import saved_tensors_hooks
 __all__ = [
     "checkpoint", "checkpoint_sequential", "CheckpointFunction", "CheckpointError", "set_checkpoint_early_stop", "set_checkpoint_debug_enabled",
     "get_device_states", "set_device_states", "check_backward_validity", "noop_context_fn", "detach_variable",
-    "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts", "SAC_IGNORED_OPS",
+    "DefaultDeviceType", "GraphExecGroup", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts", "SAC_IGNORED_OPS",
 ]  # fmt: skip
 
 _DEFAULT_DETERMINISM_MODE = "default"
@@ -48,6 +48,45 @@ def set_checkpoint_debug_enabled(enabled):
         yield
     finally:
         _debug = before
+
+
+class DefaultDeviceType:
+    """The kind of device whose state a checkpoint keeps when no argument says one: that of the accelerator, "cpu" without one."""
+
+    _chosen = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Choose it."""
+        DefaultDeviceType._chosen = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """The present one."""
+        if DefaultDeviceType._chosen is not None:
+            return DefaultDeviceType._chosen
+        accelerator = cresset.accelerator.current_accelerator()
+        return "cpu" if accelerator is None else accelerator.type
+
+
+class GraphExecGroup:
+    """Context manager around several backward passes over different parts of a graph: what a checkpoint without reentrance computes again for
+    one of them serves the others, too. RuntimeError inside of another one."""
+
+    _current = None
+
+    def __enter__(self) -> "GraphExecGroup":
+        if GraphExecGroup._current is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {GraphExecGroup._current}")
+        GraphExecGroup._current = self
+        return self
+
+    def __exit__(self, *exception) -> None:
+        GraphExecGroup._current = None
+
+    @classmethod
+    def _get_current_group(cls):
+        return cls._current
 
 
 def noop_context_fn():
@@ -184,7 +223,7 @@ class _Frame:
         return handle
 
     def unpack(self, handle):
-        task = cresset._C._current_graph_task_id()
+        task = GraphExecGroup._current or cresset._C._current_graph_task_id()
         if task == -1 or task not in self.recomputed:
             self.recomputed = {t: tensors for t, tensors in self.recomputed.items() if tensors}
             self.recomputed[task] = self.current = weakref.WeakKeyDictionary()
@@ -286,8 +325,9 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, but if you need "
-            "to preserve the current default behavior, you can pass use_reentrant=True.",
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling checkpoint without "
+            "use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+            "you can pass use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
             stacklevel=2,
         )
         use_reentrant = True

@@ -4,6 +4,7 @@ from ._utils.collate import default_collate, default_convert
 from .dataloader import DataLoader, _DatasetKind, get_worker_info
 from .datapipes.datapipe import (
     DataChunk,
+    DFIterDataPipe,
     IterDataPipe,
     MapDataPipe,
     argument_validation,
@@ -34,7 +35,7 @@ from .sampler import (
 )  # fmt: skip
 
 __all__ = [
-    "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation", "functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic",
+    "DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation", "functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic",
     "runtime_validation", "runtime_validation_disabled",
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset", "RandomSampler", "Sampler",
     "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",

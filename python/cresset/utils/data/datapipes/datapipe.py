@@ -8,7 +8,7 @@ import cresset
 from ..dataset import Dataset, IterableDataset
 
 __all__ = [
-    "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe", "argument_validation", "runtime_validation", "runtime_validation_disabled",
+    "DataChunk", "DFIterDataPipe", "IterDataPipe", "MapDataPipe", "functional_datapipe", "argument_validation", "runtime_validation", "runtime_validation_disabled",
     "non_deterministic", "guaranteed_datapipes_determinism", "apply_random_seed", "apply_sharding", "apply_shuffle_settings", "traverse",
 ]  # fmt: skip
 
@@ -116,6 +116,13 @@ class IterDataPipe(_Steps, IterableDataset):
 
     def reset(self):
         """Called when an iterator begins."""
+
+
+class DFIterDataPipe(IterDataPipe):
+    """A stream of data frames."""
+
+    def _is_dfpipe(self):
+        return True
 
 
 def _latest_only(begin):

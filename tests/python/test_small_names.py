@@ -1,0 +1,192 @@
+"""Names that few programs use do what they do in PyTorch 2.13."""
+
+import copy
+import importlib
+
+import pytest
+
+import cresset
+import cresset.nn.functional as F
+from cresset.autograd.function import FunctionCtx, NestedIOFunction
+from cresset.utils.checkpoint import GraphExecGroup, checkpoint
+
+
+def test_a_ctx_made_by_hand_keeps_what_it_is_told():
+    class Double(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            ctx.mark_dirty(x)
+            ctx.mark_non_differentiable(x)
+            ctx.set_materialize_grads(False)
+            assert isinstance(ctx, FunctionCtx)
+            return x
+
+    ctx, x = FunctionCtx(), cresset.ones(1)
+    Double.forward(ctx, x)
+    assert ctx.to_save == (x, None) and ctx.dirty_tensors == ctx.non_differentiable == (x,) and ctx.materialize_grads is False
+    with pytest.raises(AssertionError, match="save_for_forward expects all arguments to be tensors"):
+        ctx.save_for_forward(1)
+
+
+def test_nested_io_function():
+    class Double(NestedIOFunction):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = cresset.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_layout_of_first_gradients():
+    grads = []
+    for policy in (True, False):
+        p = cresset.empty(2, 3, 4).permute(2, 0, 1).requires_grad_()
+        with cresset.autograd.enforce_grad_layout_policy(policy):
+            (p * 2).backward(cresset.ones(4, 2, 3))
+        grads.append(p.grad.stride() == p.stride())
+    assert grads == [True, False]
+    assert cresset._C._is_grad_layout_enforced()
+
+
+def test_changes_that_do_not_count():
+    x = cresset.ones(2)
+    view = x[:1]
+    before = x._version
+    with cresset.autograd._unsafe_preserve_version_counter(x):
+        x.add_(1)
+    assert x._version == view._version == before
+
+
+def test_one_recomputation_for_a_group_of_passes():
+    count, x = [0], cresset.ones(2, requires_grad=True)
+
+    def two(v):
+        count[0] += 1
+        return v.sin().sin(), (v * 2).exp().exp()
+
+    for group, expected in ((True, 2), (False, 3)):
+        count[0] = 0
+        a, b = checkpoint(two, x, use_reentrant=False)
+        with GraphExecGroup() if group else cresset.enable_grad():
+            ga, gb = cresset.autograd.grad(a.sum(), x)[0], cresset.autograd.grad(b.sum(), x)[0]
+        assert count[0] == expected
+        assert ga.allclose(x.sin().cos() * x.cos()) and gb.allclose(2 * (x * 2).exp() * (x * 2).exp().exp())
+    with GraphExecGroup(), pytest.raises(RuntimeError, match="GraphExecGroup contexts cannot be nested"):
+        GraphExecGroup().__enter__()
+
+
+def test_other_parameters_in_an_optimiser_for_a_while():
+    net = cresset.nn.Linear(2, 1)
+    optimizer = cresset.optim.Adam(net.parameters(), lr=0.1)
+    net(cresset.ones(1, 2)).sum().backward()
+    optimizer.step()
+    mine = {n: p.detach().clone() for n, p in net.named_parameters()}
+    for name, p in net.named_parameters():
+        mine[name].grad = p.grad.clone()
+    state, groups, step = copy.deepcopy(optimizer.state_dict()), optimizer.param_groups, optimizer.state[net.weight]["step"].clone()
+    with cresset.optim.swap_in_optimizer_params_and_state(optimizer, mine, state):
+        optimizer.step()
+    assert optimizer.param_groups is groups and cresset.equal(optimizer.state[net.weight]["step"], step)
+    assert state["state"][0]["step"] == step + 1 and not cresset.equal(mine["weight"], net.weight)
+    optimizer.step()
+    assert cresset.equal(mine["weight"], net.weight)
+    with pytest.raises(ValueError, match="2 parameters in groups of"), cresset.optim.swap_in_optimizer_params_and_state(optimizer, {}, state):
+        pass
+
+
+def test_parts_of_the_profiler():
+    from cresset.autograd.profiler import EnforceUnique, KinetoStepTracker, MemRecordsAcc
+
+    unique = EnforceUnique()
+    unique.see("a", 1)
+    with pytest.raises(RuntimeError, match=r"^duplicate key: \('a', 1\)$"):
+        unique.see("a", 1)
+    start = KinetoStepTracker.current_step()
+    KinetoStepTracker.init_step_count("mine")
+    assert KinetoStepTracker.increment_step("mine") == KinetoStepTracker.current_step() == start + 1
+    assert KinetoStepTracker.erase_step_count("mine") and not KinetoStepTracker.erase_step_count("mine")
+
+    class At:
+        def __init__(self, ns):
+            self.ns = ns
+
+        def start_ns(self):
+            return self.ns
+
+    records = [(At(ns), None) for ns in (3000, 1000, 2000)]
+    assert [r[0].ns for r in MemRecordsAcc(records).in_interval(1, 2)] == [1000, 2000]
+
+
+def test_differences_of_one_input():
+    gradcheck = importlib.import_module("cresset.autograd.gradcheck")
+    x = cresset.tensor([1.0, 2.0], dtype=cresset.float64)
+    (matrix,) = gradcheck.get_numerical_jacobian_wrt_specific_input(lambda a, b: a * b, 1, (x, x.clone()), (x,), 1e-6)
+    assert matrix.allclose(cresset.diag(x))
+
+
+def test_grouped_products():
+    a, b = cresset.randn(6, 4), cresset.randn(2, 4, 3)
+    offs = cresset.tensor([2, 6], dtype=cresset.int32)
+    assert cresset.equal(F.grouped_mm(a, b, offs=offs), cresset.cat([a[:2] @ b[0], a[2:] @ b[1]]))
+    assert cresset.equal(F.grouped_mm(a.t(), a, offs=offs), cresset.stack([a.t()[:, :2] @ a[:2], a.t()[:, 2:] @ a[2:]]))
+    assert cresset.equal(F.grouped_mm(b.mT, a.t(), offs=offs), cresset.cat([b[0].t() @ a.t()[:, :2], b[1].t() @ a.t()[:, 2:]], 1))
+    assert cresset.equal(F.grouped_mm(b.mT, b), b.mT @ b)
+    with pytest.raises(RuntimeError, match="Have to provide offsets if there is a 2d matrix"):
+        F.grouped_mm(a, b)
+    with pytest.raises(RuntimeError, match="Offsets have to be int32"):
+        F.grouped_mm(a, b, offs=offs.long())
+
+
+def test_what_a_slice_was_taken_from():
+    y = cresset.arange(6.0)
+    assert cresset.equal(y[1:3].slice_inverse(y, 0, 1, 3), y) and y[1:3].slice_inverse(y, 0, 1, 3).data_ptr() == y.data_ptr()
+    assert cresset.init_num_threads() is None
+
+
+def test_sparse_parts_by_the_operators_names():
+    s = cresset.tensor([[0, 1.0], [2, 0]])._to_sparse()
+    assert s._indices().tolist() == [[0, 1], [1, 0]] and s._values().tolist() == [1, 2] and (s._dimI(), s._dimV()) == (2, 0)
+    assert s._to_dense().tolist() == [[0, 1], [2, 0]] and not s._coalesced_(False).is_coalesced()
+    assert s._to_dense()._to_sparse_csr().layout is cresset.sparse_csr and s._to_dense()._to_sparse(1).sparse_dim() == 1
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::_indices' with arguments from the 'CPU' backend"):
+        cresset.ones(1)._indices()
+
+
+def test_operators_of_a_script_module():
+    net = cresset.jit.script(cresset.nn.Sequential(cresset.nn.Linear(2, 2), cresset.nn.Tanh()))
+    assert cresset.jit.export_opnames(net) == ["aten::linear", "aten::tanh"]
+
+
+@pytest.mark.parametrize("name", ["nccl.version", "profiler.start", "tunable.enable"])
+def test_parts_of_cuda_refuse(name):
+    module, function = name.split(".")
+    with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+        getattr(getattr(cresset.cuda, module), function)()
+
+
+def test_jiterator():
+    f = cresset.cuda.jiterator._create_jit_fn("template <typename T> T twice(T x) { return 2 * x; }")
+    assert f.kernel_name == "twice"
+    with pytest.raises(AssertionError, match="Jiterator is only supported on CUDA and ROCm GPUs"):
+        f(cresset.ones(1))
+    with pytest.raises(Exception, match="Couldn't parse code"):
+        cresset.cuda.jiterator._create_jit_fn("junk")
+    assert not cresset.cuda.nccl.is_available([]) and cresset.cuda.amp.amp_definitely_not_available()
+
+
+def test_named_results_exist_before_the_first_call():
+    types = cresset.return_types
+    assert len(types.all_return_types) == len(types.__all__) and all(issubclass(t, tuple) for t in types.all_return_types)
+    x = cresset.rand(2, 3)
+    assert type(x.max(0)) is types.max and type(cresset.linalg.qr(x)) is types.linalg_qr
+    out = cresset.empty(3), cresset.empty(3, dtype=cresset.int64)
+    assert type(cresset.max(x, 0, out=out)) is types.max_out and types.max_out is not types.max
+    with pytest.raises(AttributeError):
+        types.nothing
