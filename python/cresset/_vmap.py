@@ -1,7 +1,8 @@
 """vmap: a function of one example runs on all examples at once.
 
 Inputs are wrapped as batched tensors of a new level (src/batching), the function runs, its results are unwrapped. `VmapInfo`, rules of
-custom operators and of autograd Functions live here too.
+custom operators and of autograd Functions live here too. The steps have PyTorch's names, and the module is `_functorch.vmap` as well:
+packages with containers of tensors put steps of their own in their place.
 """
 
 import contextlib
@@ -49,13 +50,13 @@ def _below(number):
             _C._vmap_push(size, randomness)
 
 
-def _name_of(func):
+def _get_name(func):
     return getattr(func, "__name__", None) or repr(func)
 
 
-def _spread(prefix, spec):
+def _broadcast_to_and_flatten(prefix, spec, is_leaf=None):
     """A tree of dimensions as one entry for each leaf of `spec`; None when it does not fit. A leaf stands for everything below it."""
-    leaves, structure = pytree.tree_flatten(prefix)
+    leaves, structure = pytree.tree_flatten(prefix, is_leaf=is_leaf)
     if structure.is_leaf():
         return [prefix] * spec.num_leaves
     if spec.is_leaf() or structure.type != spec.type or structure.context != spec.context:
@@ -67,16 +68,16 @@ def _spread(prefix, spec):
     for child, part in zip(children, parts):
         sub = pytree.tree_unflatten(leaves[at : at + child.num_leaves], child)
         at += child.num_leaves
-        spread = _spread(sub, part)
+        spread = _broadcast_to_and_flatten(sub, part, is_leaf)
         if spread is None:
             return None
         result += spread
     return result
 
 
-def _check_inputs(func, in_dims, args):
-    """(leaves, dimension of each, structure, batch size) of the arguments."""
-    name = _name_of(func)
+def _process_batched_inputs(in_dims, args, func):
+    """(batch size, dimension of each leaf, leaves, structure) of the arguments."""
+    name = _get_name(func)
     call = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
@@ -86,7 +87,7 @@ def _check_inputs(func, in_dims, args):
             "latter is unsupported."
         )
     leaves, spec = pytree.tree_flatten(args)
-    dims = _spread(in_dims, spec)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has structure {pytree.tree_flatten(in_dims)[1]} but inputs "
@@ -115,12 +116,12 @@ def _check_inputs(func, in_dims, args):
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if len(set(sizes)) != 1:
         raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
-    return leaves, dims, spec, sizes[0]
+    return sizes[0], dims, leaves, spec
 
 
 def _output_dims(func, out_dims, outputs, spec):
     """The dimension of each output leaf."""
-    name = _name_of(func)
+    name = _get_name(func)
 
     def bad_type():
         raise ValueError(
@@ -135,7 +136,7 @@ def _output_dims(func, out_dims, outputs, spec):
     single = len(outputs) == 1 and spec.is_leaf()
     if single and isinstance(out_dims, tuple) and len(out_dims) == 1:
         return [out_dims[0]]
-    dims = _spread(out_dims, spec)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has structure "
@@ -144,8 +145,8 @@ def _output_dims(func, out_dims, outputs, spec):
     return dims
 
 
-def _unwrap_output(func, value, dim, number, batch_size):
-    name = _name_of(func)
+def _maybe_remove_batch_dim(name, value, number, batch_size, dim):
+    """An output without the level, the examples at `dim`; ValueError for what is no tensor, and for a batched tensor where dim is None."""
     if dim is None:
         if isinstance(value, cresset.Tensor) and _C._is_batched_at(value, number):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
@@ -157,14 +158,32 @@ def _unwrap_output(func, value, dim, number, batch_size):
     return _C._remove_batch_dim(value, number, batch_size, dim)
 
 
+def _add_batch_dim(tensor, dim, number):
+    """The tensor as one of the examples along dim, at the level with this number."""
+    return _C._add_batch_dim(tensor, dim, number)
+
+
+def _remove_batch_dim(tensor, number, batch_size, dim):
+    """The tensor without the level, its examples along dim; a tensor that is not batched there is repeated."""
+    return _C._remove_batch_dim(tensor, number, batch_size, dim)
+
+
+def _create_batched_inputs(dims, leaves, number, spec):
+    """The arguments of the function: leaves with a dimension are batched."""
+    return pytree.tree_unflatten([leaf if dim is None else _C._add_batch_dim(leaf, dim, number) for leaf, dim in zip(leaves, dims)], spec)
+
+
+def _unwrap_batched(result, out_dims, number, batch_size, func):
+    """What the function returned, without the level."""
+    outputs, spec = pytree.tree_flatten(result)
+    wanted, name = _output_dims(func, out_dims, outputs, spec), _get_name(func)
+    return pytree.tree_unflatten([_maybe_remove_batch_dim(name, v, number, batch_size, d) for v, d in zip(outputs, wanted)], spec)
+
+
 def _run(func, leaves, dims, spec, batch_size, out_dims, randomness, kwargs):
-    """(result leaves, their dimensions, structure) of one pass over all examples."""
+    """The results of one pass over all examples."""
     with level(batch_size, randomness) as number:
-        wrapped = [leaf if dim is None else _C._add_batch_dim(leaf, dim, number) for leaf, dim in zip(leaves, dims)]
-        result = func(*pytree.tree_unflatten(wrapped, spec), **kwargs)
-        outputs, out_spec = pytree.tree_flatten(result)
-        wanted = _output_dims(func, out_dims, outputs, out_spec)
-        return [_unwrap_output(func, v, d, number, batch_size) for v, d in zip(outputs, wanted)], wanted, out_spec
+        return _unwrap_batched(func(*_create_batched_inputs(dims, leaves, number, spec), **kwargs), out_dims, number, batch_size, func)
 
 
 def _run_in_chunks(func, leaves, dims, spec, batch_size, out_dims, randomness, kwargs, chunk_size):
@@ -176,10 +195,11 @@ def _run_in_chunks(func, leaves, dims, spec, batch_size, out_dims, randomness, k
             cresset.set_rng_state(state)
         count = min(chunk_size, batch_size - start)
         piece = [leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims)]
-        parts.append(_run(func, piece, dims, spec, count, out_dims, randomness, kwargs))
-    _, wanted, out_spec = parts[0]
-    columns = zip(*(values for values, _, _ in parts))
-    return [column[0] if dim is None else cresset.cat(column, dim) for column, dim in zip(columns, wanted)], wanted, out_spec
+        parts.append(pytree.tree_flatten(_run(func, piece, dims, spec, count, out_dims, randomness, kwargs)))
+    outputs, out_spec = parts[0]
+    columns = zip(*(values for values, _ in parts))
+    wanted = _output_dims(func, out_dims, outputs, out_spec)
+    return pytree.tree_unflatten([column[0] if dim is None else cresset.cat(column, dim) for column, dim in zip(columns, wanted)], out_spec)
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
@@ -196,10 +216,9 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
     @functools.wraps(func, assigned=[a for a in functools.WRAPPER_ASSIGNMENTS if hasattr(func, a)])
     def wrapped(*args, **kwargs):
-        leaves, dims, spec, batch_size = _check_inputs(func, in_dims, args)
+        batch_size, dims, leaves, spec = _process_batched_inputs(in_dims, args, func)
         run = _run if chunk_size is None or batch_size <= chunk_size else functools.partial(_run_in_chunks, chunk_size=chunk_size)
-        outputs, _, out_spec = run(func, leaves, dims, spec, batch_size, out_dims, randomness, kwargs)
-        return pytree.tree_unflatten(outputs, out_spec)
+        return run(func, leaves, dims, spec, batch_size, out_dims, randomness, kwargs)
 
     return wrapped
 
@@ -256,11 +275,16 @@ def apply_rule(rule, args, kwargs=None):
         )
     output, out_dims = returned
     leaves, spec = pytree.tree_flatten(output)
-    dims = _spread(out_dims, spec)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None and isinstance(out_dims, (tuple, list)) and isinstance(output, (tuple, list)) and len(out_dims) == len(output):
         dims = list(out_dims)  # a list where the output has a tuple
     if dims is None:
-        raise RuntimeError(f"vmap rule: out_dims must have the structure of the output or be one dimension for all of it; given {out_dims}.")
+        given = pytree.tree_flatten(out_dims, is_leaf=lambda value: value is None)[1]
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure {given} but output has structure "
+            f"{spec}. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+        )
     wrapped = [
         _C._add_batch_dim(leaf, dim, number) if dim is not None and isinstance(leaf, cresset.Tensor) else leaf for leaf, dim in zip(leaves, dims)
     ]
