@@ -160,8 +160,8 @@ DeviceType device_type_from_name(std::string_view name) {
   if (!problem.empty())
     detail::raise_with_hint(words, str("A plug-in should give the device '", name, "', but it does not load: ", problem,
                                        "\nRun `cresset doctor ", name, "` for its parts."));
-  detail::raise_with_hint(words, str("Here are ", known_device_names(),
-                                     "; no installed plug-in gives this name. `cresset doctor` lists the devices that are there."));
+  detail::raise_with_hint(words, str("No installed plug-in gives this name; here are ", known_device_names(),
+                                     ". `cresset doctor` lists the devices that are there."));
 }
 
 std::string known_device_names() {

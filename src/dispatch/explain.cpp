@@ -55,6 +55,8 @@ void raise_missing_kernel(const OperatorHandle& op, DispatchKeySet ks) {
                                 "fallback function is registered for schema ",
                                 name, ".\nKernels exist for: ", backends_with_kernels(op),
                                 ".\nGive it a tensor argument, or register a BackendSelect or CompositeExplicitAutograd kernel.");
+  const std::string& module = op.entry()->schema->python_module;
+  const std::string from_module = module.empty() ? "" : ".\nMore are registered by the Python module " + module + ": import it first";
   if (wanted == DispatchKey::Undefined ? ks.highestPriorityBackendTypeId() == DispatchKey::Meta : wanted == DispatchKey::Meta)
     detail::raise_with_hint<NotImplementedError>(
         name +
@@ -62,15 +64,12 @@ void raise_missing_kernel(const OperatorHandle& op, DispatchKeySet ks) {
             "into this message while using an operator with PT2 compilation APIs (torch.compile/torch.export); in order to use this "
             "operator with those APIs you'll need to add a fake impl. Please see the following for next steps:  "
             "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html",
-        str("Kernels exist for: ", backends_with_kernels(op), ".\nRegister one with CRESSET_LIBRARY_IMPL(", op.operator_name().ns(),
-            ", Meta, m) or library.register_fake. `cresset explain ", name, "` shows the table."));
+        str("Kernels exist for: ", backends_with_kernels(op), from_module, ".\nRegister one with CRESSET_LIBRARY_IMPL(",
+            op.operator_name().ns(), ", Meta, m) or library.register_fake. `cresset explain ", name, "` shows the table."));
   const bool layer = wanted != DispatchKey::Undefined && toFunctionalityKey(wanted) != DispatchKey::Dense;
   CRESSET_THROW(NotImplementedError, "Could not run '", name, "' with arguments from the '",
                 layer ? std::string(toString(wanted)) : backend_text(ks),
-                "' backend: no kernel is registered for it.\nKernels exist for: ", backends_with_kernels(op),
-                op.entry()->schema->python_module.empty()
-                    ? ""
-                    : ".\nMore are registered by the Python module " + op.entry()->schema->python_module + ": import it first",
+                "' backend: no kernel is registered for it.\nKernels exist for: ", backends_with_kernels(op), from_module,
                 ".\nRegister one with CRESSET_LIBRARY_IMPL(", op.operator_name().ns(), ", ",
                 layer ? toString(wanted) : toString(ks.highestPriorityBackendTypeId()),
                 ", m), or move the tensors to a backend that has one. `cresset explain ", name, "` shows the table.",

@@ -25,7 +25,7 @@ def wrapped():
     ("call", "words", "hint"),
     [
         (lambda: cresset.device("zz"), DEVICES, "`cresset doctor` lists the devices"),
-        (lambda: cresset.ones(1, device="zz:1"), DEVICES, "no installed plug-in gives this name"),
+        (lambda: cresset.ones(1, device="zz:1"), DEVICES, "No installed plug-in gives this name"),
         (lambda: cresset._C._dispatch_key_parse("NOPE"), "could not parse dispatch key: NOPE", "Keys are CPU"),
         (lambda: wrapped().tolist(), ".tolist() is not supported for tensor subclasses, got Seen", "Take the list"),
         (lambda: wrapped().numpy(), ".numpy() is not supported for tensor subclasses.", "Take the array"),
