@@ -115,7 +115,7 @@ _LAZY = (
     "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
     "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",
     "quasirandom", "ao", "quantization", "monitor", "_inductor", "package", "onnx", "sparse",
-    "_dispatch", "_prims_common", "nested", "_vendor",
+    "_dispatch", "_guards", "_prims_common", "nested", "_vendor",
     *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
@@ -125,7 +125,7 @@ _LAZY_NAMES = {
     **dict.fromkeys(("get_printoptions", "set_printoptions", "printoptions"), "_tensor_str"),
     "Storage": "storage",
     **dict.fromkeys((
-        "is_storage", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage", "ShortStorage",
+        "is_storage", "StorageBase", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage", "ShortStorage",
         "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
     ), "storage"),
 }  # fmt: skip

@@ -46,6 +46,24 @@ def _are_functorch_transforms_active():
     return _C._functorch.maybe_current_level() is not None
 
 
+def _is_torch_function_mode_enabled():
+    """Is a mode of the torch-function protocol on, and not switched off with all of it?"""
+    return bool(_C._len_torch_function_stack()) and not _C._is_torch_function_all_disabled()
+
+
+def _is_alias_of(a, b):
+    """Do two tensors lie in one storage?"""
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _get_accelerator(check=None):
+    """The device of the accelerator; without one that of the CPU, and RuntimeError when `check` is true."""
+    kind = _C._accelerator_type()
+    if kind is None and check:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return _C.device(kind or "cpu")
+
+
 def _infer_size(a, b):
     """The size to which tensors of two sizes broadcast. RuntimeError when there is none, and for what is no Size."""
     for place, size in enumerate((a, b), 1):
@@ -66,5 +84,7 @@ def install():
             _switch(setter, getter, value, answers)
     _C._nn._parse_to = _parse_to
     _C._infer_size = _infer_size
+    _C._is_alias_of, _C._get_accelerator = _is_alias_of, _get_accelerator
+    _C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled
     _C._TensorMeta = type(_C.Tensor)
     _C._are_functorch_transforms_active = _are_functorch_transforms_active

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import cresset
 
 from . import _C
+from ._C import Tensor  # noqa: F401  (packages that replace steps take it, and the trees, from here)
 from .utils import _pytree as pytree
+from .utils._pytree import tree_flatten, tree_unflatten  # noqa: F401
 
 __all__ = ["VmapInfo", "apply_function", "apply_rule", "level", "vmap"]
 
