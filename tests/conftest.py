@@ -48,19 +48,36 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"{line:{width}}  {numbers}")
 
 
-@pytest.fixture(scope="session")
-def tin():
-    """The library of examples/minimal_backend, the device `tin`. Only other processes load it: a device stays for good."""
+def _built(name, *sources):
+    """A library of a device. Only other processes load it: a device stays for good."""
     folder = ROOT / "build/dev/test-backends"
-    source, library, core = ROOT / "examples/minimal_backend/tin.cpp", folder / "libtin.so", ROOT / "build/dev/lib/libcresset.so"
-    if not library.exists() or library.stat().st_mtime < max(source.stat().st_mtime, core.stat().st_mtime):
+    sources, library, core = [ROOT / s for s in sources], folder / f"lib{name}.so", ROOT / "build/dev/lib/libcresset.so"
+    if not library.exists() or library.stat().st_mtime < max(p.stat().st_mtime for p in (*sources, core)):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".so") as made:
-            subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT}/include", f"-I{ROOT}/build/dev/gen/include", str(source), "-o", made.name,
+            subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT}/include", f"-I{ROOT}/build/dev/gen/include", *map(str, sources), "-o", made.name,
                             f"-L{core.parent}", f"-Wl,-rpath,{core.parent}", "-lcresset"], check=True)
             shutil.copy(made.name, f"{made.name}.done")  # another worker may be at it as well: a file appears whole
             os.replace(f"{made.name}.done", library)
     return library
+
+
+@pytest.fixture(scope="session")
+def tin():
+    """The library of examples/minimal_backend, the device `tin`."""
+    return _built("tin", "examples/minimal_backend/tin.cpp")
+
+
+@pytest.fixture(scope="session")
+def minimal():
+    """The library of backends/minimal."""
+    return _built("minimal", "backends/minimal/minimal.cpp")
+
+
+@pytest.fixture(scope="session")
+def simulated():
+    """The library of backends/simulated."""
+    return _built("simulated", *(f"backends/simulated/{name}.cpp" for name in ("backend", "faults", "kernels", "memory", "queue")))
 
 
 @pytest.fixture

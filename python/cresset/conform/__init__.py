@@ -5,6 +5,9 @@ The command is `cresset conform` (and `cresset ops --needed-by`), from Python `p
 | module | what is in it |
 |---|---|
 | `checks` | the checks of one operator in one dtype, against the CPU |
+| `variants` | other calls of an operator: sizes, layouts, values, arguments |
+| `randomness` | random operators: distributions, seeds, generators |
+| `streams` | operators behind late work on a stream of their own |
 | `card`, `processes` | runs all checks and adds them up, in one process or several |
 | `text`, `html` | the card to read |
 | `needed` | which operators a model calls, and how a device runs each |

@@ -25,7 +25,7 @@ from .text import card_text, needed_text
 def _parser():
     names = ", ".join(models.MODELS)
     parser = argparse.ArgumentParser(prog="cresset conform", description="Compares a device with the CPU, operator by operator.",
-                                     epilog="Exit status: 0 when the score reaches the threshold (or the shadow run ends), 1 otherwise, 2 for wrong arguments.")
+                                     epilog="Exit status: 0 when the score reaches the threshold, and the native share the least one (or the shadow run ends), 1 otherwise, 2 for wrong arguments.")
     parser.add_argument("--device", default="cpu", help="device to check, e.g. mychip or mychip:1")
     parser.add_argument("--load", action="append", default=[], metavar="BACKEND", help="library (.so), Python file or module to load first; repeatable")
     parser.add_argument("--capabilities", type=Path, metavar="FILE.toml", help="what the device can do: dtypes, allow and block lists, tolerances")
@@ -33,13 +33,16 @@ def _parser():
     parser.add_argument("--dtypes", default=",".join(DTYPES), help="dtypes with commas between them (default: %(default)s)")
     parser.add_argument("--checks", default=",".join(COLUMNS), help="columns with commas between them (default: %(default)s)")
     parser.add_argument("--threshold", type=float, default=100.0, metavar="PERCENT", help="least score for exit status 0 (default: %(default)g)")
+    parser.add_argument("--min-native", type=float, default=0.0, metavar="PERCENT",
+                        help="least share of the operators that run on the device alone and are right, for exit status 0 (default: %(default)g)")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="an operator that takes longer is an error (default: %(default)g)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the card as one HTML file")
     parser.add_argument("--json", action="store_true", help="print the card as JSON")
     parser.add_argument("--reproduce", type=Path, metavar="FOLDER", help="write a script for each wrong operator")
     parser.add_argument("--no-models", action="store_true", help="leave the example models out")
     parser.add_argument("--shadow", metavar="MODEL", help=f"train one step of a model with each operator compared; stop at the first wrong one: {names}, or a Python file")
     parser.add_argument("--needed-by", metavar="MODEL", help="only list the operators that a model needs")
-    parser.add_argument("-j", "--jobs", type=_jobs, default=1, metavar="N", help="processes that work on the card, each with the device open (default: 1)")
+    parser.add_argument("-j", "--jobs", type=_jobs, default=1, metavar="N", help="processes that work on the card, each with the device open; one that ends costs the operator it was at (default: 1)")
     parser.add_argument("-v", "--verbose", action="store_true", help="print everything, and progress")
     return parser
 
@@ -108,13 +111,14 @@ def run(parser, options):
         return _shadow(options, capabilities)
     dtypes, columns = _chosen(parser, "--dtypes", options.dtypes, _all_dtypes()), _chosen(parser, "--checks", options.checks, COLUMNS)
     card = conform(options.device, ops=options.ops, dtypes=dtypes, columns=columns, capabilities=capabilities,
-                   with_models=not options.no_models, progress=_progress if options.verbose else None, jobs=options.jobs, loads=options.load)
+                   with_models=not options.no_models, progress=_progress if options.verbose else None, jobs=options.jobs, loads=options.load,
+                   isolated=True, timeout=options.timeout)
     print(json.dumps(card.as_dict(), indent=2) if options.json else card_text(card, options.verbose))
     if options.html:
         options.html.write_text(card_html(card))
     if options.reproduce:
         _write_scripts(card, options, capabilities)
-    return 0 if card.score >= options.threshold else 1
+    return 0 if card.score >= options.threshold and card.native_share >= options.min_native else 1
 
 
 def _all_dtypes():

@@ -20,21 +20,39 @@ class NotApplicable(Exception):
 
 
 class Trial:
-    """One sample of a row in one dtype: arguments on the CPU, ways to run them there and on the device."""
+    """One call of a row in one dtype: arguments on the CPU, ways to run them there and on the device.
 
-    def __init__(self, row, index, dtype, device, capabilities):
+    The call is a sample of the row, or another one. `arrange(t, device)` places an argument, in a layout of its own; `slack` (1, or more) allows
+    for sums of many terms; `exact_tiny` compares denormals too; `keep_types` leaves the dtypes of the arguments as they are.
+    """
+
+    def __init__(self, row, index, dtype, device, capabilities, *, call=None, arrange=None, slack=0, exact_tiny=False, keep_types=False):
         self.row, self.index, self.dtype, self.device, self.capabilities = row, index, dtype, device, capabilities
-        given = row.call(index)
-        self.floating = any(t.is_floating_point() or t.is_complex() for t in given.tensors())
-        leaves = iter([t.requires_grad for t in given.tensors()])
-        self.call = cast(given, dtype)
+        self.arrange, self.slack, self.exact_tiny = arrange, slack, exact_tiny and capabilities.denormals
+        self.given = row.call(index) if call is None else call
+        self.floating = any(t.is_floating_point() or t.is_complex() for t in self.given.tensors())
+        leaves = iter([t.requires_grad for t in self.given.tensors()])
+        self.call = self.given.map(cresset.Tensor.detach) if keep_types else cast(self.given, dtype)
         self.wants_grad = [next(leaves) and (t.is_floating_point() or t.is_complex()) for t in self.call.tensors()]
         self.factory = not self.call.tensors() and any(a["name"] == "device" for a in row["arguments"])
+
+    def with_call(self, call, **options):
+        """The same operator with other arguments."""
+        return Trial(self.row, self.index, self.dtype, self.device, self.capabilities, call=call, **options)
+
+    def defined(self):
+        """Runs the CPU, as `reference` and `reference_call`; False when it refuses, or when there is no tensor among the results."""
+        try:
+            cresset.manual_seed(3)
+            self.reference, self.reference_call = self.run("cpu")
+        except REFUSALS:
+            return False
+        return bool(flat(self.reference))
 
     def fresh(self, device, grad=False):
         """The arguments on new memory of a device; with grad those that a gradient may go to require it."""
         wanted = iter(self.wants_grad)
-        moved = self.row.place(self.call, device).map(lambda t: t.requires_grad_(grad and next(wanted)))
+        moved = self.row.place(self.call, device, self.arrange).map(lambda t: t.requires_grad_(grad and next(wanted)))
         if self.factory:
             moved.kwargs["device"] = cresset.device(device)
         return moved
@@ -44,6 +62,16 @@ class Trial:
         call = self.fresh(device, grad)
         return self.row.op(form)(*call.args, **call.kwargs), call
 
+    def runs_natively(self):
+        """Does a run on the device do without the CPU fallback? None when it fails."""
+        call = self.fresh(self.device)
+        before = cresset.accelerator.fallback_counts()
+        try:
+            self.row.op()(*call.args, **call.kwargs)
+        except Exception:
+            return None
+        return cresset.accelerator.fallback_counts() == before
+
     def agree(self, what, have, want, summed=False):
         """Two results agree in number, dtype, shape and, within the tolerances of their dtype, in values. `summed` values may have lost
         digits to terms that cancel."""
@@ -52,14 +80,41 @@ class Trial:
             raise Wrong(f"{what}: {len(have)} tensors, the CPU gives {len(want)}")
         for number, (h, w) in enumerate(zip(have, want)):
             name = what if len(want) == 1 else f"{what} {number}"
-            if h.device.type != cresset.device(self.device).type and not self.row.host_arguments:
+            if h.device.type != cresset.device(self.device).type and not self.row.host_arguments and not (self.arrange and h.dim() == 0):
                 raise Wrong(f"{name} is on {h.device}")
-            tolerances = self.capabilities.tolerances(self.row.id, w.dtype) or default_tolerances(w)
-            rtol, atol = tolerances[0], max(tolerances) if summed else tolerances[1]
+            h, w = h.detach(), w.detach()
+            rtol, atol = self.capabilities.tolerances(self.row.id, w.dtype) or default_tolerances(w)
+            if summed or self.slack:
+                atol = max(rtol, atol)
+            if self.slack:
+                rtol, atol = 4 * self.slack * rtol, self.slack * atol * max(1.0, _largest(w))
             options = Options(rtol=rtol, atol=atol, equal_nan=True, check_device=False)
-            problem = compare(h.detach(), w.detach(), options)
+            problem = compare(h, w, options)
+            if problem is None and self.exact_tiny:
+                problem = _tiny(h, w, options)
             if problem:
                 raise Wrong(f"{name}: {' '.join(problem.split())}")
+
+
+def _largest(t):
+    """The largest finite magnitude."""
+    if t.numel() == 0 or not t.is_floating_point() and not t.is_complex() or t.device.type == "meta":
+        return 1.0
+    values = t.abs().double()
+    return cresset.where(values.isfinite(), values, 0.0).max().item()
+
+
+def _tiny(have, want, options):
+    """Denormal results, which the tolerance for all hides: compared after both are scaled into the normal range."""
+    if not want.is_floating_point() or "meta" in (want.device.type, have.device.type):
+        return None
+    limits, want = cresset.finfo(want.dtype), want.cpu()
+    denormal = (want != 0) & (want.abs() < limits.tiny)
+    if not denormal.any():
+        return None
+    scale = 2.0 ** (10 if want.dtype == cresset.float16 else 100)
+    problem = compare(have.cpu()[denormal] * scale, want[denormal] * scale, Options(rtol=0.1, atol=2 * scale * limits.smallest_normal * limits.eps, check_device=False))
+    return problem and f"denormal numbers: {problem}"
 
 
 def forward(trial):
@@ -119,11 +174,13 @@ def inplace(trial):
     """The in-place form gives self, with the CPU's values."""
     if trial.row.random or not trial.row.inplace or not trial.row.inplace["returns"]:
         raise NotApplicable
-    want = _when_defined(lambda: trial.run("cpu", trial.row.inplace)[0])
+    want, wanted_call = _when_defined(lambda: trial.run("cpu", trial.row.inplace))
     have, call = trial.run(trial.device, trial.row.inplace)
     if have is not call.args[0] and flat(have)[0].data_ptr() != flat(call.args[0])[0].data_ptr():
         raise Wrong("the result is not self")
     trial.agree("self", have, want)
+    around = [(h._base, w._base) for h, w in zip(flat(call.args[0]), flat(wanted_call.args[0])) if h._is_view() and w._is_view()]
+    trial.agree("memory around self", [h for h, _ in around], [w for _, w in around])
 
 
 def out(trial):
@@ -137,16 +194,52 @@ def out(trial):
     if len(want) != len(names):
         raise NotApplicable
 
-    def run(device, shapes):
+    def run(device, target):
         call = trial.fresh(device)
-        outs = [cresset.empty(s, dtype=t.dtype, device=device) for s, t in zip(shapes, want)]
+        outs = [target(t, device) for t in want]
         kwargs = {k: v for k, v in call.kwargs.items() if k in known}
         trial.row.op(form)(*call.args, **kwargs, **dict(zip(names, outs)))
-        return outs
+        return outs + [t._base for t in outs if t._is_view()]
 
-    for what, shapes in (("out into empty", [(0,)] * len(want)), ("out into ready", [t.shape for t in want])):
-        expected = _when_defined(lambda: run("cpu", shapes))
-        trial.agree(what, run(trial.device, shapes), expected)
+    for what, target in _TARGETS.items():
+        expected = _when_defined(lambda: run("cpu", target))
+        trial.agree(what, run(trial.device, target), expected)
+    if trial.row["kind"] == "pointwise" and len(want) == 1 and trial.call.tensors():
+        _out_is_self(trial, form, names[0], known)
+
+
+def _out_is_self(trial, form, name, known):
+    """out= may be the first argument itself."""
+    def run(device):
+        call = trial.fresh(device)
+        kwargs = {k: v for k, v in call.kwargs.items() if k in known}
+        trial.row.op(form)(*call.args, **kwargs, **{name: call.tensors()[0]})
+        return call.tensors()[0]
+
+    first, result = trial.call.tensors()[0], flat(trial.reference)[0]
+    if first.shape == result.shape and first.dtype == result.dtype and trial.arrange is None:
+        try:
+            expected = run("cpu")
+        except REFUSALS:
+            return
+        trial.agree("out is the first argument", run(trial.device), expected)
+
+
+def _ready(t, device):
+    return cresset.full(t.shape, 1, dtype=t.dtype, device=device)
+
+
+def _transposed(t, device):
+    return cresset.full(t.shape[::-1], 1, dtype=t.dtype, device=device).permute(*range(t.dim())[::-1])
+
+
+def _between(t, device):
+    """Every second element; what lies between stays as it is."""
+    return cresset.full((*t.shape, 2), 1, dtype=t.dtype, device=device)[..., 1]
+
+
+_TARGETS = {"out into empty": lambda t, device: cresset.empty(0, dtype=t.dtype, device=device), "out into ready": _ready, "out into a transposed tensor": _transposed,
+            "out into every second element": _between}
 
 
 def random(trial):
@@ -182,14 +275,7 @@ def trials(row, dtype, device, capabilities):
     """The trials of a row in a dtype that the CPU can run, `reference` and `reference_call` set to its result and arguments."""
     for index in range(len(row["samples"])):
         trial = Trial(row, index, dtype, device, capabilities)
-        if not trial.call.tensors() and not trial.factory:
-            continue  # nothing is on a device
-        try:
-            cresset.manual_seed(3)
-            trial.reference, trial.reference_call = trial.run("cpu")
-        except REFUSALS:
-            continue
-        if flat(trial.reference):
+        if (trial.call.tensors() or trial.factory) and trial.defined():
             yield trial
 
 

@@ -4,7 +4,7 @@ import html
 import json
 
 from .card import COLUMNS, STATUSES
-from .text import _STATE
+from .text import _CHECKED, _STATE, native_text
 
 __all__ = ["card_html"]
 
@@ -25,7 +25,7 @@ table { border-collapse: collapse; width: 100%%; font-variant-numeric: tabular-n
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--soft); font-weight: 600; position: sticky; top: 0; background: var(--ground); }
 td.n, th.n { text-align: right; }
-.scroll { overflow-x: auto; } code { font-size: .9em; overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; } code { font-size: .9em; white-space: nowrap; } h1, p { overflow-wrap: anywhere; }
 .chip { display: inline-block; border-radius: 3px; padding: 0 .35em; margin: 1px; color: #fff; font-size: .75rem; }
 .pass { background: var(--pass); } .wrong { background: var(--wrong); } .error { background: var(--error); }
 .missing { background: var(--missing); } .skip { background: var(--skip); }
@@ -36,6 +36,8 @@ input, select { font: inherit; color: inherit; background: var(--panel); border:
 <body>
 <h1>%(device)s: %(score)s %%</h1>
 <p>%(summary)s</p>
+<p>%(native)s</p>
+<p>%(about)s</p>
 <h2>Checks</h2>
 <div class="scroll">%(columns)s</div>
 %(sections)s
@@ -106,6 +108,11 @@ def _operators(card):
     return list(found.values())
 
 
+def _about(about):
+    device = " ".join(filter(None, (about.get("device"), about.get("name"), about.get("description"), about.get("library"))))
+    return ", ".join(filter(None, (f"cresset {about['version']}" if "version" in about else "", about.get("date"), device)))
+
+
 def card_html(card):
     """The text of the page."""
     counts = card.count()
@@ -123,7 +130,8 @@ def card_html(card):
         sections += _section("Skipped", _table(("reason", "checks"), card.skips()))
     return _PAGE % {
         "device": html.escape(card.device), "score": f"{card.score:.1f}",
-        "summary": f"{counts['pass']} of {tried} checks of {len(card.states)} operators give the CPU's answer; {counts['skip']} skipped.",
+        "summary": f"{counts['pass']} of {tried} checks of {len(card.states)} operators give the CPU's answer; {counts['skip']} skipped{_CHECKED.get(card.device, '')}.",
+        "native": html.escape(native_text(card)), "about": html.escape(_about(card.about)),
         "columns": _table(("check", *STATUSES), [(c, *(n[s] for s in STATUSES)) for c, n in columns if n]), "sections": sections,
         "options": "".join(f"<option>{s}</option>" for s in STATUSES), "heads": "".join(f"<th>{c}</th>" for c in COLUMNS),
         "column_names": _script(COLUMNS), "operators": _script(_operators(card)),

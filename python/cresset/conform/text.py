@@ -2,7 +2,7 @@
 
 from .card import COLUMNS, STATUSES
 
-__all__ = ["card_text", "needed_text"]
+__all__ = ["card_text", "native_text", "needed_text"]
 
 _SHOWN = 10
 
@@ -18,7 +18,7 @@ def card_text(card, verbose=False):
     """Score, a table of the columns, reasons of skips, first failures, and what to write next."""
     counts = card.count()
     tried = sum(counts.values()) - counts["skip"]
-    parts = [f"{card.device}: {card.score:.1f} % of {tried} checks of {len(card.states)} operators pass"]
+    parts = [f"{card.device}: {card.score:.1f} % of {tried} checks of {len(card.states)} operators pass{_CHECKED.get(card.device, '')}\n{native_text(card)}"]
     columns = [(c, card.count(c)) for c in COLUMNS]
     parts.append(_table(("check", *STATUSES), [(c, *(n[s] for s in STATUSES)) for c, n in columns if n]))
     states = [s for s in ("kernel", "derived", "fallback", "missing") if s in card.states.values()]
@@ -34,6 +34,17 @@ def card_text(card, verbose=False):
     if card.needed:
         parts.append(_models_text(card, verbose))
     return "\n\n".join(parts)
+
+
+# What the score means where it is not what a device computes.
+_CHECKED = {"meta": "; shapes, dtypes and devices only, since meta tensors have no values"}
+
+
+def native_text(card):
+    """One sentence: how much of the card the device did itself."""
+    count = sum(card.native.values())
+    right = round(card.native_share / 100 * len(card.native))
+    return f"native: {card.native_share:.1f} % ({right} of {len(card.native)} operators are right without the CPU; {len(card.native) - count} need it{f', {count - right} are not right' if count > right else ''})"
 
 
 _STATE = {"kernel": "with a kernel", "derived": "derived", "fallback": "on the fallback", "missing": "missing"}

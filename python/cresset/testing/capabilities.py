@@ -3,6 +3,7 @@
     [device]
     dtypes = ["float32", "int64", "bool"]        # others are skipped; without the key all are tried
     only = ["add*", "mul*"]                      # allow list: names or patterns of operators or tests; without it all
+    denormals = false                            # numbers below the normal range may become 0
     [skip]
     "linalg_*" = "no LAPACK on this device"      # block list, with reasons
     [tolerance]
@@ -37,16 +38,17 @@ class Capabilities:
     only: tuple | None = None
     skip: dict = field(default_factory=dict)
     tolerance: dict = field(default_factory=dict)
+    denormals: bool = True
 
     @classmethod
     def load(cls, path):
         """The table in a TOML file. ValueError names a key that does not exist."""
         data = tomllib.loads(Path(path).read_text())
         device = data.pop("device", {})
-        unknown = sorted(set(data) - {"skip", "tolerance"}) + sorted(f"device.{key}" for key in set(device) - {"dtypes", "only"})
+        unknown = sorted(set(data) - {"skip", "tolerance"}) + sorted(f"device.{key}" for key in set(device) - {"dtypes", "only", "denormals"})
         if unknown:
-            raise ValueError(f"{path}: device.dtypes, device.only, skip and tolerance are known; {', '.join(unknown)} was given.")
-        return cls(device.get("dtypes"), device.get("only"), data.get("skip", {}), data.get("tolerance", {}))
+            raise ValueError(f"{path}: device.dtypes, device.only, device.denormals, skip and tolerance are known; {', '.join(unknown)} was given.")
+        return cls(device.get("dtypes"), device.get("only"), data.get("skip", {}), data.get("tolerance", {}), device.get("denormals", True))
 
     def reason_to_skip(self, name, dtype=None):
         """Why `name` (an operator or a test), or its run in a dtype, is left out; None when it is to run."""

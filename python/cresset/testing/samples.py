@@ -182,11 +182,14 @@ class Row:
         names = [a["name"] for a in self["arguments"]]
         return {n for n in names if n in HOST_ARGUMENTS or f"{self.id}.{n}" in HOST_ARGUMENTS}
 
-    def place(self, call, device):
-        """The call with new tensors on a device. What requires grad is a leaf there; arguments for the CPU stay."""
+    def place(self, call, device, arrange=None):
+        """The call with new tensors on a device. What requires grad is a leaf there; arguments for the CPU stay. arrange(t, device), when
+        given, makes the others."""
         def move(name, value):
-            there = "cpu" if name in host else device
-            return _map(value, lambda t: t.detach().clone().to(there).requires_grad_(t.requires_grad))
+            if arrange is None or name in host:
+                there = "cpu" if name in host else device
+                return _map(value, lambda t: t.detach().clone().to(there).requires_grad_(t.requires_grad))
+            return _map(value, lambda t: arrange(t.detach(), device).requires_grad_(t.requires_grad))
 
         names, host = [a["name"] for a in self["arguments"]], self.host_arguments
         return Call(tuple(move(n, v) for n, v in zip(names, call.args)), {n: move(n, v) for n, v in call.kwargs.items()})

@@ -9,17 +9,42 @@ def test_text(conform):
     conform("--ops", "^(relu|add|view)($|[.])", "--dtypes", "float32,int64", "--no-models")
     assert conform.status == 0, conform.err
     assert conform.out == (
-        "tin: 100.0 % of 26 checks of 4 operators pass\n"
+        "tin: 100.0 % of 55 checks of 4 operators pass\n"
+        "native: 25.0 % (1 of 4 operators are right without the CPU; 3 need it)\n"
         "\n"
-        "check     pass  wrong  error  missing  skip\n"
-        "forward      8      0      0        0     0\n"
-        "backward     4      0      0        0     0\n"
-        "view         2      0      0        0     0\n"
-        "in-place     6      0      0        0     0\n"
-        "out          6      0      0        0     0\n"
+        "check      pass  wrong  error  missing  skip\n"
+        "forward       8      0      0        0     0\n"
+        "backward      4      0      0        0     0\n"
+        "view          2      0      0        0     0\n"
+        "in-place      6      0      0        0     0\n"
+        "out           6      0      0        0     0\n"
+        "sizes         7      0      0        0     0\n"
+        "layouts       8      0      0        0     0\n"
+        "values        6      0      0        0     0\n"
+        "arguments     8      0      0        0     0\n"
         "\n"
         "Operators: 1 derived, 3 on the fallback\n"
     )
+
+
+def test_share_of_the_device_itself(conform, wrong_relu):
+    """--min-native asks for operators that run without the CPU and are right; a kernel that is wrong does not count."""
+    arguments = ["--ops", "^(relu|sin|view)$", "--dtypes", "float32", "--no-models"]
+    conform(*arguments, "--min-native", "33")
+    assert conform.status == 0 and "\nnative: 33.3 % (1 of 3 operators are right without the CPU; 2 need it)\n" in conform.out
+    conform(*arguments, "--min-native", "34")
+    assert conform.status == 1
+    conform(*arguments, "--threshold", "0", load=[conform.tin, wrong_relu])
+    assert conform.status == 0 and "\nnative: 33.3 % (1 of 3 operators are right without the CPU; 1 need it, 1 are not right)\n" in conform.out
+    card = json.loads(conform(*arguments, "--json"))
+    assert card["native"] == 33.33 and card["native_operators"] == ["view"]
+
+
+def test_what_it_is_a_card_of(conform):
+    import cresset
+
+    about = json.loads(conform("--ops", "^relu$", "--dtypes", "float32", "--no-models", "--json"))["about"]
+    assert about["version"] == cresset.__version__ and about["date"].endswith(" UTC") and about["device"] == "tin"
 
 
 def test_wrong_kernel_is_found(conform, wrong_relu):
@@ -30,7 +55,8 @@ def test_wrong_kernel_is_found(conform, wrong_relu):
     assert "      sample T(3,4)" in lines
     card = json.loads(conform("--ops", "^(relu|add[.]Tensor)$", "--dtypes", "float32", "--no-models", "--json", load=[conform.tin, wrong_relu]))
     assert {(r["op"], r["check"]): r["status"] for r in card["results"] if r["status"] != "pass"} == {
-        ("relu", "forward"): "wrong", ("relu", "backward"): "wrong", ("relu", "in-place"): "wrong", ("relu", "out"): "error"}  # an empty out must grow
+        ("relu", "forward"): "wrong", ("relu", "backward"): "wrong", ("relu", "in-place"): "wrong", ("relu", "out"): "error",  # an empty out must grow
+        ("relu", "sizes"): "wrong", ("relu", "layouts"): "wrong", ("relu", "values"): "wrong"}
     assert card["operators"] == {"add.Tensor": "fallback", "relu": "kernel"}
 
 
@@ -85,7 +111,11 @@ def test_the_cpu_agrees_with_itself(conform):
 
 
 def test_meta_is_right_about_shapes(conform):
-    """Meta tensors have no values: shapes and dtypes are compared, and operators that need values are errors there."""
-    card = json.loads(conform("--ops", "^(add|mm|sum|view|cat)($|[.])", "--dtypes", "float32", "--no-models", "--json", device="meta", load=[]))
-    wrong = [r for r in card["results"] if r["status"] in ("wrong", "missing")]
-    assert wrong == []
+    """Meta tensors have no values: shapes and dtypes are compared, and what needs values is skipped for that reason."""
+    arguments = ["--ops", "^(add|mm|sum|view|cat|nonzero)($|[.])", "--dtypes", "float32", "--no-models"]
+    conform(*arguments, device="meta", load=[])
+    assert conform.status == 0, conform.out
+    assert " operators pass; shapes, dtypes and devices only, since meta tensors have no values\n" in conform.out
+    card = json.loads(conform(*arguments, "--json", device="meta", load=[]))
+    assert [r for r in card["results"] if r["status"] not in ("pass", "skip")] == []
+    assert {r["op"] for r in card["results"] if r["status"] == "skip"} <= {"nonzero"}

@@ -31,7 +31,7 @@ def test_unknown_device(conform):
 
 
 @pytest.mark.parametrize("arguments, text", [
-    (["--dtypes", "float33"], "--dtypes: "), (["--checks", "sideways"], "--checks: forward, backward, view, in-place, out, random, file, stream are known; sideways was given"),
+    (["--dtypes", "float33"], "--dtypes: "), (["--checks", "sideways"], "--checks: forward, backward, view, in-place, out, sizes, layouts, values, arguments, random, file, stream are known; sideways was given"),
     (["--capabilities", "nowhere.toml"], "nowhere.toml"), (["--load", "nowhere.so"], "nowhere.so"),
 ])  # fmt: skip
 def test_wrong_arguments(conform, arguments, text):

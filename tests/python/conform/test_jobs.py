@@ -1,15 +1,19 @@
 """A card over several processes is the card of one."""
 
+import json
+import re
+
 import pytest
 
-# Ends the process at the first sine.
+# Ends the process at the first sine, or keeps it.
 DEADLY = """
 import os
+import time
 
 from cresset.library import Library
 
 library = Library("aten", "IMPL")
-library.impl("sin.out", lambda x, *, out: os._exit(3), "PrivateUse1")
+library.impl("sin.out", lambda x, *, out: {end}, "PrivateUse1")
 """
 
 PART = ["--ops", "^(relu|sin|add[.]Tensor|bernoulli|view)$", "--dtypes", "float32,int64"]
@@ -27,22 +31,39 @@ def test_the_card_is_the_same(conform, wrong_relu, tmp_path):
         text = conform(*PART, "-j", jobs, load=[conform.tin, wrong_relu])
         scripts = {p.name: p.read_bytes() for p in sorted((folder / "scripts").iterdir())}
         assert list(scripts) == ["wrong_relu.py"]
-        found.append((data.replace(str(folder), ""), text, (folder / "card.html").read_text(), scripts))
+        dated = [re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", "DATE", t) for t in (data.replace(str(folder), ""), (folder / "card.html").read_text())]
+        found.append((*dated, text, scripts))
     assert found[0] == found[1]
 
 
 def test_order_of_the_whole_list(conform):
     """More work than processes, extra checks and models behind the operators."""
     arguments = ["--dtypes", "float32", "--checks", "file,random,stream", "--json"]
-    assert conform(*arguments, "-j", "2") == conform(*arguments)
+    one, two = (json.loads(conform(*arguments, "-j", jobs)) for jobs in ("1", "2"))
+    assert one.pop("about")["date"] <= two.pop("about")["date"]
+    assert one == two
 
 
-def test_a_process_that_ends(conform, tmp_path):
-    (tmp_path / "deadly.py").write_text(DEADLY)
-    conform(*PART, "--no-models", "-j", "2", load=[conform.tin, tmp_path / "deadly.py"])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("end, how", [("os._exit(3)", "the process ended with status 3"), ("os.abort()", "the process ended by SIGABRT"),
+                                      ("time.sleep(1000)", "it did not end within 5 s")])
+def test_a_process_that_ends(conform, tmp_path, jobs, end, how):
+    """It costs the operator it was at, which is named, and nothing else."""
+    (tmp_path / "deadly.py").write_text(DEADLY.format(end=end))
+    timeout = ["--timeout", "5"] if "sleep" in end else []
+    card = json.loads(conform(*PART, "--no-models", "-j", jobs, *timeout, "--json", load=[conform.tin, tmp_path / "deadly.py"]))
+    assert conform.status == 1
+    wrong = [r for r in card["results"] if r["status"] not in ("pass", "skip")]
+    assert [(r["op"], r["check"], r["dtype"], r["status"], r["reason"]) for r in wrong] == [("sin", "forward", "float32", "error", how)]
+    assert {r["op"] for r in card["results"] if r["status"] == "pass"} >= {"relu", "add.Tensor", "view"}
+
+
+def test_backends_that_do_not_load(conform, tmp_path):
+    """A process that ends before its first operator is no operator's fault."""
+    (tmp_path / "deadly.py").write_text("import multiprocessing, os\nif multiprocessing.parent_process():\n    os._exit(4)\n")
+    conform(*PART, "--no-models", load=[conform.tin, tmp_path / "deadly.py"])
     assert conform.status == 2
-    assert conform.err == ("cresset conform: a process of the card ended before its work was done.\n"
-                           "Next: run with --jobs 1 --verbose, which names the operator\n")
+    assert conform.err.startswith("cresset conform: the process ended with status 4 while it loaded the backends.\n")
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "many", "1.5"])

@@ -222,7 +222,7 @@ def test_capabilities(tmp_path):
     assert table.tolerances("relu", cresset.float32) == (0.5, 0.25) and table.tolerances("add.Tensor", cresset.float32) == (1e-2, 1e-3)
     assert table.tolerances("add.Tensor", cresset.float64) is None
     (tmp_path / "bad.toml").write_text("[device]\nspeed = 1\n[colour]\n")
-    with pytest.raises(ValueError, match=r"device.dtypes, device.only, skip and tolerance are known; colour, device.speed was given"):
+    with pytest.raises(ValueError, match=r"device.dtypes, device.only, device.denormals, skip and tolerance are known; colour, device.speed was given"):
         capabilities.Capabilities.load(tmp_path / "bad.toml")
 
     class TestC(TestCase):
