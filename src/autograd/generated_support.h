@@ -80,6 +80,9 @@ inline bool any_requires(OptionalTensorList l) {
   return false;
 }
 
+// Tensors that have no memory of their own have no strides.
+inline DimVector strides_or_none(const Tensor& t) { return t.has_storage() ? DimVector(t.strides()) : DimVector(); }
+
 CRESSET_API void append_edges(edge_list& edges, const Tensor& t);
 CRESSET_API void append_edges(edge_list& edges, const std::optional<Tensor>& t);
 CRESSET_API void append_edges(edge_list& edges, TensorList l);

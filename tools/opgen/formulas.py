@@ -112,6 +112,8 @@ class Derivative:
             expr = f"{name}.{method}()"
             if is_list and method != "size":
                 expr = f"{LIST_HELPERS[method]}({name})"
+            elif method == "strides":
+                expr = f"strides_or_none({name})"
             elif types[method] == "DimVector":
                 expr = f"DimVector({expr})"
             after = name not in tensors

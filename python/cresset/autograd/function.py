@@ -1,13 +1,18 @@
 """Custom functions: forward and backward written by the user."""
 
+from __future__ import annotations
+
 import functools
-from _thread import _local
 import warnings
-from typing import Any
+from _thread import _local
 
 import cresset
 from cresset import _C
 from cresset._hints import with_hint
+
+TYPE_CHECKING = False  # typing is not loaded for `import cresset`
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Function", "FunctionCtx", "FunctionMeta", "BackwardCFunction", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
 

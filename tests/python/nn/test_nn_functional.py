@@ -312,7 +312,7 @@ def test_parameters_to_vector_and_back():
     assert vector.shape == (6,) and vector[:4].tolist() == net.weight.flatten().tolist()
     nn.utils.vector_to_parameters(cresset.arange(6.0), net.parameters())
     assert net.weight.tolist() == [[0, 1], [2, 3]] and net.bias.tolist() == [4, 5]
-    with pytest.raises(TypeError, match="expected Tensor, but got: list"):
+    with pytest.raises(TypeError, match="expected torch.Tensor, but got: list"):
         nn.utils.vector_to_parameters([1.0], net.parameters())
 
 

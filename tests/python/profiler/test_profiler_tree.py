@@ -79,7 +79,7 @@ def test_threads_that_exist_are_seen_with_what_they_run_already():
         done.wait()
     thread.join(timeout=20)
     seen = [n for n in _utils.traverse_dfs(tree(prof)) if n.tag is parts._EventType.PyCall]
-    assert len({n.start_tid for n in seen}) == 2
+    assert {n.start_tid for n in seen} >= {threading.get_native_id(), thread.native_id}  # and threads of the test runner
     by_name = {n.extra_fields.callsite.function_name: n for n in seen}
     assert by_name["running_before"].start_tid == by_name["called_later"].start_tid == thread.native_id
 

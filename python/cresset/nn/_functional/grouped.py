@@ -4,6 +4,7 @@ from typing import Optional
 
 import cresset
 from cresset import Tensor
+from cresset._overridable import overridable
 
 __all__ = ["grouped_mm"]
 
@@ -13,6 +14,7 @@ def _bounds(offs):
     return list(zip([0, *ends[:-1]], ends)), ends[-1] if ends else 0
 
 
+@overridable
 def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, bias: Optional[Tensor] = None, out_dtype: Optional[cresset.dtype] = None
 ) -> Tensor:
