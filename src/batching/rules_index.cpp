@@ -13,6 +13,7 @@
 
 #include "batching/batch_call.h"
 #include "ops/indexing.h"
+#include "ops/ops_decl_index.h"
 
 namespace cresset::batching {
 namespace {
@@ -211,18 +212,27 @@ Tensor index_select_rule(const Tensor& self, int64_t dim, const Tensor& index) {
 Tensor index_add_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   const Scatter s(self, dim, index, source);
   if (!s.b.has(index)) return s.wrap(cresset::index_add(s(self), s.dim, index, s(source), alpha), s.scalar);
-  const Tensor values = alpha.equal(1) ? s(source) : cresset::mul(s(source), alpha);
+  ops::index_add_shape(self, dim, index, source, alpha);  // what one example is asked
+  const bool whole = isIntegralType(source.scalar_type(), true) && alpha.isFloatingPoint();
+  const Scalar factor = whole ? Scalar(static_cast<int64_t>(alpha.toDouble())) : alpha;
+  const Tensor values = alpha.equal(1) ? s(source) : cresset::mul(s(source), factor).to(source.scalar_type());
   return s.wrap(cresset::scatter_add(s(self), s.dim, spread(s(index).to(kLong), s.dim, values), values), s.scalar);
 }
 Tensor index_copy_rule(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   const Scatter s(self, dim, index, source);
   if (!s.b.has(index)) return s.wrap(cresset::index_copy(s(self), s.dim, index, s(source)), s.scalar);
+  ops::index_copy_shape(self, dim, index, source);
   const Tensor values = s(source);
   return s.wrap(cresset::scatter(s(self), s.dim, spread(s(index).to(kLong), s.dim, values), values), s.scalar);
+}
+void check_filled(const Tensor& index) {
+  CRESSET_CHECK_INDEX(index.scalar_type() == kLong, "index_fill_(): Expected dtype int64 for index.");
+  CRESSET_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
 }
 Tensor index_fill_scalar_rule(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   const Scatter s(self, dim, index);
   if (!s.b.has(index)) return s.wrap(cresset::index_fill(s(self), s.dim, index, value), s.scalar);
+  check_filled(index);
   const Tensor x = s(self);
   return s.wrap(cresset::scatter(x, s.dim, spread(s(index).to(kLong), s.dim, x), value), s.scalar);
 }
@@ -231,6 +241,7 @@ Tensor index_fill_tensor_rule(const Tensor& self, int64_t dim, const Tensor& ind
   CRESSET_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
                 " dimension(s).");
   if (!s.b.has(index) && !s.b.has(value)) return s.wrap(cresset::index_fill(s(self), s.dim, index, value), s.scalar);
+  check_filled(index);
   const Tensor x = s(self), places = spread(s(index).to(kLong), s.dim, x);
   const Tensor values = insert_ones(s(value), 2, x.dim() - 2).to(x.scalar_type());
   return s.wrap(cresset::scatter(x, s.dim, places, cresset::expand(values, places.sizes())), s.scalar);
@@ -263,6 +274,11 @@ Tensor one_hot_rule(const Tensor& self, int64_t num_classes) {
 /// Places in the tables of all examples laid end to end.
 Tensor offset_places(const Batch& b, const Tensor& indices, int64_t rows) {
   const Tensor full = b.full(indices);
+  // A place outside of its own table would be one of the next.
+  if (full.is_cpu() && full.numel() > 0 && !batched_impl(full)) {
+    const Tensor outside = cresset::logical_or(cresset::lt(full, 0), cresset::ge(full, Scalar(rows)));
+    CRESSET_CHECK_INDEX(!outside.any().item().toBool(), "index out of range in self");
+  }
   const Tensor numbers = cresset::arange(b.size(), TensorOptions(indices.scalar_type()).device(indices.device()));
   const DimVector ones(static_cast<std::size_t>(indices.dim()), 1);
   return cresset::add(full, cresset::mul(cresset::view(numbers, with_front(b.size(), ones)), Scalar(rows)));

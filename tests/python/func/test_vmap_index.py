@@ -81,3 +81,49 @@ def test_what_is_refused(f, k, error, words):
         error, words = RuntimeError, "not possible"
     with pytest.raises(error, match=words):
         vmap(f)(k)
+
+
+# Operators that scatter under vmap where the indices are batched: they ask of one example what they ask of a single call.
+S = torch.arange(12).reshape(2, 2, 3)
+I = torch.tensor([[0, 1], [1, 1]])  # noqa: E741
+
+
+def in_a_loop(f, *args):
+    return torch.stack([f(*(a[i] for a in args)) for i in range(2)])
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 2.0, 1.5, -2.5, True])
+def test_index_add_of_integers(alpha):
+    f = lambda x, i, s: torch.index_add(x, 0, i, s, alpha=alpha)  # noqa: E731
+    got = vmap(f)(S, I, S + 1)
+    assert got.dtype is torch.int64
+    assert got.tolist() == in_a_loop(f, S, I, S + 1).tolist()
+    assert vmap(lambda x, i, s: x.clone().index_add_(0, i, s, alpha=alpha))(S, I, S + 1).tolist() == got.tolist()
+
+
+REFUSED = {
+    "index_add: rows": lambda i: torch.index_add(S[0], 0, i, S[0, :1]),
+    "index_add: sizes": lambda i: torch.index_add(S[0], 0, i, S[0, :, :2]),
+    "index_add: types": lambda i: torch.index_add(S[0], 0, i, S[0].float()),
+    "index_add: index": lambda i: torch.index_add(S[0], 0, i.float(), S[0]),
+    "index_copy: sizes": lambda i: torch.index_copy(S[0], 0, i, S[0, :, :2]),
+    "index_copy: index": lambda i: torch.index_copy(S[0], 0, i.int(), S[0]),
+    "index_fill: index": lambda i: torch.index_fill(S[0], 0, i.int(), 1),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_single_call_refuses(name):
+    with pytest.raises((RuntimeError, IndexError)) as alone:
+        REFUSED[name](I[0])
+    with pytest.raises(type(alone.value)) as batched:
+        vmap(REFUSED[name])(I)
+    assert str(batched.value).split("\n")[0] == str(alone.value).split("\n")[0]
+
+
+def test_rows_of_another_examples_table():
+    tables = torch.arange(12.0).reshape(2, 3, 2)
+    for bad in (3, -1, 5):
+        with pytest.raises(IndexError, match="index out of range in self"):
+            vmap(torch.embedding)(tables, torch.tensor([[0, bad], [1, 2]]))
+    assert vmap(torch.embedding)(tables, torch.tensor([[0, 2], [1, 2]])).tolist() == in_a_loop(torch.embedding, tables, torch.tensor([[0, 2], [1, 2]])).tolist()
