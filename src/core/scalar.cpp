@@ -45,19 +45,22 @@ std::string to_string(const Scalar& s) {
 
 namespace detail {
 void raise_scalar_overflow(ScalarType type) {
-  const char* name = type == kByte          ? "uint8_t"
-                     : type == kChar        ? "int8_t"
-                     : type == kShort       ? "int16_t"
-                     : type == kInt         ? "int"
-                     : type == kLong        ? "int64_t"
-                     : type == kFloat       ? "float"
-                     : type == kDouble      ? "double"
-                     : type == kUInt16      ? "uint16_t"
-                     : type == kUInt32      ? "uint32_t"
-                     : type == kUInt64      ? "uint64_t"
-                     : type == kComplexHalf ? "c10::complex<c10::Half>"
-                                            : toString(type);
-  CRESSET_THROW(Error, "value cannot be converted to type ", name, " without overflow");
+  const char* name = type == kByte           ? "uint8_t"
+                     : type == kChar         ? "int8_t"
+                     : type == kShort        ? "int16_t"
+                     : type == kInt          ? "int"
+                     : type == kLong         ? "int64_t"
+                     : type == kFloat        ? "float"
+                     : type == kDouble       ? "double"
+                     : type == kUInt16       ? "uint16_t"
+                     : type == kUInt32       ? "uint32_t"
+                     : type == kUInt64       ? "uint64_t"
+                     : type == kHalf         ? "c10::Half"
+                     : type == kBFloat16     ? "c10::BFloat16"
+                     : type == kComplexHalf  ? "c10::complex<c10::Half>"
+                     : type == kComplexFloat ? "c10::complex<float>"
+                                             : toString(type);
+  CRESSET_THROW(Error, "value cannot be converted to type ", isFloat8Type(type) ? "c10::" : "", name, " without overflow");
 }
 }  // namespace detail
 }  // namespace cresset

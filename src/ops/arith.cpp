@@ -3,6 +3,7 @@
 
 #include <cresset/ops/functions_arith.h>
 
+#include "ops/number_range.h"
 #include "ops/ops_decl_arith.h"
 #include "ops/promotion.h"
 
@@ -77,7 +78,8 @@ Tensor clamp_tensor(const Tensor& self, const std::optional<Tensor>& min, const 
 void check_clamp(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
   CRESSET_CHECK(std::any_of(call.scalars, call.scalars + call.num_scalars, [](const Scalar* limit) { return limit; }), "torch.", op.name,
                 ": At least one of 'min' or 'max' must not be None");
-  check_numbers_fit(op, call, common);
+  for (int i = 0; i < call.num_scalars; ++i)
+    if (call.scalars[i]) check_number(*call.scalars[i], common);
 }
 
 // Two integral factors are refused although self, and so the result, is floating: the words are those for integral results.

@@ -3,6 +3,7 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
 
+#include "ops/number_range.h"
 #include "ops/ops_decl_compare.h"
 #include "ops/pointwise.h"
 #include "ops/promotion.h"
@@ -25,11 +26,19 @@ Tensor isclose_impl(const Tensor& self, const Tensor& other, double rtol, double
     const Tensor same = cresset::eq(self, other);
     return equal_nan ? same.logical_or(cresset::ne(self, self).logical_and(cresset::ne(other, other))) : same;
   }
+  if (self.scalar_type() == kUInt64 && other.scalar_type() == kUInt64)  // loops see their bits as int64
+    return rtol == 0 && atol == 0 ? cresset::eq(self, other)
+                                  : cresset::isclose_values(self.to(kDouble), other.to(kDouble), rtol, atol, equal_nan);
   return cresset::isclose_values(self, other, rtol, atol, equal_nan);
 }
 
 bool allclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   return cresset::isclose(self, other, rtol, atol, equal_nan).all().item().to<bool>();
+}
+
+void check_where(const PointwiseOp&, const PointwiseCall& call, ScalarType common) {
+  if (isReducedFloatingType(common) || isFloat8Type(common)) return;  // there one number becomes infinite
+  for (int i = 0; i < call.num_scalars; ++i) check_number(*call.scalars[i], common);
 }
 
 Tensor where_scalars(const Tensor& condition, const Scalar& self, const Scalar& other) {
@@ -44,15 +53,13 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
   check_mask(mask);
   CRESSET_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
                 " dimension(s).");
-  CRESSET_CHECK(!value.is_complex() || self.is_complex() || self.scalar_type() == kBool, "value cannot be converted to type ",
-                self.scalar_type(), " without overflow");
+  if (value.is_complex() && !self.is_complex() && self.scalar_type() != kBool) cresset::detail::raise_scalar_overflow(self.scalar_type());
   return cresset::masked_fill_elements(mask, value.to(self.scalar_type()), self).contiguous();
 }
 
 Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value) {
   check_mask(mask);
-  CRESSET_CHECK(!value.isComplex() || self.is_complex() || self.scalar_type() == kBool, "value cannot be converted to type ",
-                self.scalar_type(), " without overflow");
+  check_number(value, self.scalar_type());
   const Tensor number = cresset::scalar_tensor(value, TensorOptions(self.scalar_type()));
   return cresset::masked_fill_elements(mask, number, self).contiguous();
 }

@@ -10,6 +10,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
+#include "ops/number_range.h"
 #include "ops/ops_decl_concat.h"
 #include "ops/pointwise.h"
 #include "ops/shape_util.h"
@@ -96,7 +97,7 @@ Tensor column_stack_impl(TensorList tensors) {
 }
 
 Tensor block_diag_impl(TensorList tensors) {
-  CRESSET_CHECK(!tensors.empty(), "block_diag: at least one tensor was required; got none.");
+  if (tensors.empty()) return cresset::empty({1, 0});
   int64_t width = 0;
   std::vector<Tensor> blocks;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -301,7 +302,7 @@ std::vector<Tensor> meshgrid_indexing(TensorList tensors, std::string_view index
 
 // ---- padding -----------------------------------------------------------------------------------------------------
 
-TensorSpec constant_pad_nd_shape(const Tensor& self, IntArrayRef pad, const Scalar&) {
+TensorSpec constant_pad_nd_shape(const Tensor& self, IntArrayRef pad, const Scalar& value) {
   CRESSET_CHECK(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
   const int64_t padded = static_cast<int64_t>(pad.size() / 2);
   CRESSET_CHECK(padded <= self.dim(), "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ",
@@ -314,6 +315,7 @@ TensorSpec constant_pad_nd_shape(const Tensor& self, IntArrayRef pad, const Scal
                   "The input size ", self.size(d), ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
                   " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
   }
+  check_number(value, self.scalar_type());
   return spec_like(self, sizes, std::nullopt, self.suggest_memory_format());
 }
 

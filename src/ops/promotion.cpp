@@ -1,6 +1,12 @@
 // Type promotion over operands.
 #include "ops/promotion.h"
 
+#include <cmath>
+
+#include <cresset/core/dispatch_types.h>
+
+#include "ops/number_range.h"
+
 namespace cresset::ops {
 
 void ResultType::add_number(ScalarType type) {
@@ -58,6 +64,23 @@ void write(const Tensor& tensor, const Scalar& value) {
   *static_cast<T*>(tensor.mutable_data_ptr()) = value.to<T>();
 }
 }  // namespace
+
+void check_number(const Scalar& number, ScalarType type) {
+  if (isFloat8Type(type)) {
+    const double v = number.toDouble(), largest = type == kFloat8_e4m3fn     ? 448
+                                                  : type == kFloat8_e4m3fnuz ? 240
+                                                  : type == kFloat8_e8m0fnu  ? 0x1p127
+                                                                             : 57344;
+    if (std::isfinite(v) && std::abs(v) > largest) cresset::detail::raise_scalar_overflow(type);
+    return;
+  }
+  if (type == kComplexFloat) {
+    const std::complex<double> v = number.toComplexDouble();
+    if (!cresset::detail::fits<float>(v.real()) || !cresset::detail::fits<float>(v.imag())) cresset::detail::raise_scalar_overflow(type);
+  } else if (type != kBool) {
+    CRESSET_DISPATCH(type, "check_number", CRESSET_STORED_AND_ALL_TYPES, [&] { static_cast<void>(number.to<scalar_t>()); });
+  }
+}
 
 Tensor wrapped_scalar_tensor(const Scalar& value) {
   const Tensor tensor = detail::empty_cpu({}, value.type());

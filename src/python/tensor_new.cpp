@@ -110,10 +110,17 @@ T number_as(PyObject* o) {
     const Scalar s = PyLong_CheckExact(o) ? Scalar(to_int(o)) : to_scalar(o);
     if constexpr (!is_complex_v<T>) {
       if (s.isComplex()) {
-        PyErr_SetString(PyExc_TypeError, "must be real number, not complex");
+        PyErr_SetString(PyExc_TypeError, std::is_integral_v<T> ? "'complex' object cannot be interpreted as an integer"
+                                                               : "must be real number, not complex");
         throw ErrorAlreadySet();
       }
     }
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      const bool fits =
+          s.isFloatingPoint() ? cresset::detail::fits<T>(s.toDouble()) : !s.isUnsigned() && cresset::detail::fits<T>(s.to<int64_t>());
+      CRESSET_CHECK(fits, "value cannot be converted to type ", dtype_name(CppTypeToScalarType<T>::value), " without overflow");
+    }
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(s.toDouble()));
     return s.to<T>();
   }
 }

@@ -162,14 +162,7 @@ void constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value, c
   for (int64_t s : sizes) copies &= s > 0;
   CRESSET_DISPATCH(self.scalar_type(), "constant_pad_nd_cpu", CRESSET_STORED_AND_ALL_TYPES, [&] {
     if (nothing) return;
-    using C = opmath_type<scalar_t>;
-    scalar_t v;
-    if constexpr (is_complex_v<scalar_t>)
-      v = value.to<scalar_t>();
-    else if constexpr (std::is_integral_v<scalar_t> && !std::is_same_v<scalar_t, bool>)
-      v = value.isFloatingPoint() ? static_cast<scalar_t>(static_cast<int64_t>(value.toDouble())) : value.to<scalar_t>();
-    else
-      v = static_cast<scalar_t>(value.to<C>());
+    const scalar_t v = value.to<scalar_t>();
     std::fill_n(out.mutable_data_ptr<scalar_t>(), out.numel(), v);  // the shape function asks for a dense result
   });
   if (!copies) return;

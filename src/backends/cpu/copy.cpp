@@ -7,6 +7,7 @@
 
 #include "backends/cpu/strided.h"
 #include "cpu/cpu_decl_copy.h"
+#include "ops/number_range.h"
 
 namespace cresset::cpu {
 namespace {
@@ -154,8 +155,16 @@ Tensor& zero_(Tensor& self) {
 }
 
 Tensor& fill_scalar_(Tensor& self, const Scalar& value) {
+  // As in PyTorch one element of the small types becomes infinite where several raise.
+  const bool converts = self.numel() == 1 && (isReducedFloatingType(self.scalar_type()) || isFloat8Type(self.scalar_type()));
+  if (!converts) ops::check_number(value, self.scalar_type());
   CRESSET_DISPATCH(self.scalar_type(), "fill_cpu", CRESSET_STORED_AND_ALL_TYPES, [&] {
-    const scalar_t number = value.to<scalar_t>();
+    const auto number = [&] {
+      if constexpr (std::is_same_v<scalar_t, Half> || std::is_same_v<scalar_t, BFloat16>)
+        return scalar_t(static_cast<float>(value.toDouble()));
+      else
+        return value.to<scalar_t>();
+    }();
     const int64_t n = self.numel();
     if (n == 0) return;
     scalar_t* data = static_cast<scalar_t*>(self.data_ptr());

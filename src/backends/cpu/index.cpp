@@ -13,6 +13,7 @@
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_index.h"
 #include "ops/indexing.h"
+#include "ops/number_range.h"
 #include "ops/ops_decl_index.h"
 #include "ops/shape_util.h"
 #include "ops/structured.h"
@@ -315,6 +316,7 @@ void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Sca
   const std::vector<int64_t> offsets = slice_offsets(self, d, index, true, [&](int64_t i, int64_t size) {
     CRESSET_THROW(IndexError, "index ", i, " is out of bounds for dimension ", d, " with size ", size);
   });
+  ops::check_number(value, self.scalar_type());
   if (self.numel() == 0) return;
   const Tensor to = at_least_1d(self);
   const Blocks blocks(to, d, 1);

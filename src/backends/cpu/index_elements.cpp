@@ -13,6 +13,7 @@
 #include "backends/cpu/index_common.h"
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_index.h"
+#include "ops/number_range.h"
 #include "ops/ops_decl_index.h"
 #include "ops/shape_util.h"
 #include "ops/structured.h"
@@ -219,6 +220,7 @@ void scatter_values(const Tensor& self, int64_t dim, const Tensor& index, const 
   scatter_elements(self, dim, index, src.const_data_ptr(), src.strides(), original, assigning_loop(self.itemsize()));
 }
 void scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, ScatterLoop loop) {
+  ops::check_number(value, self.scalar_type());
   CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
     scatter_one(self, dim, index, &v, loop);

@@ -110,6 +110,7 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
     const Scalar& number = *call.scalars[i];
     if (category(number.type()) > own || number.isBoolean() || number.isUnsigned()) return false;
     if (common_ == kInt && number.toLong() != static_cast<int32_t>(number.toLong())) return false;  // wraps or is refused
+    if (common_ == kFloat && number.isFloatingPoint() && !cresset::detail::fits<float>(number.toDouble())) return false;  // may be refused
   }
   if (absent && absent == call.num_scalars) return false;
   for (int i = 0; i < call.num_checked; ++i)
