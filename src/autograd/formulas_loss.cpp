@@ -1,7 +1,12 @@
 // Derivatives of losses.
 #include "autograd/formulas_loss.h"
 
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_loss.h>
 #include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_view.h>
 
 #include "autograd/formulas.h"
 
@@ -28,6 +33,17 @@ Tensor distance_loss_double_self(const Tensor& grad, const Tensor& grad_output, 
   if (reduction == 1) g = g / static_cast<double>(d.numel());
   if (limit == 0 && d.is_complex()) return sgn_backward(g, d, cresset::sgn(d));  // a magnitude's slope turns with the number
   return cresset::where(d.abs() < limit, g / scale, cresset::zeros_like(d));
+}
+
+Tensor nll_loss_backward_jvp(const Tensor& grad_output_t, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                             int64_t reduction, int64_t ignore_index, const Tensor& total_weight_t, const Tensor& total_weight,
+                             const Tensor& result) {
+  const Tensor linear = cresset::nll_loss_backward(grad_output_t, self, target, weight, reduction, ignore_index, total_weight);
+  return reduction == 1 ? linear - result * (total_weight_t / total_weight) : linear;
+}
+
+Tensor nll_loss_backward_total_weight(const Tensor& grad, const Tensor& result, int64_t reduction, const Tensor& total_weight) {
+  return reduction == 1 ? (-(grad * result).sum() / total_weight).reshape(total_weight.sizes()) : cresset::zeros_like(total_weight);
 }
 
 Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight,

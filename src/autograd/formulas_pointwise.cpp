@@ -139,8 +139,9 @@ Tensor copy_backward(const Tensor& grad, const TensorOptions& options) {
 
 Tensor sinc_backward(const Tensor& grad, const Tensor& self) {
   const Tensor x = self * M_PI;
-  const Tensor slope = (x * x.cos() - x.sin()) / (x * self);
-  return grad * slope.masked_fill(self == Scalar(0), 0).conj();
+  const Tensor square = x * self;  // zero for small numbers too
+  const Tensor slope = (x * x.cos() - x.sin()) / square;
+  return grad * slope.masked_fill(square == Scalar(0), 0).conj();
 }
 
 Tensor xlogy_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other) {

@@ -67,7 +67,11 @@ Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
   dim = checked_dim(dim, y);
   if (y.size(dim) == 0) return empty_integral(y, dim);
   check_dx("trapezoid", y, dx);
-  return cresset::mul(cresset::div(cresset::sum(sums_of_neighbours(y, dim), dim), 2), dx);
+  // All elements count once, the outer ones half; integers are added up in int64.
+  Tensor first = y.select(dim, 0);
+  const Tensor last = y.select(dim, -1);
+  if (isIntegralType(y.scalar_type(), true)) first = first.to(kLong);
+  return cresset::mul(cresset::sub(cresset::sum(y, dim), cresset::mul(cresset::add(first, last), 0.5)), dx);
 }
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   dim = checked_dim(dim, y);

@@ -11,6 +11,7 @@
 #include <cresset/ops/functions_reduce.h>
 
 #include "ops/ops_decl_conv.h"
+#include "ops/pointwise.h"
 #include "ops/shape_util.h"
 
 namespace cresset::ops {
@@ -82,8 +83,8 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
     CRESSET_CHECK(bias->dim() == 1 && bias->size(0) == channels, "Given ", transposed ? "transposed=1, " : "", "weight of size ",
                   weight.sizes(), ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ", bias->sizes(),
                   " instead");
-    CRESSET_CHECK(bias->scalar_type() == input.scalar_type(), "Input type (", input.scalar_type(), ") and bias type (", bias->scalar_type(),
-                  ") should be the same");
+    CRESSET_CHECK(bias->scalar_type() == input.scalar_type(), "Input type (", cpp_type_name(input.scalar_type()), ") and bias type (",
+                  cpp_type_name(bias->scalar_type()), ") should be the same");
   }
 }
 

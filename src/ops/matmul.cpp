@@ -107,8 +107,8 @@ TensorSpec bmm_shape(const Tensor& self, const Tensor& mat2) {
 
 TensorSpec baddbmm_shape(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
   TensorSpec spec = bmm_shape(batch1, batch2);
-  CRESSET_CHECK(self.scalar_type() == batch1.scalar_type(), "Input dtypes must be the same, got: input ", dtype_name(self.scalar_type()),
-                ", batch1: ", dtype_name(batch1.scalar_type()), ", batch2: ", dtype_name(batch2.scalar_type()));
+  CRESSET_CHECK(self.scalar_type() == batch1.scalar_type(), "Input dtypes must be the same, got: input ", cpp_type_name(self.scalar_type()),
+                ", batch1: ", cpp_type_name(batch1.scalar_type()), ", batch2: ", cpp_type_name(batch2.scalar_type()));
   check_broadcasts("baddbmm", self, spec.sizes);
   return spec;
 }
@@ -360,13 +360,19 @@ Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& w
                 input1.sizes(), ", input2 size ", input2.sizes(), " and weight size ", weight.sizes(), " do not match.");
   CRESSET_CHECK(!bias || !bias->defined() || bias->size(0) == weight.size(0), "bilinear(): bias size does not match weight size: got ",
                 bias->size(0), " but expected ", weight.size(0));
+  const bool biased = bias && bias->defined();
+  const ScalarType type = input1.scalar_type();
+  CRESSET_CHECK(input2.scalar_type() == type && weight.scalar_type() == type && (!biased || bias->scalar_type() == type),
+                "All tensors must have the same dtype, got input1: ", cpp_type_name(type),
+                ", input2: ", cpp_type_name(input2.scalar_type()), ", weight: ", cpp_type_name(weight.scalar_type()),
+                biased ? str(", bias: ", cpp_type_name(bias->scalar_type())) : "");
   DimVector sizes(input1.sizes());
   sizes[sizes.size() - 1] = weight.size(0);
   const Tensor a = input1.reshape({-1, 1, input1.size(-1)}), b = input2.reshape({-1, input2.size(-1), 1});
   // (rows, 1, n) x (out, n, m) → (rows, out, m), then with input2 → (rows, out).
   const Tensor left = cresset::matmul(a.unsqueeze(1), weight).squeeze(2);
   const Tensor y = cresset::bmm(left, b).reshape(sizes);
-  return bias ? y + *bias : y;
+  return biased ? y + *bias : y;
 }
 
 }  // namespace cresset::ops

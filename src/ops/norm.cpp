@@ -262,9 +262,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
                                                           const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
                                                           int64_t group, double eps) {
   auto [y, mean, rstd] = normalise_groups(input, weight, bias, n, c, hxw, group, eps);
-  // A tensor that vmap wraps does not say whether what is inside is recorded.
-  const bool recorded = input.requires_grad() || input.key_set().has(DispatchKey::FuncTorchBatched);
-  if (GradMode::is_enabled() && recorded && input.numel() > 0) {
+  // The statistics of native_layer_norm have no derivative; whether a tangent or a graph is there, only autograd knows.
+  if (GradMode::is_enabled() && input.numel() > 0) {
     auto [var, average] = cresset::var_mean(input.reshape({n, group, c / group * hxw}), IntArrayRef({2}), Scalar(0));
     rstd = cresset::rsqrt(var + eps).to(mean.scalar_type());
     mean = average.to(mean.scalar_type());
@@ -303,6 +302,8 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
 }
 
 Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {
+  CRESSET_CHECK(isDifferentiableType(v.scalar_type()), "norm(): input dtype should be either floating point or complex. Got ",
+                v.scalar_type(), " instead.");
   const double p = static_cast<double>(pow);
   if (dim == -1) return cresset::norm(v, p);
   CRESSET_CHECK_INDEX(v.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");

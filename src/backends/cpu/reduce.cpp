@@ -315,11 +315,15 @@ void vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim,
   if (dtype && !folds_without_cast(self.scalar_type(), *dtype)) from = self.to(*dtype);
   if (from.is_complex()) {
     if (p == 2) {  // squares of both parts: the pair is one more reduced dimension
-      from = as_pairs(from);
+      const Tensor numbers = from;
+      from = as_pairs(numbers);
       const uint64_t pairs = mask | uint64_t{1} << self.dim();
       const Tensor result = out.dim() == self.dim() ? out.unsqueeze(-1) : out;
-      return store_as<double>(result, find_fold(FoldKind::SumSquares, from.scalar_type(), "norm"), from, pairs,
-                              [](double v) { return std::sqrt(v); });
+      store_as<double>(result, find_fold(FoldKind::SumSquares, from.scalar_type(), "norm"), from, pairs,
+                       [](double v) { return std::sqrt(v); });
+      // The length of a number with an infinite part is infinite, also where the other part is NaN.
+      if (!cresset::isnan(out).any().item().toBool()) return;
+      from = numbers;
     }
     from = cresset::abs(from);
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_sort.h>
 
 #include "backends/cpu/lines.h"
@@ -67,6 +68,11 @@ void load_candidates(const KeysOf<K>& keys, const K* p, int64_t n, int64_t strid
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
   if (values.numel() == 0) return;
   check_not_bool("topk", self);
+  if (self.dim() == 0) {  // of one number without a dimension it is that one, also for k = 0
+    values.copy_(self);
+    indices.zero_();
+    return;
+  }
   with_keys(self.scalar_type(), "topk", [&]<class K>(const KeysOf<K>& keys) {
     using I = Item<K>;
     const K* const from = static_cast<const K*>(self.const_data_ptr());
