@@ -95,8 +95,18 @@ class _Shared:
     def __iter__(self):
         return iter(self.tolist())
 
+    def _check_memory(self, what):
+        """RuntimeError for the storage that a wrapper without memory shows."""
+        try:
+            self.untyped().data_ptr()
+        except RuntimeError as error:
+            if "invalid python storage" not in str(error):
+                raise
+            raise RuntimeError(f"Attempted to {what} on an invalid python storage.") from None
+
     def fill_(self, value):
         """Set every element."""
+        self._check_memory("call fill_()")
         self._elements().fill_(value)
         return self
 
@@ -104,6 +114,7 @@ class _Shared:
         """Take over the elements of a storage of the same length."""
         if not isinstance(source, _Shared):
             raise TypeError(f"copy_: a storage was required; got {type(source).__name__}")
+        self._check_memory("call copy_()")
         self._elements().copy_(source._elements())
         return self
 
@@ -152,6 +163,7 @@ class _Shared:
         if self.device.type != "cpu":
             raise RuntimeError(f"share_memory_: sharing is only available on CPU; this storage is on {self.device}. Copy it to the CPU first.")
 
+        self._check_memory("share the memory")
         named = get_sharing_strategy() == "file_system"
         if named:
             _release_names_at_exit()
@@ -306,6 +318,7 @@ class UntypedStorage(_Shared, StorageBase):
 
     def __setitem__(self, index, value):
         self._check_readable()
+        self._check_memory("set item")
         if not isinstance(index, slice):
             index = self._check_index(index)
         self._elements()[index] = value

@@ -326,3 +326,23 @@ def test_views_of_wrappers_count_their_changes_with_the_base():
     y.detach().mul_(2)  # y was saved for backward
     with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_the_storage_of_a_wrapper_has_nothing_to_read_or_write():
+    class Plain(torch.Tensor):
+        @staticmethod
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(cls, (2,))
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError
+
+    storage = Plain().untyped_storage()
+    assert storage.size() == storage.nbytes() == 8
+    for use in (
+        storage.data_ptr, lambda: storage.resize_(0), lambda: storage.copy_(storage), lambda: storage.fill_(0), lambda: storage.__setitem__(0, 1),
+        storage.share_memory_,
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="on an invalid python storage"):
+            use()
