@@ -406,3 +406,20 @@ def test_weak_references_to_storages():
     del x
     gc.collect()
     assert first.expired() and again.expired() and not elsewhere.expired()
+
+
+def test_names_of_threads():
+    import threading
+
+    import cresset.multiprocessing as mp
+
+    names = []
+
+    def named():
+        mp._set_thread_name("a name that is too long")
+        names.append(mp._get_thread_name())
+
+    thread = threading.Thread(target=named)
+    thread.start()
+    thread.join()
+    assert names == ["a name that is "] and mp._get_thread_name() != names[0]

@@ -17,6 +17,16 @@ from ._functional_operators import copying_form, functional_form, put_into, repl
 __all__ = ["FunctionalTensor", "FunctionalTensorMode", "disable_functional_mode"]
 
 
+def _is_contiguous_in(value, order):
+    # Without an operator, which a trace would show.
+    expected = 1
+    for d in reversed(order):
+        if value.shape[d] != 1 and value.stride(d) != expected and value.numel():
+            return False
+        expected *= value.shape[d]
+    return True
+
+
 class _Storage:
     """The value of a tensor that is no view; `generation` counts its changes. New values get the order of dimensions of the first one, so
     that as_strided finds the same elements."""
@@ -29,7 +39,7 @@ class _Storage:
 
     def put(self, value):
         order = self._order
-        if value.dim() != len(order) or value.permute(order).is_contiguous():
+        if value.dim() != len(order) or _is_contiguous_in(value, order):
             self.value = value
         else:
             self.value = value.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])

@@ -10,6 +10,15 @@ from cresset.autograd.profiler_util import DeviceType
 __all__ = ["BasicEvaluation", "EventKey", "EventMetrics", "Interval", "source_code_location", "traverse_bfs", "traverse_dfs"]
 
 
+# What gives a device work, among the calls about one piece of it: the others ask or wait.
+_LAUNCHES = ("Launch", "Memcpy", "Memset")
+
+
+def _launches(event):
+    name = event.name() if callable(event.name) else event.name
+    return any(word in name for word in _LAUNCHES)
+
+
 def traverse_dfs(roots):
     """Each node in front of its children, these in front of its next sibling."""
     waiting = deque(roots)
@@ -107,9 +116,11 @@ class BasicEvaluation:
         """Intervals, for each event of the device or that gave it work, with how much was waiting; an empty list without any."""
         recorded = [e for e in self.profile.kineto_results.events() if e.linked_correlation_id()]
         on_device = [e for e in recorded if e.device_type() != DeviceType.CPU]
-        numbers = {e.linked_correlation_id() for e in on_device}
-        launches = [e for e in recorded if e.device_type() == DeviceType.CPU and e.linked_correlation_id() in numbers]
-        self.cuda_events = sorted(launches + on_device, key=lambda e: e.start_ns())
+        numbers, launches = {e.linked_correlation_id() for e in on_device}, {}
+        for e in sorted(recorded, key=lambda e: (not _launches(e), e.start_ns())):
+            if e.device_type() == DeviceType.CPU and e.linked_correlation_id() in numbers:
+                launches.setdefault(e.linked_correlation_id(), e)
+        self.cuda_events = sorted([*launches.values(), *on_device], key=lambda e: e.start_ns())
         depth, found = 0, []
         for e in self.cuda_events:
             depth += 1 if e.device_type() == DeviceType.CPU else -1

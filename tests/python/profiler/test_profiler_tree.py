@@ -264,6 +264,12 @@ def test_queue_and_idle_time():
     assert found.metrics[found.event_keys[0]].fraction_idle_time == 1
 
 
+def test_calls_that_ask_or_wait_are_no_launches():
+    around = [device_event("Occupancy", 90, 1, False), device_event("Synchronize", 250, 1, False)]
+    found = evaluation([*around, device_event("LaunchKernel", 100, 1, False), device_event("kernel", 300, 1, True)], [call(1, 0, 500)])
+    assert [e.name for e in found.cuda_events] == ["LaunchKernel", "kernel"] and [i.queue_depth for i in found.queue_depth_list] == [1, 0]
+
+
 def test_without_a_device_nothing_waits():
     with profile() as prof:
         cresset.ones(3) @ cresset.ones(3)
