@@ -121,3 +121,14 @@ def test_operators_are_built_in_functions():
     for f in (torch.add, torch.transpose_copy, torch.linalg.det, torch.special.i0e, F.linear):
         assert inspect.isbuiltin(f) and isinstance(f, types.BuiltinFunctionType)
     assert type(torch.add) is not types.BuiltinFunctionType and not inspect.isbuiltin(torch.Tensor.add)
+
+
+def test_modules_without_such_a_device():
+    module = nn.Linear(2, 2)
+    for move in (module.cuda, module.xpu):
+        with pytest.raises((AssertionError, RuntimeError)):
+            move()
+    assert module.weight.device.type == "cpu"
+    module.compile(backend="eager")
+    x = torch.randn(3, 2)
+    assert module(x).equal(F.linear(x, module.weight, module.bias))
