@@ -648,3 +648,26 @@ def test_pytorchs_name_lowers_any_graph_of_a_module():
     assert [v.type().kind() for v in graph.inputs()] == ["ClassType", "TensorType"]  # the given one stays
     with pytest.raises(RuntimeError, match="first input is the module"):
         cresset._C._jit_pass_lower_graph(lowered, module._c)
+
+
+class Writes(nn.Module):
+    """Keeps what it saw in a dictionary and a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = {"a": 1, "b": 7}
+        self.seen = [1]
+
+    def forward(self, x):
+        self.sizes["b"] = x.size(0)
+        self.seen.append(x.size(1))
+        return x + self.sizes["a"] + self.sizes["b"] + self.seen[-1] + len(self.seen)
+
+
+@pytest.mark.parametrize("unfreeze", [False, True])
+def test_containers_that_the_graph_writes(unfreeze):
+    """A list or dictionary is one value in the lowered graph, so that reads see the writes."""
+    lowered = lowering.lower(cresset.jit.script(Writes().eval()), unfreeze=unfreeze)
+    model = Writes()
+    for shape in ((2, 3), (4, 5)):
+        assert cresset.equal(lowered(cresset.zeros(shape)), model(cresset.zeros(shape)))

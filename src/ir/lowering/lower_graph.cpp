@@ -41,6 +41,19 @@ class Lowering {
     const IValue v = slot.value();
     if (v.isTensor() && v.toTensor().defined()) {
       n->output()->replaceAllUsesWith(in_graph(g, input_for(v, n->output()->type(), attribute_path(n))));
+    } else if (const void* container = v.isList()          ? static_cast<const void*>(&v.toListImpl())
+                                       : v.isGenericDict() ? &v.toDictImpl()
+                                                           : nullptr) {
+      // One value wherever it is read: the graph may write it.
+      Value*& whole = containers_[container];
+      if (!whole) {
+        const WithInsertPoint guard(*graph_->nodes().begin());
+        const auto constant = tryInsertConstant(*graph_, v, slot.type());
+        whole = constant ? *constant : put_together(*graph_, v, n->output()->type(), attribute_path(n));
+        CRESSET_CHECK(whole, "lower_graph: attribute '", attribute_path(n), "' cannot be an input or a constant.\nin ", n->str());
+        whole->node()->setSourceRange(n->sourceRange());
+      }
+      n->output()->replaceAllUsesWith(in_graph(g, whole));
     } else {
       const WithInsertPoint guard(n);
       const auto constant = tryInsertConstant(g, v, v.isTensor() ? nullptr : slot.type());
@@ -118,7 +131,7 @@ class Lowering {
 
   ModuleReads reads_;
   std::shared_ptr<Graph> graph_;
-  std::unordered_map<const void*, Value*> inputs_;
+  std::unordered_map<const void*, Value*> inputs_, containers_;
   std::vector<IValue> values_;
 };
 
