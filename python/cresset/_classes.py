@@ -44,8 +44,8 @@ class _ClassNamespace(types.ModuleType):
             if name.startswith("__"):
                 raise AttributeError(name)
             raise RuntimeError(
-                f"Class {self.name}.{name} not registered! Known in this namespace: {', '.join(self.__dir__()) or 'none'}. "
-                "Load the library that registers it with classes.load_library."
+                f"Tried to instantiate class '{self.name}.{name}', but it does not exist! Ensure that it is registered via torch::class_ "
+                f"(known in this namespace: {', '.join(self.__dir__()) or 'none'}; classes.load_library loads more)."
             )
         found = self.__dict__[name] = _CustomClass(qualified_name)
         return found
@@ -64,7 +64,7 @@ class _Classes(types.ModuleType):
         super().__init__("cresset.classes")
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__backends__":
             raise AttributeError(name)
         namespace = _ClassNamespace(name)
         setattr(self, name, namespace)

@@ -37,6 +37,11 @@ bool is_identifier(const std::string& s) {
 }  // namespace
 
 void CustomClassInfo::add_method(const std::string& name, CustomMethod method) {
+  std::vector<Argument> arguments = method.schema.arguments();
+  // A constructor's arguments are counted behind the object that it fills.
+  for (std::size_t i = 0; i < arguments.size() && name == "__init__"; ++i)
+    if (arguments[i].name == "_" + std::to_string(i)) arguments[i].name = "_" + std::to_string(i + 1);
+  method.schema = FunctionSchema(OperatorName{name, ""}, std::move(arguments), method.schema.returns());
   CRESSET_CHECK(methods.emplace(name, std::move(method)).second, qualified_name, ": a method '", name, "' exists already.");
 }
 

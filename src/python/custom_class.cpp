@@ -24,39 +24,68 @@ const CustomClassInfo& class_of(PyObject* o) {
 }
 std::string short_name(const CustomClassInfo& info) { return info.qualified_name.substr(info.qualified_name.rfind('.') + 1); }
 
+// A method as PyTorch declares it: a constructor has the object in front, a result of nothing is None.
+FunctionSchema declared(const CustomClassInfo& info, const CustomMethod& method, const std::string& name) {
+  std::vector<Argument> arguments = method.schema.arguments(), returns = method.schema.returns();
+  const auto unnamed = [](TypePtr type) {
+    Argument a;
+    a.name = "_0";
+    a.type = std::move(type);
+    return a;
+  };
+  if (name == "__init__") {
+    arguments.insert(arguments.begin(), unnamed(returns.at(0).type));
+    returns.clear();
+  }
+  if (!method.is_static || name == "__init__") arguments.at(0).name = "_0";
+  if (returns.empty()) returns.push_back(unnamed(basic_type(TypeKind::None)));
+  return FunctionSchema(OperatorName{name, ""}, std::move(arguments), std::move(returns));
+}
+
 // Positional and keyword arguments by the method's schema, behind `self` when the method has one.
-Stack bind_arguments(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args, PyObject* kwargs) {
+Stack bind_arguments(const CustomClassInfo& info, const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args,
+                     PyObject* kwargs) {
   const auto& parameters = method.schema.arguments();
-  const std::size_t first = method.is_static ? 0 : 1;
+  const std::size_t first = method.is_static ? 0 : 1, shown_first = name == "__init__" ? 1 : first;
   const auto n = static_cast<std::size_t>(PyTuple_GET_SIZE(args));
-  CRESSET_CHECK_TYPE(n <= parameters.size() - first, name, "() expected at most ", parameters.size() - first, " argument(s) but received ",
-                     n, " argument(s). Declaration: ", method.schema);
+  CRESSET_CHECK(n <= parameters.size() - first, name, "() expected at most ", parameters.size() - first + shown_first,
+                " argument(s) but received ", n + shown_first, " argument(s). Declaration: ", declared(info, method, name));
   Stack stack;
   stack.reserve(parameters.size());
   if (first) stack.push_back(*self);
   std::size_t used = 0;
   for (std::size_t i = first; i < parameters.size(); ++i) {
     const Argument& p = parameters[i];
-    PyObject* keyword = kwargs ? PyDict_GetItemString(kwargs, p.name.c_str()) : nullptr;
-    const std::string what = name + "(): argument '" + p.name + "'";
-    if (i - first < n) {
-      CRESSET_CHECK_TYPE(!keyword, name, "() got multiple values for argument '", p.name, "'");
-      stack.push_back(to_ivalue(PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i - first)), *p.type, what));
-    } else if (keyword) {
+    PyObject* value = i - first < n ? PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i - first)) : nullptr;
+    if (PyObject* keyword = kwargs ? PyDict_GetItemString(kwargs, p.name.c_str()) : nullptr) {
+      CRESSET_CHECK(!value, "Argument '", p.name,
+                    "' specified both as positional and keyword argument. Schema: ", declared(info, method, name));
+      value = keyword;
       ++used;
-      stack.push_back(to_ivalue(keyword, *p.type, what));
-    } else {
-      CRESSET_CHECK(p.default_value, name, "() is missing value for argument '", p.name, "'. Declaration: ", method.schema);
+    }
+    if (!value) {
+      CRESSET_CHECK(p.default_value, name, "() is missing value for argument '", p.name, "'. Declaration: ", declared(info, method, name));
       stack.push_back(*p.default_value);
+    } else {
+      CRESSET_CHECK(fits(value, *p.type), wrong_type(declared(info, method, name), i - first + shown_first, value));
+      stack.push_back(to_ivalue(value, *p.type, name + "(): argument '" + p.name + "'"));
     }
   }
-  CRESSET_CHECK_TYPE(!kwargs || used == static_cast<std::size_t>(PyDict_GET_SIZE(kwargs)), name,
-                     "() got an unexpected keyword argument. Declaration: ", method.schema);
+  if (kwargs && used != static_cast<std::size_t>(PyDict_GET_SIZE(kwargs))) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) {
+      const std::string word = to_text(key);
+      CRESSET_CHECK(std::any_of(parameters.begin() + static_cast<std::ptrdiff_t>(first), parameters.end(),
+                                [&](const Argument& p) { return p.name == word; }),
+                    "Unknown keyword argument '", word, "' for operator '", name, "'. Schema: ", declared(info, method, name));
+    }
+  }
   return stack;
 }
 
-PyObject* call_with_self(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args, PyObject* kwargs) {
-  Stack stack = bind_arguments(method, name, self, args, kwargs);
+PyObject* call_with_self(const CustomClassInfo& info, const CustomMethod& method, const std::string& name, const IValue* self,
+                         PyObject* args, PyObject* kwargs) {
+  Stack stack = bind_arguments(info, method, name, self, args, kwargs);
   {
     const GilRelease release;
     method.run(stack);
@@ -69,6 +98,7 @@ PyObject* call_with_self(const CustomMethod& method, const std::string& name, co
 // A method bound to its object, or a static method of a class.
 struct PyScriptMethod {
   PyObject_HEAD PyObject* self;
+  const CustomClassInfo* info;
   const CustomMethod* method;
   const std::string* name;
 };
@@ -83,7 +113,7 @@ void dealloc_method(PyObject* o) {
 PyObject* call_method(PyObject* o, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   auto* m = reinterpret_cast<PyScriptMethod*>(o);
-  return call_with_self(*m->method, *m->name, m->self ? &unwrap_script_object(m->self) : nullptr, args, kwargs);
+  return call_with_self(*m->info, *m->method, *m->name, m->self ? &unwrap_script_object(m->self) : nullptr, args, kwargs);
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* method_doc(PyObject* o, void*) {
@@ -95,10 +125,11 @@ PyObject* get_schema(PyObject* o, void*) {
   return PyUnicode_FromString(reinterpret_cast<PyScriptMethod*>(o)->method->schema.str().c_str());
 }
 
-PyObject* make_method(const std::string& name, const CustomMethod& method, PyObject* self) {
+PyObject* make_method(const CustomClassInfo& info, const std::string& name, const CustomMethod& method, PyObject* self) {
   auto* m = PyObject_New(PyScriptMethod, script_method_type);
   if (!m) return nullptr;
   m->self = Py_XNewRef(method.is_static ? nullptr : self);
+  m->info = &info;
   m->method = &method;
   m->name = &name;
   return reinterpret_cast<PyObject*>(m);
@@ -117,11 +148,16 @@ PyObject* get_attribute(PyObject* o, PyObject* attribute) {
   const std::string name = to_text(attribute);
   if (const auto it = info.properties.find(name); it != info.properties.end()) {
     const Ref none = checked(PyTuple_New(0));
-    return call_with_self(it->second.getter, name, &unwrap_script_object(o), none.get(), nullptr);
+    return call_with_self(info, it->second.getter, name, &unwrap_script_object(o), none.get(), nullptr);
   }
   // The methods of pickling are the object's own (reduce), so that a class without them says so.
-  if (const auto it = info.methods.find(name); it != info.methods.end() && name != "__init__") return make_method(it->first, it->second, o);
-  return PyObject_GenericGetAttr(o, attribute);
+  if (const auto it = info.methods.find(name); it != info.methods.end() && name != "__init__")
+    return make_method(info, it->first, it->second, o);
+  if (PyObject* found = PyObject_GenericGetAttr(o, attribute)) return found;
+  if (PyErr_ExceptionMatches(PyExc_AttributeError))
+    PyErr_Format(PyExc_AttributeError, "%s (of Python compilation unit at: 0) does not have a field with name '%U'",
+                 info.qualified_name.c_str(), attribute);
+  return nullptr;
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -130,10 +166,11 @@ int set_attribute(PyObject* o, PyObject* attribute, PyObject* value) {
   const CustomClassInfo& info = class_of(o);
   const std::string name = to_text(attribute);
   const auto it = info.properties.find(name);
-  CRESSET_CHECK_AS(AttributeError, it != info.properties.end(), "'", short_name(info), "' object has no property '", name, "'");
-  CRESSET_CHECK_AS(AttributeError, it->second.setter && value, "property '", name, "' of '", short_name(info), "' object has no setter");
+  CRESSET_CHECK(it != info.properties.end(), info.qualified_name,
+                " (of Python compilation unit at: 0) does not have an attribute with name '", name, "'");
+  CRESSET_CHECK(it->second.setter && value, "can't set attribute");
   const Ref args = checked(PyTuple_Pack(1, value));
-  checked(call_with_self(*it->second.setter, name, &unwrap_script_object(o), args.get(), nullptr));
+  checked(call_with_self(info, *it->second.setter, name + "_setter", &unwrap_script_object(o), args.get(), nullptr));
   return 0;
   CRESSET_PY_CATCH(-1)
 }
@@ -144,7 +181,7 @@ PyObject* object_repr(PyObject* o) {
   const Ref none = checked(PyTuple_New(0));
   for (const char* name : {"__repr__", "__str__"})
     if (const auto it = info.methods.find(name); it != info.methods.end())
-      return call_with_self(it->second, name, &unwrap_script_object(o), none.get(), nullptr);
+      return call_with_self(info, it->second, name, &unwrap_script_object(o), none.get(), nullptr);
   return PyUnicode_FromFormat("<cresset.ScriptObject of %s at %p>", info.qualified_name.c_str(), o);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -157,7 +194,7 @@ PyObject* object_reduce(PyObject* o, PyObject*) {
   CRESSET_CHECK(get_state != info.methods.end(), "Tried to serialize object ", info.qualified_name,
                 " which does not have a __getstate__ method defined! Give the class a def_pickle.");
   const Ref none = checked(PyTuple_New(0));
-  const Ref state = checked(call_with_self(get_state->second, "__getstate__", &unwrap_script_object(o), none.get(), nullptr));
+  const Ref state = checked(call_with_self(info, get_state->second, "__getstate__", &unwrap_script_object(o), none.get(), nullptr));
   const Ref module = checked(PyImport_ImportModule("cresset._C"));
   const Ref restore = checked(PyObject_GetAttrString(module.get(), "_restore_custom_object"));
   return Py_BuildValue("(O(sO))", restore.get(), info.qualified_name.c_str(), state.get());
@@ -186,9 +223,10 @@ PyObject* make_object(PyObject*, PyObject* const* args, Py_ssize_t) {
   CRESSET_PY_TRY
   const CustomClassInfo& info = find(args[0]);
   const auto constructor = info.methods.find("__init__");
-  CRESSET_CHECK(constructor != info.methods.end(), info.qualified_name,
-                ": this class has no constructor. Give it one with def(init<...>()).");
-  return call_with_self(constructor->second, short_name(info), nullptr, args[1], args[2]);
+  CRESSET_CHECK(constructor != info.methods.end(), "Custom C++ class: '", info.qualified_name,
+                " (of Python compilation unit at: 0)' does not have an '__init__' method bound. Did you forget to add "
+                "'.def(torch::init<...>)' to its registration?");
+  return call_with_self(info, constructor->second, "__init__", nullptr, args[1], args[2]);
   CRESSET_PY_CATCH(nullptr)
 }
 // _restore_custom_object(qualified name, state)
@@ -198,7 +236,7 @@ PyObject* restore_object(PyObject*, PyObject* const* args, Py_ssize_t) {
   const auto set_state = info.methods.find("__setstate__");
   CRESSET_CHECK(set_state != info.methods.end(), info.qualified_name, ": this class has no __setstate__. Give it a def_pickle.");
   const Ref state = checked(PyTuple_Pack(1, args[1]));
-  return call_with_self(set_state->second, "__setstate__", nullptr, state.get(), nullptr);
+  return call_with_self(info, set_state->second, "__setstate__", nullptr, state.get(), nullptr);
   CRESSET_PY_CATCH(nullptr)
 }
 // _custom_static_method(qualified name, name): None when there is none.
@@ -207,7 +245,7 @@ PyObject* static_method(PyObject*, PyObject* const* args, Py_ssize_t) {
   const CustomClassInfo& info = find(args[0]);
   const auto it = info.methods.find(to_text(args[1]));
   if (it == info.methods.end() || !it->second.is_static || it->first.starts_with("__")) Py_RETURN_NONE;
-  return make_method(it->first, it->second, nullptr);
+  return make_method(info, it->first, it->second, nullptr);
   CRESSET_PY_CATCH(nullptr)
 }
 

@@ -7,6 +7,7 @@
 #include "ops/promotion.h"
 #include "python/bind.h"
 #include "python/convert.h"
+#include "python/custom_class.h"
 #include "python/dispatch.h"
 #include "python/graph_part.h"
 #include "python/op_function.h"
@@ -112,6 +113,8 @@ std::string cast_details(PyObject* o, const Type& type) {
          " to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)";
 }
 
+}  // namespace
+
 CRESSET_NOINLINE std::string wrong_type(const FunctionSchema& schema, std::size_t at, PyObject* o) {
   const cresset::Argument& p = schema.arguments()[at];
   std::string value;
@@ -123,6 +126,8 @@ CRESSET_NOINLINE std::string wrong_type(const FunctionSchema& schema, std::size_
          "' but instead found type '" + type_name(Py_TYPE(o)) + "'.\nPosition: " + std::to_string(at) + value +
          "\nDeclaration: " + schema.str() + "\nCast error details: " + cast_details(o, *p.type);
 }
+
+namespace {
 
 // Puts the arguments of a call on the stack; returns why they do not fit, or nothing.
 std::optional<std::string> push(const OperatorHandle& op, Lenience lenience, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,

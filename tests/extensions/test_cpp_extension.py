@@ -1,5 +1,7 @@
 """Extensions in C++: they build with PyTorch's header names and macros, and behave in Python as their sources say."""
 
+import copy
+import io
 import os
 import pickle
 import re
@@ -214,14 +216,31 @@ def test_custom_classes(library):
     assert library.doubled(counter).value == -2
     assert library.value_of(counter) == -1
     assert pickle.loads(pickle.dumps(counter)).value == -1
-    with pytest.raises(AttributeError, match="has no setter"):
+    with pytest.raises(RuntimeError, match="can't set attribute"):
         counter.negative = False
-    with pytest.raises(TypeError, match="unexpected keyword"):
+    with pytest.raises(RuntimeError, match="Unknown keyword argument 'step' for operator 'next'"):
         counter.next(step=1)
-    with pytest.raises(RuntimeError, match="Class surface.Nobody not registered"):
+    with pytest.raises(RuntimeError, match="Tried to instantiate class 'surface.Nobody', but it does not exist!"):
         cresset.classes.surface.Nobody
     with pytest.raises((TypeError, RuntimeError)):
         library.doubled(3)
+
+
+CLASS = "__torch__.torch.classes.surface.Counter"
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda c: c.next("a"), RuntimeError, f"next() Expected a value of type 'int' for argument 'by' but instead found type 'str'.\nPosition: 1\nValue: 'a'\nDeclaration: next({CLASS} _0, int by=1) -> int"),
+    (lambda c: c.plus(), RuntimeError, f"plus() is missing value for argument '_1'. Declaration: plus({CLASS} _0, Tensor _1) -> Tensor"),
+    (lambda c: c.plus(1, 2), RuntimeError, "plus() expected at most 2 argument(s) but received 3 argument(s)."),
+    (lambda c: cresset.classes.surface.Counter(1, 2), RuntimeError, "__init__() expected at most 2 argument(s) but received 3 argument(s)."),
+    (lambda c: c.nothing, AttributeError, f"{CLASS} (of Python compilation unit at: 0) does not have a field with name 'nothing'"),
+    (lambda c: setattr(c, "nothing", 1), RuntimeError, f"{CLASS} (of Python compilation unit at: 0) does not have an attribute with name 'nothing'"),
+    (lambda c: setattr(c, "value", "a"), RuntimeError, "value_setter() Expected a value of type 'int'"),
+], ids=["type", "missing", "too many", "constructor", "no attribute", "no property", "property"])  # fmt: skip
+def test_words_of_custom_classes(library, call, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        call(cresset.classes.surface.Counter(7))
 
 
 class Counting(cresset.nn.Module):
@@ -245,6 +264,26 @@ def test_custom_classes_in_scripts(library):
     assert cresset.jit.script(uses)(1, Counter(5)) == (4, 3, 6, False)
     script = cresset.jit.script(Counting(Counter(1)))
     assert script(cresset.zeros(1)).item() == 4 and script(cresset.zeros(1)).item() == 6 and script.counter.value == 3
+
+    def made(n: int):
+        c = cresset.classes.surface.Counter(n)
+        if n > 1:
+            c.next()
+        else:
+            c = cresset.classes.surface.Counter(10)
+        return c
+
+    compiled = cresset.jit.script(made)
+    assert "prim::CreateObject()" in str(compiled.graph) and 'prim::CallMethod[name="__init__"]' in str(compiled.graph)
+    assert compiled(5).value == 6 and compiled(0).value == 10 and compiled(5) is not compiled(5)
+    saved = io.BytesIO()
+    cresset.jit.save(compiled, saved)
+    saved.seek(0)
+    loaded = cresset.jit.load(saved)
+    assert loaded(5).value == 6 and "Counter.__new__(" in loaded.code
+    deep = copy.deepcopy(script)
+    deep(cresset.zeros(1))
+    assert deep.counter.value == 4 and script.counter.value == 3
 
     def wrong(c: Counter):
         return c.nothing()

@@ -330,6 +330,9 @@ OLD_OPERATORS = {
         lambda x, y: np.linspace(0, 1, 5, dtype=np.float32),
         lambda x, y: np.linspace(0, 1, 5, dtype=np.float32),
     ),
+    "torch.full([2], 3, out=torch.zeros([2]))": (4, lambda x, y: np.full(2, 3, np.float32), lambda x, y: np.full(2, 3, np.float32)),
+    "torch.linspace(0, 1, None, out=torch.zeros([0]))": (7, lambda x, y: np.linspace(0, 1, 100, dtype=np.float32), RuntimeError),
+    "torch.logspace(0, 1, None, 2., out=torch.zeros([0]))": (8, lambda x, y: np.logspace(0, 1, 100, base=2, dtype=np.float32), RuntimeError),
     "torch.logspace(0, 1, None, 2.)": (8, lambda x, y: np.logspace(0, 1, 100, base=2, dtype=np.float32), RuntimeError),
     "torch.logspace(0, 1, 3)": (
         8,
@@ -361,10 +364,27 @@ def test_operators_mean_what_they_meant_in_the_file_version(code):
         np.testing.assert_array_equal(result(saved(load(data))), got)  # today's version says the same
 
 
-def test_old_meanings_are_functions_of_the_file():
+def test_old_meanings_stand_in_the_graph():
     text = files.CODE.replace("return x", "return torch.div(torch.div(x, x), 2)")
     m = load(files.archive(data=files.module(files.TRAINING), code=text, files={"version": b"3"}))
-    assert "__torch__.upgraders.div_Tensor_0_3" in m.code and "__torch__.upgraders.div_Scalar_0_3" in m.code
+    assert "upgraders" not in m.code and str(m.graph).count("prim::If") >= 2
+    assert load(saved(m)).code == m.code
+
+
+VERSIONS = {
+    "x + 1": 3, "x / 2": 4, "x.size(0) / 2 + x": 3, "cresset.full([2], 1.0)": 5, "cresset.full([2], 1.0, out=x)": 5, "cresset.linspace(0, 1, 3)": 8,
+    "cresset.logspace(0, 1, 3)": 9, "cresset.nn.functional.gelu(x / 2)": 10, "cresset.arange(3)": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", VERSIONS)
+def test_the_oldest_version_that_means_the_same(code):
+    """As PyTorch's: a program that knows no newer operators reads the file."""
+    unit = cresset.jit.CompilationUnit(f"def f(x):\n    return {code}".replace("cresset.", "torch."))
+    data = io.BytesIO()
+    cresset.jit.save(unit.f, data)
+    with zipfile.ZipFile(data) as file:
+        assert int(file.read(next(n for n in file.namelist() if n.endswith("/version")))) == VERSIONS[code]
 
 
 # Places ----------------------------------------------------------------------------------------------------------------

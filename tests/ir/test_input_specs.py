@@ -237,3 +237,11 @@ def test_on_the_command_line(tmp_path):
     assert "aten::repeat" in done.stdout and "%x : Float(*, 3)" in done.stdout
     done = subprocess.run([COMMAND, "lower", tmp_path / "tile.pt", "--input", "(1,"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "input specification '(1,'" in done.stderr
+
+
+def test_symbolic_sizes():
+    kind = cresset._C.TensorType.get()
+    assert kind.symbolic_sizes() is None and kind.with_sizes([2, 3]).symbolic_sizes() == [2, 3]
+    graph = cresset._C.parse_ir("graph(%x : Float(*, 3, *)):\n  return (%x)\n")
+    first, second, third = next(graph.inputs()).type().symbolic_sizes()
+    assert second == 3 and first < 0 and third < 0 and first != third

@@ -6,6 +6,7 @@ import pytest
 
 import cresset
 from cresset import _C
+from cresset.jit import _definitions
 
 # name: (source, the end of the message)
 ERRORS = {
@@ -665,3 +666,61 @@ def test_mutable_defaults_of_methods():
 
     with pytest.raises(RuntimeError, match="Mutable default parameters are not supported"):
         cresset.jit.script(Table)
+
+
+class Bare:
+    def __init__(self) -> None:
+        pass
+
+
+class Pairs:
+    def __init__(self) -> None:
+        pass
+
+    def __bool__(self):
+        return (1, 2)
+
+
+# {what is done with an object of a class: what PyTorch says of it}
+WITHOUT_METHOD = {
+    "n + 1": "has no attribute or method '__add__'", "-n": "has no attribute or method '__neg__'", "n < n": "has no attribute or method '__lt__'",
+    "n == n": "has no attribute or method '__eq__'", "n[0]": "has no attribute or method '__getitem__'", "n()": "has no attribute or method '__call__'",
+    "len(n)": "has no attribute or method '__len__'", "1 in n": "has no attribute or method '__contains__'", "1 if Pairs() else 2": "expected a bool expression for condition but found Tuple[int, int]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", WITHOUT_METHOD)
+def test_objects_without_the_method(code):
+    names, source = {"Bare": Bare, "Pairs": Pairs}, f"def f():\n    n = Bare()\n    return {code}\n"
+    with pytest.raises(RuntimeError) as caught:
+        _C._jit_define("__torch__", [_definitions.definitions_of_text(source, names.__getitem__)["f"]], None, None)
+    assert WITHOUT_METHOD[code] in str(caught.value), caught.value
+
+
+def deletes():
+    n = Bare()
+    del n["a"]
+
+
+def sets_in_a_tuple():
+    a = (1, 2)
+    a[0] = 3
+    return a
+
+
+def sorts():
+    return sorted([Bare(), Bare()])
+
+
+@pytest.mark.parametrize("function, words", [
+    (deletes, "Class does not define __delitem__"), (sets_in_a_tuple, "Tuple[int, int] does not support subscripted assignment"),
+], ids=lambda x: getattr(x, "__name__", ""))  # fmt: skip
+def test_words_of_statements(function, words):
+    with pytest.raises(RuntimeError) as caught:
+        cresset.jit.script(function)
+    assert words in str(caught.value)
+
+
+def test_what_has_no_order():
+    with pytest.raises(RuntimeError, match="To sort a list of .*Bare it must define a __lt__ method with two inputs of type .* that returns a bool"):
+        cresset.jit.script(sorts)()

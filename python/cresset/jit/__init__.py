@@ -4,7 +4,7 @@ import importlib
 import types
 import typing
 
-from cresset import _C
+from cresset import _C, _awaits
 from cresset._scripting import is_scripting
 
 _C._load_graph_part()
@@ -128,6 +128,8 @@ def wait(future):
 
 
 _fork, _wait = fork, wait
+_awaitable, _awaitable_nowait, _awaitable_wait = _awaits._awaitable, _awaits._awaitable_nowait, _awaits._awaitable_wait
+_Await = _awaits._Await
 
 
 def optimized_execution(should_optimize):

@@ -39,7 +39,7 @@ _CONSTANTS = (bool, int, float, complex, str, cresset.dtype, cresset.layout, cre
 # Words of the language that are Python functions of this package or of typing.
 _WORDS = {
     "annotate", "isinstance", "is_scripting", "is_tracing", "fork", "_fork", "wait", "_wait", "unchecked_cast", "_unwrap_optional",
-    "_awaitable", "_awaitable_wait",
+    "_awaitable", "_awaitable_nowait", "_awaitable_wait",
 }  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def _kind_named(name):
 
 def _function_thing(obj):
     module = own_module(getattr(obj, "__module__", "") or "")
-    if module.startswith("cresset.jit") and obj.__name__ in _WORDS:
+    if module.startswith(("cresset.jit", "cresset._awaits")) and obj.__name__ in _WORDS:
         return ("native", obj.__name__)
     if isinstance(obj, types.MethodType) and isinstance(obj.__self__, cresset.nn.Module):
         return ("error", _module_error(obj.__self__, obj.__name__))

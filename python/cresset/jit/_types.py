@@ -9,6 +9,7 @@ import warnings
 
 import cresset
 from cresset import _C, _legacy
+from cresset._awaits import _Await
 from cresset._C import AnyType, DictType, FutureType, ListType, NoneType, OptionalType, TensorType, TupleType
 from cresset._same_names import own_module
 
@@ -104,6 +105,8 @@ def _generic(annotation, origin, arguments, evaluate):
         return inner(0)
     if origin is typing.Annotated:
         return inner(0)
+    if origin is _Await:
+        return _C.AwaitType(inner(0))
     if inspect.isclass(origin) and origin.__name__ == "Future":
         return FutureType(inner(0))
     raise UnknownType(f"Unknown type annotation: '{annotation}'")
@@ -127,6 +130,8 @@ def _class(cls):
         return ListType(type_of_annotation(cls._broadcasts[1]))
     if hasattr(cls, "_script_type"):
         return getattr(_C, cls._script_type).get()
+    if cls is _Await:
+        return _C.AwaitType(_C.AnyType.get())
     if cls.__name__ == "Future" and own_module(cls.__module__).startswith("cresset"):
         raise UnknownType("Attempted to use Future without a contained type. Please add a contained type, e.g. Future[int]")
     return _classes.type_of_class(cls)

@@ -514,7 +514,8 @@ struct AliasDb::Impl {
     f(n);
     std::vector<const Block*> pending(n->blocks().begin(), n->blocks().end());
     const auto add = [&](const Node* m) {
-      if (m->hasAttribute(attr::Subgraph) && m->kindOf(attr::Subgraph) == AttributeKind::g && m->kind() != prim::fork)
+      if (m->hasAttribute(attr::Subgraph) && m->kindOf(attr::Subgraph) == AttributeKind::g && m->kind() != prim::fork &&
+          m->kind() != prim::awaitable)
         pending.push_back(m->g(attr::Subgraph)->block());
     };
     add(n);

@@ -1,6 +1,7 @@
 // save: objects, then the code of every class and function that they or the code mention.
 #include <cresset/ir/archive.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,8 +18,22 @@
 namespace cresset::jit {
 namespace {
 
-// The newest version: every operator means what it means today.
-constexpr const char* kVersion = "10\n";
+// The oldest version in which all operators of an archive mean what they mean today: so that old programs read it.
+constexpr int64_t kOldestVersion = 3;
+constexpr std::pair<std::string_view, int64_t> kSince[] = {{"aten::div", 4},      {"aten::div_", 4},     {"aten::full", 5},
+                                                           {"aten::linspace", 8}, {"aten::logspace", 9}, {"aten::gelu", 10}};
+
+int64_t version_of(const Graph& graph) {
+  int64_t version = kOldestVersion;
+  graph.block()->visit([&](const Node* n) {
+    for (const auto& [name, since] : kSince)
+      if (name == n->kind().toQualString() && (since != 4 || n->input(0)->type()->kind == TypeKind::Tensor))
+        version = std::max(version, since);
+    if (n->hasAttribute(attr::Subgraph) && n->kindOf(attr::Subgraph) == AttributeKind::g)
+      version = std::max(version, version_of(*n->g(attr::Subgraph)));
+  });
+  return version;
+}
 
 // Names of types and functions in one archive. Two of one name (from different units) are told apart by a mangled one.
 class ArchiveNames {
@@ -29,10 +44,11 @@ class ArchiveNames {
     intrusive_ptr<Function> function;  // or a function
   };
   std::string of_type(const TypePtr& type) {
+    if (type->name.starts_with("__torch__.torch.classes.")) return type->name;  // of C++, by which every program knows it
     const auto [found, added] = names_.try_emplace(type.get());
     if (added) {
       found->second = unique(type->name);
-      if (type->name.rfind("__torch__.torch.classes.", 0) != 0) entries_.push_back({found->second, type, nullptr});
+      entries_.push_back({found->second, type, nullptr});
     }
     return found->second;
   }
@@ -90,7 +106,7 @@ class ArchiveWriter {
 
  private:
   void finish() {
-    add("version", kVersion);
+    add("version", std::to_string(version_) + "\n");
     add("byteorder", "little");
     std::vector<std::string> names, checksums;
     for (uint32_t crc : zip_.checksums()) checksums.push_back(std::to_string(crc));
@@ -130,6 +146,10 @@ class ArchiveWriter {
     add(name, {static_cast<const char*>(all.const_data_ptr()), all.nbytes()});
   }
 
+  void need(const Function& f) {
+    if (const auto graph = f.graph()) version_ = std::max(version_, version_of(*graph));
+  }
+
   // One text a package, in the order in which classes and functions are first mentioned.
   void code() {
     std::vector<std::pair<std::string, std::unique_ptr<CodePrinter>>> packages;
@@ -145,6 +165,11 @@ class ArchiveWriter {
         found->second->type(entry.type);
       else
         found->second->function(*entry.function);
+      if (!entry.type)
+        need(*entry.function);
+      else if (const auto cls = entry.type->cast<ClassType>())
+        for (const std::vector<Function*>& functions : {cls->methods(), cls->getForwardPreHooks(), cls->getForwardHooks()})
+          for (const Function* f : functions) need(*f);
     }
     for (auto& [package, printer] : packages) {
       std::string path = package;
@@ -158,6 +183,7 @@ class ArchiveWriter {
   std::string top_;
   ArchiveNames names_;
   ConstantTable constants_;
+  int64_t version_ = kOldestVersion;
 };
 
 template <class Write>

@@ -107,7 +107,8 @@ class InlineValues {
       case prim::Uninitialized:
       case prim::isinstance:
       case prim::ModuleContainerIndex:  // needs the annotation of a variable
-      case prim::fork: return false;
+      case prim::fork:
+      case prim::awaitable: return false;
       default: break;
     }
     if (n->outputs().size() != 1 || v->use_count() != 1) return false;
@@ -115,7 +116,8 @@ class InlineValues {
     if (is_marked(n) || is_marked(user)) return false;
     if (user->owningBlock() != n->owningBlock()) return false;
     // Attributes are read at once: PyTorch's texts show what a module uses line by line.
-    return user->kind() == prim::Return || (!has_own_name(v) && user->kind() != prim::fork && user->kind() != prim::Enter);
+    return user->kind() == prim::Return ||
+           (!has_own_name(v) && user->kind() != prim::fork && user->kind() != prim::awaitable && user->kind() != prim::Enter);
   }
   void scan(const Block* b, std::vector<const Block*>& blocks) {
     const Node* statement = b->return_node();
@@ -267,7 +269,8 @@ class FunctionPrinter {
         const std::string object = is_identifier(operands[0]) ? operands[0] : "(" + operands[0] + ")";
         return statement(n, object + "." + n->s(attr::name) + " = " + operands[1]);
       }
-      case prim::fork: return fork(n);
+      case prim::fork:
+      case prim::awaitable: return fork(n);
       case prim::Uninitialized:
         if (!n->output()->hasUses()) return;
         break;
@@ -381,7 +384,7 @@ class FunctionPrinter {
     body(graph->block(), [&](const Block* b) { return_statement(b); });
     --level_;
     inlined_ = outer;
-    statement(n, name_value(n->output()) + " = fork(" + name + ")");
+    statement(n, name_value(n->output()) + (n->kind() == prim::fork ? " = fork(" : " = awaitable(") + name + ")");
   }
 
   void return_statement(const Block* b) {

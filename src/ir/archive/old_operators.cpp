@@ -51,6 +51,10 @@ def full_0_4(size: List[int], fill_value: number, *, dtype: Optional[int] = None
         return torch.full(size, float(fill_value), dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
     return torch.full(size, fill_value, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
 )"},
+    {"full", 5, R"(
+def full_out_0_4(size: List[int], fill_value: number, *, out: Tensor) -> Tensor:
+    return torch.full(size, fill_value, out=out)
+)"},
     {"linspace", 8, R"(
 def linspace_0_7(start: number, end: number, steps: Optional[int] = None, *, dtype: Optional[int] = None,
                  layout: Optional[int] = None, device: Optional[Device] = None, pin_memory: Optional[bool] = None) -> Tensor:
@@ -59,6 +63,13 @@ def linspace_0_7(start: number, end: number, steps: Optional[int] = None, *, dty
         count = steps
     return torch.linspace(start, end, count, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
 )"},
+    {"linspace", 8, R"(
+def linspace_out_0_7(start: number, end: number, steps: Optional[int] = None, *, out: Tensor) -> Tensor:
+    count = 100
+    if steps is not None:
+        count = steps
+    return torch.linspace(start, end, count, out=out)
+)"},
     {"logspace", 9, R"(
 def logspace_0_8(start: number, end: number, steps: Optional[int] = None, base: float = 10.0, *, dtype: Optional[int] = None,
                  layout: Optional[int] = None, device: Optional[Device] = None, pin_memory: Optional[bool] = None) -> Tensor:
@@ -66,6 +77,13 @@ def logspace_0_8(start: number, end: number, steps: Optional[int] = None, base: 
     if steps is not None:
         count = steps
     return torch.logspace(start, end, count, base, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+)"},
+    {"logspace", 9, R"(
+def logspace_out_0_8(start: number, end: number, steps: Optional[int] = None, base: float = 10.0, *, out: Tensor) -> Tensor:
+    count = 100
+    if steps is not None:
+        count = steps
+    return torch.logspace(start, end, count, base, out=out)
 )"},
 };
 
@@ -88,7 +106,9 @@ class VersionedOperator final : public SugaredValue {
     const std::vector<CallValue> values = call_values(m, args, kwargs);
     for (const OldOperator* old : meanings_) {
       const auto f = upgrader(unit_, *old);
-      if (fits(f->getSchema(), values)) return function_value(f)->call(range, m, args, kwargs, results);
+      if (!fits(f->getSchema(), values)) continue;
+      const std::vector<Value*> inputs = match_schema(range, *m.graph(), f->getSchema(), values);
+      return simple_value(m.graph()->insertGraph(*f->graph(), inputs).at(0));
     }
     return today_->call(range, m, args, kwargs, results);
   }

@@ -3,6 +3,7 @@
 
 #include "ir/frontend/script_error.h"
 #include "ir/frontend/values.h"
+#include "ir/operators/custom_class_function.h"
 
 namespace cresset::jit {
 namespace {
@@ -66,12 +67,13 @@ class MethodValue final : public SugaredValue {
       return schema_of_method(range);
     }();
     Graph& g = *m.graph();
-    // An interface's schema need not mention self.
-    const bool names_self =
-        self_->type()->kind != TypeKind::Interface || (!schema.arguments().empty() && schema.arguments()[0].name == "self");
+    // An interface's schema need not mention self, nor does the constructor of a C++ class, which gives the object.
+    const bool constructs = name_ == "__init__" && custom_class_of(*self_->type());
+    const bool names_self = !constructs && (self_->type()->kind != TypeKind::Interface ||
+                                            (!schema.arguments().empty() && schema.arguments()[0].name == "self"));
     std::vector<Value*> inputs = match_schema(range, g, schema, values, names_self ? self_ : nullptr);
     if (!names_self) inputs.insert(inputs.begin(), self_);
-    Value* out = insert_node(range, g, prim::CallMethod, inputs, result_type(schema));
+    Value* out = insert_node(range, g, prim::CallMethod, inputs, constructs ? basic_type(TypeKind::None) : result_type(schema));
     out->node()->s_(attr::name, name_);
     return simple_value(out);
   }

@@ -183,8 +183,9 @@ SugaredValuePtr Emitter::builtin(const SourceRange& range, Symbol op, const std:
 SugaredValuePtr Emitter::operation(const SourceRange& range, Symbol op, const char* magic, const SugaredValuePtr& a, const SourceRange& ra,
                                    const SugaredValuePtr& b, const SourceRange& rb) {
   const Value* plain = a->plainValue();
-  const bool object = plain ? plain->type()->kind == TypeKind::Object || plain->type()->kind == TypeKind::Interface : !a->asConstant();
-  if (object && answers(range, m_, *a, magic)) return a->attr(range, m_, magic)->call(range, m_, {{rb, b, {}}}, {}, 1);
+  const bool instance = plain && (plain->type()->kind == TypeKind::Object || plain->type()->kind == TypeKind::Interface);
+  if (instance || (!plain && !a->asConstant() && answers(range, m_, *a, magic)))
+    return a->attr(range, m_, magic)->call(range, m_, {{rb, b, {}}}, {}, 1);
   return builtin_function(op)->call(range, m_, {{ra, a, {}}, {rb, b, {}}}, {}, 1);
 }
 
@@ -220,8 +221,7 @@ SugaredValuePtr Emitter::unary(const ExprPtr& whole) {
   const char* op = e.text == "-" ? "aten::neg" : e.text == "+" ? "aten::positive" : "aten::bitwise_not";
   const char* magic = e.text == "-" ? "__neg__" : e.text == "+" ? "__pos__" : "__invert__";
   const Value* plain = v->plainValue();
-  if (plain && plain->type()->kind == TypeKind::Object && v->hasAttr(e.range, m_, magic))
-    return v->attr(e.range, m_, magic)->call(e.range, m_, {}, {}, 1);
+  if (plain && plain->type()->kind == TypeKind::Object) return v->attr(e.range, m_, magic)->call(e.range, m_, {}, {}, 1);
   if (e.text == "+" && plain && plain->type()->is_subtype_of(*basic_type(TypeKind::Number))) return v;
   return builtin_function(Symbol::fromQualString(op))->call(e.range, m_, {{part->range, v, {}}}, {}, 1);
 }

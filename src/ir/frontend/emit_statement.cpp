@@ -279,6 +279,8 @@ void Emitter::remove(const Expr& target) {
   const SugaredValuePtr base = sugared(target.parts[0]);
   const Value* container = base->asValue(target.range, m_);
   const SugaredValuePtr index = sugared(target.parts[1]);
+  if (container->type()->kind == TypeKind::Object && !base->hasAttr(target.range, m_, "__delitem__"))
+    script_error(target.range, "Class does not define __delitem__");
   if (container->type()->kind == TypeKind::Object)
     base->attr(target.range, m_, "__delitem__")->call(target.range, m_, {{target.range, index, {}}}, {}, 0);
   else

@@ -225,6 +225,7 @@ void Emitter::assign_subscript(const Expr& target, Value* v, const SourceRange& 
     return;
   }
   const TypePtr& type = container->type();
+  if (type->kind == TypeKind::Tuple) script_error(range, type->annotation_str() + " does not support subscripted assignment");
   if (type->kind == TypeKind::List) v = converted(range, v, type->element());
   if (type->kind == TypeKind::Dict) v = converted(range, v, type->contained[1]);
   builtin_function(Symbol::aten("_set_item"))

@@ -132,7 +132,13 @@ Value* Emitter::to_bool(const SourceRange& range, const SugaredValuePtr& thing) 
     }
     case TypeKind::Object:
       for (const char* magic : {"__bool__", "__len__"})
-        if (thing->hasAttr(range, m_, magic)) return to_bool(range, thing->attr(range, m_, magic)->call(range, m_, {}, {}, 1));
+        if (thing->hasAttr(range, m_, magic)) {
+          const SugaredValuePtr answer = thing->attr(range, m_, magic)->call(range, m_, {}, {}, 1);
+          const TypePtr given = answer->asValue(range, m_)->type();
+          if (given->kind != TypeKind::Bool && given->kind != TypeKind::Int)
+            script_error(range, "expected a bool expression for condition but found " + given->annotation_str());
+          return to_bool(range, answer);
+        }
       break;
     default: break;
   }

@@ -170,8 +170,9 @@ class SimpleValue final : public SugaredValue {
     const auto cls = type()->cast<ClassType>();
     if (const CustomClassInfo* custom = custom_class_of(*type())) {
       const auto p = custom->properties.find(field);
-      if (p == custom->properties.end() || !p->second.setter)
-        script_error(range, "'" + type_name() + "' object has no property '" + field + "' that can be set");
+      if (p == custom->properties.end())
+        script_error(range, "Tried to set nonexistent attribute: " + field + ". Did you forget to initialize it in __init__()?");
+      if (!p->second.setter) script_error(range, "Tried to set read-only attribute: " + field);
       function_value(custom_class_function(*custom, field, *p->second.setter))
           ->call(range, m, {{range, shared_from_this(), ""}, {range, simple_value(v), ""}}, {}, 0);
       return;
@@ -210,6 +211,7 @@ class SimpleValue final : public SugaredValue {
       if (method == std::string_view("forward") && !is_module()) continue;
       if (has_method(*type(), method)) return call_method_of(range, m, value_, method, args, kwargs);
     }
+    if (type()->kind == TypeKind::Object && !is_module()) return attr(range, m, "__call__");
     script_error(range, "cannot call a " + kind());
   }
 
@@ -227,6 +229,7 @@ class SimpleValue final : public SugaredValue {
     // A container of modules in an archive: the annotation says which interface its modules have.
     if (is_module() && hint && hint->kind == TypeKind::Interface)
       return simple_value(insert_node(range, *m.graph(), prim::ModuleContainerIndex, {value_, index->asValue(range, m)}, hint));
+    if (type()->kind == TypeKind::Object && !is_module()) return attr(range, m, "__getitem__");
     script_error(range, "'" + type_name() + "' object is not subscriptable");
   }
 
@@ -258,7 +261,8 @@ class SimpleValue final : public SugaredValue {
     return type()->kind == TypeKind::Tuple ? std::optional(type()->contained.size()) : std::nullopt;
   }
   Value* len(const SourceRange& range, GraphFunction& m) override {
-    if (has_method(*type(), "__len__")) return call_method_of(range, m, value_, "__len__", {})->asValue(range, m);
+    if (has_method(*type(), "__len__") || (type()->kind == TypeKind::Object && !is_module()))
+      return call_method_of(range, m, value_, "__len__", {})->asValue(range, m);
     if (const auto n = staticLen()) return int_constant(range, m, static_cast<int64_t>(*n));
     return emit_operator(range, *m.graph(), {aten::len}, {{value_, ""}});
   }
@@ -307,12 +311,16 @@ class SimpleValue final : public SugaredValue {
       return object_members() ? object_members()(value_, field, range, m) : nullptr;
     }
     if (has_method(*type(), field)) return method_value(value_, field);
+    // What will be there answers in place of what promises it.
+    if (type()->kind == TypeKind::Await) return operator_result(range, m, prim::awaitable_wait, {value_})->attr(range, m, field);
     if (const CustomClassInfo* custom = custom_class_of(*type()))
       if (const auto p = custom->properties.find(field); p != custom->properties.end())
         return function_value(custom_class_function(*custom, field, p->second.getter))
             ->call(range, m, {{range, shared_from_this(), ""}}, {}, 1);
     if (const auto e = type()->cast<EnumType>()) {
       if (field == "name") return simple_value(insert_node(range, g, prim::EnumName, {value_}, basic_type(TypeKind::String)));
+      if (const auto known = jit::toIValue(value_); known && field == "value" && known->isEnum())
+        return constant_value(known->toEnumHolder()->value);
       if (field == "value") return simple_value(insert_node(range, g, prim::EnumValue, {value_}, e->value_type()));
       return nullptr;
     }

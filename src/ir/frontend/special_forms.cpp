@@ -199,10 +199,10 @@ SugaredValuePtr uninitialized(const FormCall& c) {
 }
 
 // The call is emitted into a block of the node first; the block becomes the subgraph, and what it uses from outside becomes inputs.
-SugaredValuePtr fork(const FormCall& c) {
-  if (c.args.empty()) script_error(c.range, "Expected at least one argument to fork()");
+SugaredValuePtr later(const FormCall& c, Symbol kind, TypePtr (*type_of)(TypePtr)) {
+  if (c.args.empty()) script_error(c.range, std::string("Expected at least one argument to ").append(kind.toUnqualString()).append("()"));
   Graph& g = c.graph();
-  Node* node = g.insertNode(g.create(prim::fork))->setSourceRange(c.range);
+  Node* node = g.insertNode(g.create(kind))->setSourceRange(c.range);
   std::vector<CallArgument> args(c.args.begin() + 1, c.args.end()), kwargs = c.kwargs;
   for (std::vector<CallArgument>* list : {&args, &kwargs})
     for (CallArgument& a : *list) {
@@ -224,12 +224,14 @@ SugaredValuePtr fork(const FormCall& c) {
     }
     return inside;
   });
-  node->output()->setType(future_of(block->outputs()[0]->type()));
+  node->output()->setType(type_of(block->outputs()[0]->type()));
   node->eraseBlock(0);
   node->g_(attr::Subgraph, body);
   return simple_value(node->output());
 }
 
+SugaredValuePtr fork(const FormCall& c) { return later(c, prim::fork, future_of); }
+SugaredValuePtr awaitable(const FormCall& c) { return later(c, prim::awaitable, await_of); }
 SugaredValuePtr wait(const FormCall& c) { return c.op({aten::wait}); }
 
 SugaredValuePtr unwrap_optional(const FormCall& c) {
@@ -281,6 +283,10 @@ const std::map<std::string, Form>& forms() {
       {"uninitialized", uninitialized},
       {"fork", fork},
       {"_fork", fork},
+      {"awaitable", awaitable},
+      {"_awaitable", awaitable},
+      {"_awaitable_nowait", operator_form("prim::awaitable_nowait")},
+      {"_awaitable_wait", operator_form("prim::awaitable_wait")},
       {"wait", wait},
       {"_wait", wait},
       {"_unwrap_optional", unwrap_optional},

@@ -161,8 +161,8 @@ class ClassValue final : public SugaredValue {
   SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
     if (const auto e = type_->cast<EnumType>())
       if (auto holder = e->find(field)) return constant_value(IValue(std::move(holder)));
+    if (field == "__new__" && type_->kind == TypeKind::Object) return std::make_shared<NewPythonObject>(type_);
     if (const auto cls = type_->cast<ClassType>()) {
-      if (field == "__new__") return std::make_shared<NewPythonObject>(type_);
       if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
     }
     if (const CustomClassInfo* custom = custom_class_of(*type_)) return custom_method(range, *custom, field);
@@ -191,8 +191,9 @@ class ClassValue final : public SugaredValue {
       const std::vector<Value*> members = match_schema(range, g, schema, call_values(m, args, kwargs));
       return simple_value(g.insertNode(g.createTuple(members, type_))->setSourceRange(range)->output());
     }
-    if (const CustomClassInfo* custom = custom_class_of(*type_))
-      return custom_method(range, *custom, "__init__")->call(range, m, args, kwargs, results);
+    const bool custom = custom_class_of(*type_) != nullptr;
+    if (custom && !has_method(*type_, "__init__"))
+      script_error(range, "Class " + type_->name.substr(type_->name.rfind('.') + 1) + " does not have an __init__ function defined");
     if (type_->kind != TypeKind::Object || (type_->cast<ClassType>() && type_->cast<ClassType>()->is_module()))
       return SugaredValue::call(range, m, args, kwargs, results);
     Value* object = g.insertNode(g.createObject(type_))->setSourceRange(range)->output();
@@ -203,7 +204,7 @@ class ClassValue final : public SugaredValue {
     return simple_value(object);
   }
 
-  // The constructor or a static method of a C++ class.
+  // A static method of a C++ class.
   SugaredValuePtr custom_method(const SourceRange& range, const CustomClassInfo& custom, const std::string& name) const {
     const auto found = custom.methods.find(name);
     if (found == custom.methods.end() || !found->second.is_static)

@@ -168,8 +168,8 @@ class Freezing {
 
   void check_results(const FrozenMethod& m, const ModuleReads& reads) {
     for (const Value* v : m.graph->outputs())
-      CRESSET_CHECK(reads.object(v).get() != module_._ivalue().get(), "freeze: the method '", m.name,
-                    "' returns self; it cannot be frozen.");
+      CRESSET_CHECK(reads.object(v).get() != module_._ivalue().get(), "attempted to freeze a module that return itself (method '", m.name,
+                    "')");
   }
 
   // All slots that are read or written, and modules that are used for more than that.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include <cresset/dispatch/custom_class.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/module.h>
 
@@ -20,6 +21,7 @@ class DeepCopier {
 
   IValue copy(const IValue& v) {
     if (v.isTensor()) return copy_tensor(v.toTensor());
+    if (v.isCustomClass()) return copy_custom(v);
     if (!v.isScriptObject() && !v.isList() && !v.isTuple() && !v.isGenericDict()) return v.deepcopy();
     const void* key = identity(v);
     if (const auto found = done_.find(key); found != done_.end()) return found->second;
@@ -49,6 +51,18 @@ class DeepCopier {
       out = std::move(copied);
     }
     return out;
+  }
+  // An object of C++ by its state; without one it is shared.
+  IValue copy_custom(const IValue& v) {
+    const CustomClassInfo* info = find_custom_class(v.type()->name);
+    if (!info || !info->methods.contains("__getstate__") || !info->methods.contains("__setstate__")) return v;
+    const void* key = v.toCustomClass<CustomClassHolder>().get();
+    if (const auto found = done_.find(key); found != done_.end()) return found->second;
+    Stack stack{v};
+    info->methods.at("__getstate__").run(stack);
+    stack = {copy(stack.at(0))};
+    info->methods.at("__setstate__").run(stack);
+    return done_[key] = std::move(stack.at(0));
   }
   // The copy is known before its parts are made: objects may contain themselves.
   IValue copy_container(const IValue& v, const void* key) {

@@ -38,6 +38,14 @@ bool less_than(const IValue& a, const IValue& b) {
       if (!equal_values(x[i], y[i])) return less_than(x[i], y[i]);
     return x.size() < y.size();
   }
+  if (a.isScriptObject()) {
+    const auto cls = a.type()->cast<ClassType>();
+    const Function* method = cls ? cls->findMethod("__lt__") : nullptr;
+    CRESSET_CHECK(method && method->getSchema().arguments().size() == 2 && *method->getSchema().arguments()[1].type == *cls &&
+                      method->getSchema().returns().size() == 1 && method->getSchema().returns()[0].type->kind == TypeKind::Bool,
+                  "To sort a list of ", a.type()->str(), " it must define a __lt__ method with two inputs of type ", a.type()->str(),
+                  " that returns a bool");
+  }
   if (a.isScriptObject()) return call_method(a.toObject(), "__lt__", {b}).toBool();
   if (a.isScalar() && b.isScalar() && !a.isComplexDouble() && !b.isComplexDouble())
     return a.toScalar().toDouble() < b.toScalar().toDouble();

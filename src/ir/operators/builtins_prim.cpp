@@ -151,6 +151,16 @@ const BuiltinRow kPrimRows[] = {
     {"prim::ModuleContainerIndex.dict(Any self, str ind) -> Any",
      CRESSET_BUILTIN((IValue & o, Text name)->IValue { return element_named(o, std::string(name)); })},
     {"aten::wait(Future(t) self) -> t", CRESSET_BUILTIN((IValue & f)->IValue { return jit::wait(f.toFuture()); }), {.side_effects = true}},
+    {"prim::awaitable_wait(Await(t) self) -> t",
+     CRESSET_BUILTIN((IValue & f)->IValue { return jit::wait(f.toFuture()); }),
+     {.side_effects = true}},
+    {"prim::awaitable_nowait(t self) -> Await(t)",
+     CRESSET_BUILTIN((IValue & value)->IValue {
+       auto future = make_intrusive<ivalue::Future>(value.type());
+       future->mark_completed(value);
+       return IValue(std::move(future));
+     }),
+     {.side_effects = true}},
 };
 
 }  // namespace

@@ -87,8 +87,8 @@ void ModuleReads::inline_into(const std::shared_ptr<Graph>& graph) {
     g->block()->visit([&](const Node* n) {
       CRESSET_CHECK(n->kind() != prim::CallMethod, "the method '", n->s(attr::name), "' of '", n->input(0)->type()->str(),
                     "' is not known.\nin ", n->str(), "\n", n->sourceRange().highlight());
-      CRESSET_CHECK(n->kind() != prim::ModuleContainerIndex, "a container of modules can be indexed by constants only.\nin ", n->str(),
-                    "\n", n->sourceRange().highlight());
+      CRESSET_CHECK(n->kind() != prim::ModuleContainerIndex, "Freezing modules containing prim::ModuleContainerIndex is not supported\nin ",
+                    n->str(), "\n", n->sourceRange().highlight());
     });
 }
 

@@ -2,6 +2,7 @@
 // with what they become, where lifetimes allow it.
 #include <algorithm>
 
+#include "ir/operators/custom_class_function.h"
 #include "ir/run/code_builder.h"
 #include "ir/run/fast_operators.h"
 #include "ir/run/frame.h"
@@ -337,6 +338,10 @@ class Compiler : CodeBuilder {
         return;
       case prim::DictConstruct: call(Opcode::MAKE_DICT, n).type = n->output()->type(); return;
       case prim::CreateObject: {
+        if (custom_class_of(*n->output()->type())) {  // its __init__ makes it
+          call(Opcode::MAKE_OBJECT, n);
+          return;
+        }
         const auto cls = n->output()->type()->cast<ClassType>();
         if (!cls || cls->is_opaque()) refuse(n, "the class '" + n->output()->type()->str() + "' is not known");
         call(Opcode::MAKE_OBJECT, n).type = cls;
@@ -359,6 +364,7 @@ class Compiler : CodeBuilder {
         c.name = n->s(attr::name);
         const auto cls = n->input(0)->type()->cast<ClassType>();
         if (cls && !cls->is_opaque()) c.callee = &cls->getMethod(c.name);
+        if (c.name == "__init__" && custom_class_of(*n->input(0)->type())) c.type = n->input(0)->type();
         return;
       }
       case prim::CallFunction: {
@@ -377,7 +383,8 @@ class Compiler : CodeBuilder {
         c.types = n->kindOf(attr::types) == AttributeKind::tys ? n->tys(attr::types) : std::vector<TypePtr>{n->ty(attr::types)};
         return;
       }
-      case prim::fork: subgraph(call(Opcode::FORK, n), n); return;
+      case prim::fork:
+      case prim::awaitable: subgraph(call(Opcode::FORK, n), n); return;
       case prim::Enter: call(Opcode::ENTER, n); return;
       case prim::Exit: call(Opcode::EXIT, n); return;
       case prim::unchecked_cast:
@@ -402,7 +409,8 @@ class Compiler : CodeBuilder {
 
   void subgraph(Call& c, const Node* n) {
     c.graph = Code::compile(n->g(attr::Subgraph), std::string(n->kind().toUnqualString()));
-    if (n->kind() == prim::fork && n->output()->type()->kind == TypeKind::Future) c.type = n->output()->type()->element();
+    const TypeKind kind = n->outputs().size() == 1 ? n->output()->type()->kind : TypeKind::None;
+    if (kind == TypeKind::Future || kind == TypeKind::Await) c.type = n->output()->type()->element();
   }
   static void attribute(Call& c, const Node* n) {
     c.name = n->s(attr::name);

@@ -6,6 +6,7 @@
 
 #include "ir/operators/builtin_call.h"
 #include "ir/operators/custom_class_function.h"
+#include "ir/run/delay.h"
 #include "ir/run/frame.h"
 
 namespace cresset::jit {
@@ -65,6 +66,14 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       return;
     }
     case Opcode::CALL_METHOD: {
+      if (c.type) {  // the constructor of a C++ class: the object's register has been empty so far
+        for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);
+        custom_class_of(*c.type)->methods.at(c.name).run(stack);
+        f.store(pop(stack), code.operands[c.in_begin]);
+        stack.emplace_back();
+        f.pop_outputs(stack, c);
+        return;
+      }
       f.push_inputs(stack, c);
       if (const IValue self = peek(stack, 0, c.in_count); !c.callee && self.isCustomClass()) {
         call_custom_method(self, c.name, stack);
@@ -107,7 +116,10 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       return;
     }
     case Opcode::MAKE_OBJECT: {
-      stack.emplace_back(new_object(c.type, static_cast<const ClassType&>(*c.type).numAttributes()));
+      if (!c.type)
+        stack.emplace_back();
+      else
+        stack.emplace_back(new_object(c.type, static_cast<const ClassType&>(*c.type).numAttributes()));
       f.pop_outputs(stack, c);
       return;
     }
@@ -185,7 +197,8 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
     case Opcode::FORK: {
       std::vector<IValue> arguments;
       for (uint32_t k = 0; k < c.in_count; ++k) f.push(arguments, code.operands[c.in_begin + k]);
-      auto future = launch(
+      const auto begin = c.node->kind() == prim::awaitable ? delay : launch;
+      auto future = begin(
           [graph = c.graph, arguments = std::move(arguments)]() mutable {
             graph->run(arguments);
             if (arguments.size() == 1) return std::move(arguments[0]);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/thread_state.h"
+#include "ir/run/delay.h"
 
 namespace cresset::jit {
 namespace {
@@ -56,7 +57,53 @@ class Waiting {
   std::unordered_map<ivalue::Future*, std::unique_ptr<Task>> tasks_;
 };
 
+// Functions that run when somebody asks. Each belongs to its future, which keeps it among its callbacks.
+class Delayed {
+ public:
+  struct Work {
+    ~Work() { Delayed::get().forget(key); }
+    Task task;
+    ivalue::Future* key;
+  };
+  static Delayed& get() {
+    static Delayed* delayed = new Delayed;
+    return *delayed;
+  }
+  void add(const std::shared_ptr<Work>& work) {
+    const std::lock_guard lock(mutex_);
+    work_[work->key] = work;
+  }
+  /// Null when somebody else has begun it.
+  std::shared_ptr<Work> take(ivalue::Future* key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = work_.find(key);
+    if (found == work_.end()) return nullptr;
+    auto work = found->second.lock();
+    work_.erase(found);
+    return work;
+  }
+
+ private:
+  void forget(ivalue::Future* key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = work_.find(key);
+    if (found != work_.end() && found->second.expired()) work_.erase(found);
+  }
+  ForkSafe<std::mutex> mutex_;
+  std::unordered_map<ivalue::Future*, std::weak_ptr<Work>> work_;
+};
+
 }  // namespace
+
+intrusive_ptr<ivalue::Future> delay(std::function<IValue()> function, TypePtr element) {
+  auto future = make_intrusive<ivalue::Future>(std::move(element));
+  auto work = std::make_shared<Delayed::Work>();
+  work->task.function = std::move(function);
+  work->key = future.get();
+  Delayed::get().add(work);
+  future->then([work](ivalue::Future&) {});
+  return future;
+}
 
 intrusive_ptr<ivalue::Future> launch(std::function<IValue()> function, TypePtr element) {
   auto future = make_intrusive<ivalue::Future>(std::move(element));
@@ -69,8 +116,14 @@ intrusive_ptr<ivalue::Future> launch(std::function<IValue()> function, TypePtr e
 }
 
 IValue wait(const intrusive_ptr<ivalue::Future>& future) {
-  if (!future->completed())
+  if (!future->completed()) {
     if (auto t = Waiting::get().take(future.get())) run(*t);
+    if (auto delayed = Delayed::get().take(future.get())) {
+      Task task = std::move(delayed->task);
+      task.future = future;
+      run(task);
+    }
+  }
   return future->wait();
 }
 

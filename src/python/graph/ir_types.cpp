@@ -95,6 +95,14 @@ PyObject* dims_to_python(const std::optional<TensorType::Dims>& dims) {
   }
   return Py_NewRef(list.get());
 }
+// Sizes, and in the place of each that is not known a negative number that no other has.
+PyObject* symbolic_to_python(const std::optional<TensorType::Dims>& dims) {
+  static int64_t last = -1;  // under the GIL
+  if (!dims) Py_RETURN_NONE;
+  std::vector<int64_t> out;
+  for (const auto& d : *dims) out.push_back(d ? *d : --last);
+  return Convert<std::vector<int64_t>>::to(out);
+}
 // Sizes when all are known, None otherwise.
 PyObject* concrete_to_python(const std::optional<std::vector<int64_t>>& dims) {
   if (!dims) Py_RETURN_NONE;
@@ -195,6 +203,9 @@ void init_ir_types(PyObject* module) {
                return named ? named->fields : std::vector<std::string>();
              }),
       method("sizes", [](TypePtr t) { return Object(concrete_to_python(tensor_type_of(t).concrete_sizes())); }),
+      method(
+          "symbolic_sizes", [](TypePtr t) { return Object(symbolic_to_python(tensor_type_of(t).sizes)); },
+          "Sizes; where one is not known, a negative number that no other has. None without a rank."),
       method("varyingSizes", [](TypePtr t) { return Object(dims_to_python(tensor_type_of(t).sizes)); }),
       method("strides", [](TypePtr t) { return Object(concrete_to_python(tensor_type_of(t).concrete_strides())); }),
       method("dim",

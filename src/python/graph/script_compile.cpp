@@ -200,6 +200,10 @@ void init_script_compile(PyObject* module) {
       module, "_jit_mangled",
       [](std::string name, std::optional<PyObject*> cls) { return cls ? mangled(name, *to_class(*cls)->unit()) : mangled(name); },
       "The name, or one that is free in the unit (of the class, where one is given) when it is taken.");
+  def(module, "_jit_clear_class_registry", [] {
+    owners().clear();
+    begin_python_unit();
+  });
   def(module, "_jit_object", [](PyObject* cls) { return Object(wrap_object(jit::Object(jit::new_object(to_class(cls))))); });
   def(module, "_jit_is_subtype", [](TypePtr a, TypePtr b) -> std::optional<std::string> {
     std::string why;

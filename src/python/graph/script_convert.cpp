@@ -1,6 +1,8 @@
 // Values of scripts between Python and the stack.
 #include "python/graph/script_convert.h"
 
+#include <deque>
+
 #include <cresset/dispatch/tuple_type.h>
 #include <cresset/ir/class_type.h>
 
@@ -9,10 +11,16 @@
 
 namespace cresset::python {
 
-const std::shared_ptr<jit::CompilationUnit>& python_unit() {
-  static auto& unit = *new std::shared_ptr<jit::CompilationUnit>(std::make_shared<jit::CompilationUnit>());
-  return unit;
+namespace {
+// The last one is in use; what was made in others lives on.
+std::deque<std::shared_ptr<jit::CompilationUnit>>& python_units() {
+  static auto& units = *new std::deque<std::shared_ptr<jit::CompilationUnit>>{std::make_shared<jit::CompilationUnit>()};
+  return units;
 }
+}  // namespace
+
+const std::shared_ptr<jit::CompilationUnit>& python_unit() { return python_units().back(); }
+void begin_python_unit() { python_units().push_back(std::make_shared<jit::CompilationUnit>()); }
 
 namespace {
 
@@ -66,7 +74,7 @@ IValue object_from_instance(PyObject* o, const jit::ClassTypePtr& type) {
   for (std::size_t i = 0; i < type->numAttributes(); ++i) {
     const jit::ClassAttribute& a = type->attributes()[i];
     const Ref value = checked(PyObject_GetAttrString(o, a.name.c_str()));
-    object->set_slot(i, to_ivalue(value.get(), *a.type, type->name + "." + a.name));
+    object->set_slot(i, to_ivalue(value.get(), *a.type, "Could not cast attribute '" + a.name + "' to type " + a.type->annotation_str()));
   }
   return object;
 }

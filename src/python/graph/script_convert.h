@@ -8,8 +8,10 @@
 
 namespace cresset::python {
 
-/// The unit of everything that Python scripts define; lives as long as the process.
+/// The unit of what Python scripts define; lives as long as the process.
 const std::shared_ptr<jit::CompilationUnit>& python_unit();
+/// Another one, in which all names are free.
+void begin_python_unit();
 
 /// cresset._C.ScriptModule: a handle of an object (a module's, or one of a class without Python form).
 extern PyTypeObject* script_module_type;
@@ -33,6 +35,7 @@ void init_script_module(PyObject* module);
 void init_script_container(PyObject* module);
 void init_script_future(PyObject* module);
 void init_export(PyObject* module);
+void init_backends(PyObject* module);
 
 /// The list or dictionary that a jit.ScriptList or ScriptDict holds, and its type.
 std::optional<std::pair<IValue, TypePtr>> container_of_object(PyObject* o);

@@ -87,7 +87,10 @@ PyObject* module_getattr(PyObject* self, PyObject* name) {
   const jit::Module object = module_of_handle(self);
   const std::string field = to_text(name);
   const auto method = object.find_method(field);
-  if (!method && !object.hasattr(field)) return nullptr;
+  if (!method && !object.hasattr(field)) {
+    PyErr_Format(PyExc_AttributeError, "%s does not have a field with name '%U'", object.type()->name.c_str(), name);
+    return nullptr;
+  }
   PyErr_Clear();
   if (method) return wrap_method(object, &method->function()).ref.release();
   const IValue value = object.attr(field);

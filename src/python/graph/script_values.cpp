@@ -535,15 +535,21 @@ class ModuleValue final : public SugaredValue {
     if (at && !is_dict_ && at->isInt()) {
       const auto n = static_cast<int64_t>(keys_->size());
       const int64_t i = at->toInt() < 0 ? at->toInt() + n : at->toInt();
-      if (i < 0 || i >= n)
-        script_error(range, "index " + std::to_string(at->toInt()) + " is out of range of a container of " + std::to_string(n));
+      if (i < 0 || i >= n) script_error(range, "Index " + std::to_string(at->toInt()) + " out of range of length " + std::to_string(n));
       return attr(range, m, (*keys_)[static_cast<std::size_t>(i)]);
     }
     if (hint && hint->kind == TypeKind::Interface) return dynamic_item(range, m, index, hint);
-    script_error(range, std::string("Unable to extract string literal index. ModuleDict indexing is only supported with string literals. "
-                                    "ModuleList and Sequential indexing is only supported with integer literals. For example, "
-                                    "'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, e.g. "
-                                    "'for index, v in enumerate(self): out = v(inp)'"));
+    if (is_dict_)
+      script_error(
+          range,
+          "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. For example, 'i = "
+          "\"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration of ModuleDict is supported, e.g. 'for k, v in "
+          "self.items(): out = v(inp)'");
+    script_error(
+        range,
+        "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is only supported with "
+        "integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, "
+        "e.g. 'for index, v in enumerate(self): out = v(inp)'");
   }
 
  private:
