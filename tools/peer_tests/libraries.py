@@ -1,5 +1,6 @@
 """Libraries that PyTorch's test files load. An installed PyTorch brings them compiled; their sources are part of the tests, so here the same
-sources are compiled against Cresset's headers. One that does not compile is absent."""
+sources are compiled against Cresset's headers. One that does not compile is absent. NO_PROFILING is the sources' own switch for what only the
+profiler of PyTorch's mobile runtime has."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def prepare(tests: Path, file: str, build: Path = ROOT / "build/dev") -> None:
         if not sources or not all(i.exists() for i in inputs) or library.exists() and all(library.stat().st_mtime >= i.stat().st_mtime for i in inputs):
             continue
         roots = [tests.parent, ROOT / "include", build / "gen/include", ROOT / "compat/torch/include", build / "gen/compat"]
-        command = ["g++", "-std=c++20", "-w", "-O0", "-fPIC", "-shared", "-rdynamic", *(f"-I{root}" for root in roots), *sources, "-o", library]
+        command = ["g++", "-std=c++20", "-w", "-O0", "-fPIC", "-shared", "-rdynamic", "-DNO_PROFILING", *(f"-I{root}" for root in roots), *sources, "-o", library]
         FOLDER.mkdir(parents=True, exist_ok=True)
         done = subprocess.run([*command, f"-L{build / 'lib'}", "-lcresset_ir", "-lcresset_cpu", "-lcresset", f"-Wl,-rpath,{build / 'lib'}"], capture_output=True, text=True)
         if done.returncode:

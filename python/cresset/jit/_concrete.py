@@ -325,8 +325,9 @@ def _store():
     return _recursive.concrete_type_store
 
 
-def concrete_type(module, share=True):
-    """The ConcreteType of a module, the same object for modules that share a class. Submodules are looked at first."""
+def concrete_type(module, share=True, share_parts=True):
+    """The ConcreteType of a module, the same object for modules that share a class; `share_parts` says it of the modules below. Submodules are
+    looked at first."""
     if isinstance(module, _script_module_class()) and module.__dict__.get("_concrete") is not None:
         return module._concrete
     if isinstance(module, _script_module_class()) and "_c" in module.__dict__:
@@ -338,7 +339,7 @@ def concrete_type(module, share=True):
         raise RuntimeError(f"'{type(module).__name__}' was not initialised: call super().__init__() first in __init__.")
     made = ConcreteType(module)
     annotations = _class_annotations(type(module))
-    _infer_members(made, module, annotations)
+    _infer_members(made, module, annotations, share_parts)
     _infer_plain(made, module, annotations)
     made.hooks = _hooks_of(module)
     if not share:
@@ -387,7 +388,7 @@ def _annotated(module, annotations, name):
     return (None if annotation is None else type_of_annotation(annotation, _evaluate(module))), final
 
 
-def _infer_members(made, module, annotations):
+def _infer_members(made, module, annotations, share):
     lazy = [n for n, p in (*module._parameters.items(), *module._buffers.items()) if is_lazy(p)]
     if lazy:
         raise RuntimeError(f"'{type(module).__name__}' has uninitialized parameters {', '.join(lazy)}. Did you forget to run a forward pass?")
@@ -413,7 +414,7 @@ def _infer_members(made, module, annotations):
         if sub is None:
             made.attributes[name] = (annotated or _C.NoneType.get(), False, False)
             continue
-        child = concrete_type(sub)
+        child = concrete_type(sub, share, share)
         if annotated is not None and annotated.is_interface_type():
             child.compile()
             why = _C._jit_is_subtype(child.type, annotated)

@@ -308,6 +308,23 @@ def script_module(module):
     return wrap_module(_create(module, concrete, faces), concrete)
 
 
+def infer_methods_to_compile(module):
+    """The methods that scripting a module starts with: names, for `create_script_module`."""
+    return concrete_type(module)._roots()
+
+
+def create_script_module(nn_module, stubs_fn, share_types=True, is_tracing=False):
+    """The script module of an nn.Module. Without `share_types` every module of it has a class of its own. `stubs_fn` is
+    `infer_methods_to_compile`, the only choice of methods that there is."""
+    if stubs_fn is not infer_methods_to_compile or is_tracing:
+        raise NotImplementedError("create_script_module: the methods of infer_methods_to_compile were required; traces are made by jit.trace.")
+    if share_types or isinstance(nn_module, ScriptModule):
+        return script_module(nn_module)
+    module = _prepared(nn_module, {})
+    concrete = concrete_type(module, share=False, share_parts=False)
+    return wrap_module(_create(module, concrete, {}), concrete)
+
+
 def _prepared(module, memo):
     """The module, or what it and modules below it give by `__prepare_scriptable__` to be scripted in their place; it stays as it is."""
     if isinstance(module, ScriptModule):
@@ -336,7 +353,8 @@ def _create(module, concrete, memo):
     c = memo[id(module)] = _C._jit_object(concrete.type)
     for name, sub in module._modules.items():
         if sub is not None and name in concrete.submodules:
-            c.setattr(name, _create(sub, concrete_type(sub), memo))
+            known = concrete.submodules[name]  # an interface says nothing of the class behind it
+            c.setattr(name, _create(sub, known if hasattr(known, "submodules") else concrete_type(sub), memo))
     for name, (kind, _, _) in concrete.attributes.items():
         value = _value_of(module, name)
         try:

@@ -71,6 +71,7 @@ bool fill_base() {
   init_script_future(module);
   init_script_lowering(module);
   init_script_module(module);
+  init_backends(module);
   init_tracer(module);
   init_export(module);
   init_script_source(module);

@@ -4,6 +4,7 @@
 // Sources count on the standard headers that PyTorch's bring along.
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -345,6 +346,12 @@ auto overloaded(F&&... f) {
   return Overloaded{std::forward<F>(f)...};
 }
 
+/// Nanoseconds since an unknown moment, or since 1970.
+inline int64_t getTime(bool allow_monotonic = false) {
+  const auto since = [](auto time) { return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count(); };
+  return allow_monotonic ? since(std::chrono::steady_clock::now()) : since(std::chrono::system_clock::now());
+}
+
 namespace impl {
 using cresset::impl::DeviceGuardImplInterface;
 /// A device kind with one device and nothing to do.
@@ -398,6 +405,23 @@ struct FakeGuardImpl final : DeviceGuardImplInterface {
     return state().streams.at(static_cast<std::size_t>(d.has_index() ? d.index() : state().device));
   }
 };
+// Lists and dictionaries with and without the types of what is in them: the same object.
+template <class K, class V>
+Dict<K, V> toTypedDict(GenericDict dict) {
+  return Dict<K, V>(dict.impl());
+}
+template <class K, class V>
+GenericDict toGenericDict(const Dict<K, V>& dict) {
+  return GenericDict(dict.impl());
+}
+template <class T>
+List<T> toTypedList(GenericList list) {
+  return List<T>(list.impl());
+}
+template <class T>
+GenericList toList(const List<T>& list) {
+  return GenericList(list.impl());
+}
 inline bool tls_is_dispatch_keyset_included(DispatchKeySet keys) { return tls_local_dispatch_key_set().included.has_all(keys); }
 inline bool tls_is_dispatch_keyset_excluded(DispatchKeySet keys) { return tls_local_dispatch_key_set().excluded.has_all(keys); }
 }  // namespace impl
