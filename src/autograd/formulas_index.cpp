@@ -15,6 +15,8 @@
 #include <cresset/ops/functions_sort.h>
 #include <cresset/ops/functions_view.h>
 
+#include "ops/sparse_rows.h"
+
 namespace cresset::autograd::formulas {
 
 Tensor index_backward(const Tensor& grad, IntArrayRef sizes, OptionalTensorList indices) {
@@ -195,7 +197,7 @@ Tensor masked_scatter_self_backward(const Tensor& grad, const Tensor& mask, IntA
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
                           bool sparse) {
-  CRESSET_CHECK_NOT_IMPLEMENTED(!sparse, "embedding: sparse gradients are not supported; use sparse=False.");
+  if (sparse) return ops::sparse_rows(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
   return cresset::embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
 }
 

@@ -152,16 +152,14 @@ DeviceType device_type_from_name(std::string_view name) {
   const std::string problem = is_plain_name(name) ? detail::resolve_device_name(std::string(name)) : "";
   if (const auto loaded = find_type(name); loaded && problem.empty()) return *loaded;
   if (const auto kind = problem.empty() ? find_kind_without_slot(name) : std::nullopt) return *kind;
-  // PyTorch's names; those of plug-ins stand in the hint. A plug-in that should give the name and does not load is no case of PyTorch's.
+  // PyTorch's names; those of plug-ins stand in the hint.
   const std::string words = str(
       "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
       "privateuseone device type at start of device string: ",
       name);
-  if (!problem.empty())
-    CRESSET_THROW(Error, words, "\nA plug-in should give the device '", name, "', but it does not load: ", problem, "\nRun `cresset doctor ",
-                  name, "` for its parts.");
-  detail::raise_with_hint(words, str("No installed plug-in gives this name; here are ", known_device_names(),
-                                     ". `cresset doctor` lists the devices that are there."));
+  CRESSET_CHECK(problem.empty(), words, "\nA plug-in should give the device '", name, "', but it does not load: ", problem,
+                "\nRun `cresset doctor ", name, "` for its parts.");
+  detail::raise_with_hint(words, "No installed plug-in gives this name. `cresset doctor` lists the devices that are there.");
 }
 
 std::string known_device_names() {

@@ -1,6 +1,7 @@
 // Rows of a table by index: shape rules, checks and compositions.
 #include "ops/embedding.h"
 
+#include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
@@ -11,6 +12,7 @@
 
 #include "ops/ops_decl_embedding.h"
 #include "ops/shape_util.h"
+#include "ops/sparse_rows.h"
 
 namespace cresset::ops {
 
@@ -118,6 +120,14 @@ Tensor bag_of_each(const Tensor& indices, const Tensor& offsets, const Tensor& o
   return cresset::cumsum(marks, 0).narrow(0, 0, indices.numel()) - 1;
 }
 
+// What each index adds to its row.
+Tensor bag_terms(const Tensor& grad, const Tensor& bags, const Tensor& bag_size, int64_t mode,
+                 const std::optional<Tensor>& per_sample_weights) {
+  Tensor terms = grad.index_select(0, bags);
+  if (mode == kBagMean) terms = terms / bag_size.clamp_min(1).index_select(0, bags).to(grad.scalar_type()).unsqueeze(1);
+  return per_sample_weights ? terms * per_sample_weights->unsqueeze(1) : terms;
+}
+
 // Zeros the terms that belong to indices of the padding row.
 Tensor without_padding(const Tensor& terms, const Tensor& indices, int64_t padding_idx) {
   if (padding_idx < 0) return terms;
@@ -128,12 +138,28 @@ Tensor without_padding(const Tensor& terms, const Tensor& indices, int64_t paddi
 
 }  // namespace
 
+Tensor sparse_rows(const Tensor& terms, const Tensor& indices, int64_t rows, int64_t padding_idx, bool scale_by_frequency) {
+  CRESSET_CHECK(!scale_by_frequency, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
+  const auto op = Dispatcher::singleton().findSchema({"aten::_sparse_rows", ""});
+  CRESSET_CHECK_NOT_IMPLEMENTED(op, "embedding: sparse gradients belong to the Python package, which this program has not loaded.");
+  Tensor places = indices.reshape({-1}).to(kLong), values = terms.reshape({-1, terms.size(-1)});
+  if (padding_idx >= 0) {
+    const Tensor kept = cresset::nonzero(cresset::ne(places, padding_idx)).reshape({-1});
+    places = places.index_select(0, kept), values = values.index_select(0, kept);
+  }
+  return op->typed<Tensor(const Tensor&, const Tensor&, int64_t)>().call(values, places, rows);
+}
+
 Tensor embedding_bag_backward_impl(const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag,
                                    const Tensor& bag_size, const Tensor& maximum_indices, int64_t num_weights, bool scale_grad_by_freq,
                                    int64_t mode, bool sparse, const std::optional<Tensor>& per_sample_weights, int64_t padding_idx) {
-  CRESSET_CHECK_NOT_IMPLEMENTED(!sparse, "embedding_bag: sparse gradients are not supported; use sparse=False.");
-  return cresset::_embedding_bag_dense_backward(grad, indices, bag_of_each(indices, offsets, offset2bag), bag_size, maximum_indices,
-                                                num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx);
+  const Tensor bags = bag_of_each(indices, offsets, offset2bag);
+  if (sparse) {
+    CRESSET_CHECK(mode != kBagMax, "embedding_bag: max mode does not support sparse weights");
+    return sparse_rows(bag_terms(grad, bags, bag_size, mode, per_sample_weights), indices, num_weights, padding_idx, scale_grad_by_freq);
+  }
+  return cresset::_embedding_bag_dense_backward(grad, indices, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode,
+                                                per_sample_weights, padding_idx);
 }
 
 Tensor embedding_bag_dense_backward_impl(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag, const Tensor& bag_size,
@@ -145,9 +171,7 @@ Tensor embedding_bag_dense_backward_impl(const Tensor& grad, const Tensor& indic
     const Tensor kept = grad.masked_fill(cresset::eq(bag_size, 0).unsqueeze(1), 0);
     return cresset::scatter_add(table, 0, maximum_indices.to(kLong), kept);
   }
-  Tensor terms = grad.index_select(0, offset2bag);
-  if (mode == kBagMean) terms = terms / bag_size.clamp_min(1).index_select(0, offset2bag).to(grad.scalar_type()).unsqueeze(1);
-  if (per_sample_weights) terms = terms * per_sample_weights->unsqueeze(1);
+  Tensor terms = bag_terms(grad, offset2bag, bag_size, mode, per_sample_weights);
   if (scale_grad_by_freq) {
     const Tensor ones = cresset::ones({indices.numel()}, grad.options());
     const Tensor counts = cresset::index_add(cresset::zeros({num_weights}, grad.options()), 0, indices, ones);

@@ -190,3 +190,31 @@ def test_named_results_exist_before_the_first_call():
     assert type(cresset.max(x, 0, out=out)) is types.max_out and types.max_out is not types.max
     with pytest.raises(AttributeError):
         types.nothing
+
+
+def test_sparse_gradients_of_operators():
+    """aten::embedding and embedding_bag make them in C++."""
+    indices, offsets = cresset.tensor([1, 1, 3, 0]), cresset.tensor([0, 2])
+    for mode in ("sum", "mean"):
+        for padding in (None, 1):
+            grads = []
+            for sparse in (True, False):
+                w = cresset.arange(8.0).reshape(4, 2).requires_grad_()
+                out = F.embedding_bag(indices, w, offsets, sparse=sparse, mode=mode, padding_idx=padding)
+                (out * cresset.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+                grads.append(w.grad)
+            assert grads[0].layout is cresset.sparse_coo and cresset.equal(grads[0].to_dense(), grads[1])
+            assert padding is None or grads[0]._indices().tolist() == [[3, 0]]
+    w = cresset.ones(4, 2, requires_grad=True)
+    cresset.ops.aten.embedding(w, indices, 3, False, True).sum().backward()
+    assert w.grad.is_sparse and w.grad._nnz() == 3 and w.grad.to_dense()[:, 0].tolist() == [1, 2, 0, 0]
+    optimizer = cresset.optim.SparseAdam([w])
+    optimizer.step()
+    weights = cresset.tensor([1.0, 2.0, 3.0, 4.0])
+    bag = cresset.nn.EmbeddingBag(4, 2, mode="sum", sparse=True)
+    bag(indices, offsets, per_sample_weights=weights).sum().backward()
+    assert bag.weight.grad.to_dense()[:, 0].tolist() == [4, 3, 0, 3]
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported with sparse gradients"):
+        F.embedding_bag(indices, w, offsets, sparse=True, mode="sum", scale_grad_by_freq=True).sum().backward()
+    with pytest.raises(ValueError, match="max mode does not support sparse weights"):
+        F.embedding_bag(indices, w, offsets, sparse=True, mode="max")

@@ -164,6 +164,13 @@ def mask_of(tensor, mask):
     return Mask.apply(tensor, mask.detach())
 
 
+def _rows(values, rows, count):
+    """A sparse tensor with `count` rows of values, in any order: what C++ makes of the gradient of a table."""
+    from ._tensor import Coordinates
+
+    return Coordinates(rows.unsqueeze(0), values, (count, values.shape[1]))
+
+
 def rows_of(weight, indices, padding_idx, scale_grad_by_freq):
     """nn.functional.embedding with sparse gradient."""
     from ._gradients import EmbeddingRows
