@@ -2,13 +2,14 @@
 
 A file holds snippets that begin with a line `### name`. Each runs in a process of its own, once with PyTorch and once with Cresset
 as `torch`; what it prints, its warnings and how it ends are compared. Snippets find torch, nn, F, np and common modules as names, and
-`e(f, *args)`, which prints the result of a call or its error.
+`e(f, *args)`, which prints the result of a call or its error. Lines that differ and are listed in differential_meant.toml with a reason are meant.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import fnmatch
 import io
 import json
 import os
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -156,23 +158,51 @@ def kind_of(theirs: list[str], ours: list[str]) -> str:
     return "words" if bare(theirs) == bare(ours) else "differs"
 
 
-def compare(theirs: dict[str, str], ours: dict[str, str], verbose: bool) -> int:
+class Meant:
+    """The differences that are meant: "reason" = ["snippet @ pattern", ...]. The snippet may have wildcards; every line that one side shows in a
+    place that differs contains a pattern."""
+
+    def __init__(self, file: Path) -> None:
+        rules = tomllib.loads(file.read_text()) if file.exists() else {}
+        self.rules = [
+            (reason, re.compile(fnmatch.translate(name)), re.compile(pattern))
+            for reason, entries in rules.items()
+            for name, pattern in (entry.split(" @ ", 1) for entry in entries)
+        ]
+
+    def reason(self, name: str, sides: tuple[list[str], list[str]]) -> str | None:
+        """Why the lines differ, None when they should not."""
+        for reason in dict.fromkeys(reason for reason, _, _ in self.rules):
+            patterns = [pattern for why, place, pattern in self.rules if why == reason and place.match(name)]
+            if any(lines and all(any(pattern.search(line) for pattern in patterns) for line in lines) for lines in sides):
+                return reason
+        return None
+
+
+def compare(theirs: dict[str, str], ours: dict[str, str], verbose: bool, meant: Meant | None = None) -> int:
     """Prints what differs; the number of snippets whose results do."""
-    kinds: dict[str, list[str]] = {"same": [], "words": [], "differs": []}
+    kinds: dict[str, list[str]] = {"same": [], "meant": [], "words": [], "differs": []}
     for name in theirs:
         a, b = lines_of(theirs[name]), lines_of(ours.get(name, "CRASH not run"))
         kind = kind_of(a, b)
+        places = [
+            (a[i1:i2], b[j1:j2])
+            for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+            if tag != "equal"
+        ]
+        if meant and kind != "same":
+            places = [pair for pair in places if meant.reason(name, pair) is None]
+            kind = kind if places else "meant"
         kinds[kind].append(name)
-        if kind == "same" or (kind == "words" and not verbose):
+        if kind in ("same", "meant") or (kind == "words" and not verbose):
             continue
         print(f"===== {kind} {name}")
-        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-            if tag != "equal":
-                for mark, part in (("PyTorch", a[i1:i2]), ("Cresset", b[j1:j2])):
-                    for line in part[:12]:
-                        print(f"   {mark} {line[:400]}")
+        for pair in places:
+            for mark, part in zip(("PyTorch", "Cresset"), pair):
+                for line in part[:12]:
+                    print(f"   {mark} {line[:400]}")
     crashed = [name for name, text in ours.items() if "\nCRASH" in text and "\nCRASH" not in theirs[name]]
-    print(f"{len(theirs)} snippets: {len(kinds['same'])} the same, {len(kinds['words'])} with other words or warnings, {len(kinds['differs'])} differ"
+    print(f"{len(theirs)} snippets: {len(kinds['same'])} the same, {len(kinds['meant'])} meant, {len(kinds['words'])} with other words or warnings, {len(kinds['differs'])} differ"
           + (f"; ended badly: {', '.join(crashed)}" if crashed else ""))
     return len(kinds["differs"])
 
@@ -200,7 +230,7 @@ def main(arguments: list[str]) -> int:
         if done.returncode:
             sys.exit(f"differential: {package} could not run the snippets.")
         found[package] = json.loads(done.stdout)
-    return 1 if compare(found["torch"], found["cresset"], options.verbose) else 0
+    return 1 if compare(found["torch"], found["cresset"], options.verbose, Meant(Path(__file__).parent / "differential_meant.toml")) else 0
 
 
 if __name__ == "__main__":

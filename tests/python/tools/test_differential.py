@@ -164,4 +164,13 @@ def test_verdicts_on_snippets(snippets, capsys):
     assert snippets.compare(theirs, ours, verbose=False) == 1
     shown = capsys.readouterr().out
     assert "===== differs c" in shown and "===== words b" not in shown
-    assert "3 snippets: 1 the same, 1 with other words or warnings, 1 differ" in shown
+    assert "3 snippets: 1 the same, 0 meant, 1 with other words or warnings, 1 differ" in shown
+
+
+def test_snippets_whose_differences_are_meant(snippets, tmp_path, capsys):
+    (tmp_path / "meant.toml").write_text('"a reason" = ["x/* @ ^3$"]\n')
+    meant = snippets.Meant(tmp_path / "meant.toml")
+    theirs, ours = {"x/a": "1\n3\n", "x/b": "1\n3\n", "y/a": "3\n"}, {"x/a": "1\n2\n", "x/b": "2\n3\n", "y/a": "2\n"}
+    assert snippets.compare(theirs, ours, False, meant) == 2
+    shown = capsys.readouterr().out
+    assert "1 meant" in shown and "x/a" not in shown and "===== differs x/b" in shown and "===== differs y/a" in shown
