@@ -5,6 +5,7 @@ tells formats apart by their first bytes, PyTorch's older ones too. docs/guide/f
 globals are mapped.
 """
 
+import errno
 import os
 import pickle
 import warnings
@@ -162,6 +163,8 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     elif _use_new_zipfile_serialization:
         from ._checkpoint import write_checkpoint
 
+        if path is not None and not os.path.isdir(parent := os.path.dirname(path) or "."):
+            raise RuntimeError(f"Parent directory {parent} does not exist.")
         with _open_zipfile_writer(f) as writer:
             write_checkpoint(obj, writer, pickle_module, pickle_protocol, _disable_byteorder_record)
     else:
@@ -169,6 +172,8 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
 
         if _serialization_tls.skip_data:
             raise RuntimeError("save: skip_data works with _use_new_zipfile_serialization=True only.")
+        if path is not None and not os.path.isdir(os.path.dirname(path) or "."):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if path is None:
             write_legacy(obj, f, pickle_module, pickle_protocol)
         else:
@@ -282,8 +287,8 @@ def _refusal(why):
             f"use case: WeightsUnpickler error: {why}"
         )
     return (
-        "Weights only load failed. This file can still be loaded, to do so you have two options, do those steps only if you trust the source of "
-        f"the checkpoint. \n\t(1) {_RISK}\n\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the following "
+        "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps only if you trust the source of "
+        f"the checkpoint\033[0m. \n\t(1) {_RISK}\n\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the following "
         f"error message.\n\tWeightsUnpickler error: {why}\n\nWhat weights_only accepts by default stands in docs/guide/files.md."
     )
 

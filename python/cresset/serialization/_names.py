@@ -68,10 +68,17 @@ class _NamingPickler(pickle._Pickler):
 
     def save_global(self, obj, name=None):
         name = name or getattr(obj, "__qualname__", None) or obj.__name__
+        if "<locals>" in name:
+            raise AttributeError(f"Can't pickle local object '{name}'")
         module = pickle.whichmodule(obj, name)
         public = _public_name_of(obj, module, name)
         if (module, name) == public:
-            super().save_global(obj, name)
+            try:
+                super().save_global(obj, name)
+            except pickle.PicklingError as error:
+                if "not found as" not in str(error):
+                    raise
+                raise pickle.PicklingError(f"Can't pickle {obj!r}: attribute lookup {name} on {module} failed") from None
             return
         if public[0] != _PUBLIC + "._C._nn":
             self._check_global(obj, module, name)
@@ -97,7 +104,7 @@ class _NamingPickler(pickle._Pickler):
         except (ImportError, KeyError, AttributeError):
             found = None
         if found is not obj:
-            raise pickle.PicklingError(f"Can't pickle {obj!r}: it's not found as {module}.{name}")
+            raise pickle.PicklingError(f"Can't pickle {obj!r}: attribute lookup {name} on {module} failed")
 
     def save_type(self, obj):
         if obj in (type(None), type(NotImplemented), type(...)):
