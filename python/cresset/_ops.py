@@ -38,6 +38,9 @@ class AliasInfo:
 class _Type(str):
     """A type as the schema writes it."""
 
+    def __repr__(self):
+        return self.__str__()
+
     def str(self):
         """As PyTorch's type objects write it: enumerations and unknown sizes are ints."""
         text = "".join(self)

@@ -54,7 +54,7 @@ class Library:
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError(f"Unsupported kind: {kind}. Use 'DEF', 'FRAGMENT' or 'IMPL'.")
+            raise with_hint(ValueError(f"Unsupported kind: {kind}"), "Use 'DEF', 'FRAGMENT' or 'IMPL'.")
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         filename, line = _place(1)
@@ -74,9 +74,10 @@ class Library:
         """Declare an operator by its schema text, without namespace; returns its name."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE", "PURE_FUNCTION"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        written = schema.split("(")[0]
         if self.kind == "IMPL":
             error = RuntimeError(
-                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be placed in '
+                f'def("{written}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be placed in '
                 "the (unique) TORCH_LIBRARY block for their namespace.  (Error occurred while processing TORCH_LIBRARY_IMPL block at "
                 f"{self._made_at})"
             )
@@ -214,7 +215,7 @@ def impl(qualname, types, func=None, *, lib=None):
         try:
             keys.append(_backend_key(kind))
         except RuntimeError as error:
-            raise RuntimeError(f"{error}\nFor every device type write 'default'.") from None
+            raise with_hint(RuntimeError(str(error)), "For every device type write 'default'.") from None
 
     def register(f):
         nonlocal lib

@@ -85,8 +85,9 @@ void rename_privateuse1_backend(const std::string& name) {
   std::lock_guard lock(n.mutex);
   std::string& slot = n.name[static_cast<std::size_t>(DeviceType::PrivateUse1)];
   if (n.privateuse1_named) {
-    CRESSET_CHECK(slot == name, "torch.register_privateuse1_backend() has already been set! Current backend: ", slot,
-                  "; it cannot become '", name, "'. Use register_device_type for a second backend.");
+    if (slot != name)
+      detail::raise_with_hint(str("torch.register_privateuse1_backend() has already been set! Current backend: ", slot),
+                              "It cannot become '" + name + "'. Use register_device_type for a second backend.");
     return;
   }
   if (name != slot) check_new_name(n, name);

@@ -20,10 +20,33 @@
 namespace cresset::ops {
 namespace {
 
+// PyTorch's errors of products name types of C++.
+std::string cpp_name(ScalarType type) {
+  switch (type) {
+    case kByte: return "unsigned char";
+    case kChar: return "signed char";
+    case kShort: return "short int";
+    case kInt: return "int";
+    case kLong: return "long int";
+    case kHalf: return "c10::Half";
+    case kBFloat16: return "c10::BFloat16";
+    case kFloat: return "float";
+    case kDouble: return "double";
+    case kComplexFloat: return "c10::complex<float>";
+    case kComplexDouble: return "c10::complex<double>";
+    case kBool: return "bool";
+    default: return dtype_name(type);
+  }
+}
+
 void check_same_dtype(const Tensor& a, const Tensor& b) {
-  CRESSET_CHECK(a.scalar_type() == b.scalar_type(),
-                "expected m1 and m2 to have the same dtype, but got: ", a.scalar_type() == kDouble ? "double" : dtype_name(a.scalar_type()),
-                " != ", dtype_name(b.scalar_type()));
+  CRESSET_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.scalar_type()),
+                " != ", cpp_name(b.scalar_type()));
+}
+
+void check_same_dtypes_of_addmv(ScalarType self, const Tensor& mat, const Tensor& vec) {
+  CRESSET_CHECK(self == mat.scalar_type() && self == vec.scalar_type(), "addmv input tensors must have the same dtype, but got ", self,
+                ", ", mat.scalar_type(), ", and ", vec.scalar_type());
 }
 
 void check_broadcasts(const char* op, const Tensor& self, IntArrayRef sizes) {
@@ -55,8 +78,9 @@ TensorSpec addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat
   CRESSET_CHECK(mat2.dim() == 2, "mat2 must be a matrix, got ", mat2.dim(), "-D tensor");
   CRESSET_CHECK(mat1.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", mat1.size(0), "x", mat1.size(1), " and ",
                 mat2.size(0), "x", mat2.size(1), ")");
-  check_same_dtype(mat1, mat2);
-  CRESSET_CHECK(self.scalar_type() == mat1.scalar_type(), "self and mat2 must have the same dtype, but got ", self.scalar_type(), " and ",
+  CRESSET_CHECK(self.scalar_type() == mat2.scalar_type(), "self and mat2 must have the same dtype, but got ", self.scalar_type(), " and ",
+                mat2.scalar_type());
+  CRESSET_CHECK(mat1.scalar_type() == mat2.scalar_type(), "mat1 and mat2 must have the same dtype, but got ", mat1.scalar_type(), " and ",
                 mat2.scalar_type());
   check_same_device("addmm", mat1, mat2, "mat2");
   check_same_device("addmm", mat1, self, "self");
@@ -69,7 +93,7 @@ TensorSpec mv_shape(const Tensor& self, const Tensor& vec) {
   CRESSET_CHECK(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ", vec.dim());
   CRESSET_CHECK(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (", self.size(0), "x", self.size(1),
                 "), vec (", vec.size(0), ")");
-  check_same_dtype(self, vec);
+  check_same_dtypes_of_addmv(vec.scalar_type(), self, vec);
   check_same_device("mv", self, vec, "vec");
   return spec_like(self, {self.size(0)});
 }
@@ -79,8 +103,7 @@ TensorSpec addmv_shape(const Tensor& self, const Tensor& mat, const Tensor& vec,
                 ", ", vec.dim());
   CRESSET_CHECK(mat.size(1) == vec.size(0) && (self.numel() == mat.size(0) || self.numel() == 1), "size mismatch, got input (",
                 self.dim() ? self.size(0) : 1, "), mat (", mat.size(0), "x", mat.size(1), "), vec (", vec.size(0), ")");
-  check_same_dtype(mat, vec);
-  check_same_dtype(self, mat);
+  check_same_dtypes_of_addmv(self.scalar_type(), mat, vec);
   return spec_like(mat, {mat.size(0)});
 }
 

@@ -150,7 +150,8 @@ Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size
   std::string name = to_text(checked(PyObject_Str(call.function.get())).get());
   name = question ? ".ops." + name.substr(0, name.rfind('.')) : "._ops." + name;
   CRESSET_THROW(TypeError, "Multiple dispatch failed for '", printed_name, name,
-                "'; all __torch_dispatch__ handlers returned NotImplemented:", refused);
+                "'; all __torch_dispatch__ handlers returned NotImplemented:", refused,
+                "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented");
 }
 
 namespace {

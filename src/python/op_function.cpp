@@ -132,7 +132,7 @@ PyObject* get_overloads(PyObject* o, void*) {
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* function_repr(PyObject* o) {
-  return PyUnicode_FromFormat(is_method(function_of(o)) ? "<method '%s' of 'cresset.Tensor' objects>" : "<built-in function %s>",
+  return PyUnicode_FromFormat(is_method(function_of(o)) ? "<method '%s' of 'torch._C.TensorBase' objects>" : "<built-in function %s>",
                               function_of(o)->entry->name);
 }
 PyObject* function_reduce(PyObject* o, PyObject*) { return Py_NewRef(function_of(o)->qualname); }

@@ -105,7 +105,7 @@ CRESSET_SIMPLE(numel, is_tracing() ? graph_part->traced_numel_of(t) : PyLong_Fro
 CRESSET_SIMPLE(nelement, is_tracing() ? graph_part->traced_numel_of(t) : PyLong_FromLongLong(t.numel()))
 CRESSET_SIMPLE(element_size, PyLong_FromLongLong(t.element_size()))
 CRESSET_SIMPLE(storage_offset, PyLong_FromLongLong(storage_offset_seen(t)))
-CRESSET_SIMPLE(data_ptr, PyLong_FromVoidPtr(t.data_ptr()))
+CRESSET_SIMPLE(data_ptr, PyLong_FromVoidPtr(!t.has_storage() && t.key_set().has(DispatchKey::Python) ? nullptr : t.data_ptr()))
 CRESSET_SIMPLE(get_device, PyLong_FromLongLong(t.get_device()))
 CRESSET_SIMPLE(is_floating_point, PyBool_FromLong(t.is_floating_point()))
 CRESSET_SIMPLE(is_complex, PyBool_FromLong(t.is_complex()))

@@ -141,7 +141,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
         try:
             default = _default_text(parameter.default, kind)
         except TypeError:
-            fail(f"Parameter {name} has an unsupported default value type {type(parameter.default)}.")
+            fail(f"Parameter {name} has an unsupported default value type {type(parameter.default)}. Please file an issue on GitHub so we can prioritize this.")
         parameters.append(f"{kind} {name}={default}")
     if mutates_args != _UNKNOWN:
         unknown = set(mutates_args) - seen

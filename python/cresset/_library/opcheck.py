@@ -222,7 +222,9 @@ def opcheck(op, args, kwargs=None, *, test_utils=DEFAULT_TEST_UTILS, raise_excep
     elif not isinstance(op, _C.OpOverload):
         names = getattr(op, "overloads", None)
         if names is None:
-            raise ValueError(f"opcheck(op, ...): op must be instance of OpOverload, OpOverloadPacket or CustomOpDef; got {type(op)}")
+            raise ValueError(
+                f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}"
+            )
         if len(names()) != 1:
             raise ValueError(f"opcheck(op, ...): {op} has the overloads {names()}. Pass one of them.")
         op = getattr(op, names()[0])

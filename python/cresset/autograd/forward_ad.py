@@ -25,6 +25,8 @@ def enter_dual_level():
 
 def exit_dual_level(*, level=None):
     """Close the level: the tangents made since are dropped."""
+    if (_C._current_dual_level() if level is None else level) < 0:
+        raise RuntimeError("Dual level must be a positive number.")
     _C._exit_dual_level(level)
 
 
@@ -32,6 +34,7 @@ def make_dual(tensor, tangent, *, level=None):
     """A view of tensor that carries the tangent; both of one size."""
     if _C._current_dual_level() < 0:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    tensor.is_floating_point, tangent.is_floating_point  # AttributeError for what is no tensor
     return _C._make_dual(tensor, tangent, level)
 
 

@@ -80,3 +80,12 @@ def test_gradients_of_transposed_factors_need_no_copy():
         left, right = make().detach().requires_grad_(), cresset.randn(4, 3, dtype=cresset.complex128).t().detach().requires_grad_()
         assert cresset.autograd.gradcheck(cresset.mm, (left, right))
         assert cresset.autograd.gradgradcheck(cresset.mm, (left, right))
+
+
+def test_refusals_of_all_handlers():
+    class Refusing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match=r"\n\nFor more information, try re-running with TORCH_LOGS=not_implemented$"), Refusing():
+        cresset.ones(1)

@@ -126,7 +126,6 @@ def test_modules_and_optimisers():
         (lambda w: w.untyped_storage()[0], RuntimeError, "its data is not allocated yet"),
         (lambda w: w.untyped_storage().tolist(), RuntimeError, "its data is not allocated yet"),
         (lambda w: w.untyped_storage().clone(), RuntimeError, "its data is not allocated yet"),
-        (lambda w: w.data_ptr(), RuntimeError, "its data is not allocated yet"),
         (lambda w: torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,)), TypeError, "Parameter must define __torch_dispatch__"),
         (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, "x"), TypeError, "must be tuple of ints"),
         (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), strides=(1, 1)), RuntimeError, "dimensionality of sizes"),
@@ -346,3 +345,5 @@ def test_the_storage_of_a_wrapper_has_nothing_to_read_or_write():
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match="on an invalid python storage"):
             use()
+def test_the_address_of_a_wrapper_is_none():
+    assert torch.Tensor._make_wrapper_subclass(Wrapper, (2,)).data_ptr() == 0

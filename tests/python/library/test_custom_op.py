@@ -246,7 +246,7 @@ def test_register_for_library_operators(lib):
         (lambda: library.triton_op("register_test::t", mutates_args=()), NotImplementedError, "no Triton backend"),
         (lambda: library.wrap_triton(print), NotImplementedError, "no Triton backend"),
         (lambda: opcheck(torch.ops.register_test.mut, (), test_utils="nonsense"), ValueError, "test_utils to be subset"),
-        (lambda: opcheck(print, ()), ValueError, "must be instance of OpOverload"),
+        (lambda: opcheck(print, ()), ValueError, "must be instance of torch._ops.OpOverload"),
     ],
 )
 def test_registrations_that_are_refused(lib, call, error, words):
