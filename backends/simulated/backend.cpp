@@ -3,6 +3,7 @@
 #include <cresset/backend.h>
 #include <cresset/ops/cpu_fallback.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -78,6 +79,19 @@ struct Simulated {
     CRESSET_CHECK(to, kName, ": a fill reaches outside of its block.");
     simulated::submit(device, stream, [to, nbytes, value] { std::memset(to, value, nbytes); });
   }
+  void fill_pattern(int device, void* data, std::size_t offset, std::size_t count, const void* pattern, std::size_t size,
+                    cresset_stream stream) {
+    simulated::enter();
+    char* to = simulated::device_address(data, offset, count * size);
+    CRESSET_CHECK(to, kName, ": a fill reaches outside of its block.");
+    std::array<char, 16> element{};
+    std::memcpy(element.data(), pattern, size);
+    simulated::submit(device, stream, [to, count, element, size] {
+      for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * size, element.data(), size);
+    });
+  }
+  bool copy_strided(const cresset_strided_copy& c) { return simulated::copy_elements(c); }
+  bool copy_cast(const cresset_strided_copy& c) { return simulated::copy_elements(c); }
   void* pinned_allocate(std::size_t nbytes) {
     simulated::enter();
     return std::malloc(nbytes);
@@ -147,13 +161,68 @@ void kernel(const cresset::OperatorHandle& op, cresset::Stack* stack) {
   simulated::run_on_device(op, stack);
 }
 
+// What a training step of the example models calls, so that one can run without the CPU.
+constexpr const char* kKernels[] = {"add.Tensor",
+                                    "sub.Tensor",
+                                    "mul.Tensor",
+                                    "div.Tensor",
+                                    "neg",
+                                    "exp",
+                                    "log",
+                                    "tanh",
+                                    "sigmoid",
+                                    "mm",
+                                    "sum.dim_IntList",
+                                    "add.out",
+                                    "sub.out",
+                                    "mul.out",
+                                    "div.out",
+                                    "neg.out",
+                                    "exp.out",
+                                    "log.out",
+                                    "tanh.out",
+                                    "sigmoid.out",
+                                    "mm.out",
+                                    "sum.IntList_out",
+                                    "relu.out",
+                                    "threshold_backward.grad_input",
+                                    "gelu.out",
+                                    "gelu_backward.grad_input",
+                                    "addmm.out",
+                                    "bmm.out",
+                                    "mean.out",
+                                    "sqrt.out",
+                                    "pow.Tensor_Scalar_out",
+                                    "addcmul.out",
+                                    "addcdiv.out",
+                                    "lerp.Scalar_out",
+                                    "maximum.out",
+                                    "tanh_backward.grad_input",
+                                    "sigmoid_backward.grad_input",
+                                    "mse_loss.out",
+                                    "mse_loss_backward.grad_input",
+                                    "_log_softmax.out",
+                                    "_log_softmax_backward_data.out",
+                                    "_softmax.out",
+                                    "_softmax_backward_data.out",
+                                    "nll_loss_forward.output",
+                                    "nll_loss_backward.grad_input",
+                                    "reciprocal.out",
+                                    "rsqrt.out",
+                                    "add.Scalar_out",
+                                    "sub.Scalar_out",
+                                    "mul.Scalar_out",
+                                    "div.Scalar_out",
+                                    "remainder.Scalar_out",
+                                    "index_select.out",
+                                    "logical_not.out",
+                                    "tril.out"};
+
 }  // namespace
 
 CRESSET_BACKEND(Simulated);
 CRESSET_BACKEND_IMPL(Simulated, aten, m) {
-  for (const char* op :
-       {"add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "neg", "exp", "log", "tanh", "sigmoid", "mm", "sum.dim_IntList"})
-    m.impl(op, cresset::CppFunction::makeFromBoxedFunction<&kernel>());
+  for (const char* op : kKernels) m.impl(op, cresset::CppFunction::makeFromBoxedFunction<&kernel>());
 }
 
 extern "C" int64_t simulated_calls(const char* hook) {
@@ -161,6 +230,7 @@ extern "C" int64_t simulated_calls(const char* hook) {
   if (name == "set_device") return set_device_calls;
   if (name == "optimizer_step") return optimizer_steps;
   if (name == "profile_push") return profile_ranges;
+  if (name == "host_wait") return simulated::host_waits();
   if (name == "with_lock") return simulated::calls_with_lock();
   return name == "kernel" ? kernel_calls.load() : -1;
 }

@@ -15,7 +15,7 @@
 namespace simulated {
 namespace {
 
-std::atomic<int64_t> fail_allocation{0}, fail_task{0}, delay_us{0}, host_delay_us{0}, poison{0}, with_lock{0};
+std::atomic<int64_t> fail_allocation{0}, fail_task{0}, delay_us{0}, host_delay_us{0}, poison{0}, wrong_queue{0}, with_lock{0};
 std::mutex wrong_mutex;
 std::string wrong_op;
 
@@ -45,6 +45,7 @@ int64_t calls_with_lock() { return with_lock.load(); }
 void maybe_fail_task() {
   if (hit(fail_task)) throw std::runtime_error("simulated fault in a kernel");
 }
+bool in_wrong_queue() { return wrong_queue.load() != 0; }
 bool is_wrong(const char* op) {
   const std::lock_guard lock(wrong_mutex);
   return wrong_op == op;
@@ -64,6 +65,8 @@ extern "C" int simulated_set_fault(const char* name, int64_t value) {
     host_delay_us = value;
   else if (std::strcmp(name, "poison") == 0)
     poison = value;
+  else if (std::strcmp(name, "wrong_queue") == 0)
+    wrong_queue = value;
   else
     return -1;
   return 0;

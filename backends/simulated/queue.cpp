@@ -1,6 +1,7 @@
 #include "queue.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -82,6 +83,8 @@ Device& device(int index) {
   return all[index];
 }
 
+std::atomic<int64_t> waits{0};
+
 bool idle(Queue& q) {
   while (!q.entries.empty() && q.entries.front().may_go_on && q.entries.front().may_go_on()) q.entries.pop_front();
   return q.entries.empty() && !q.running;
@@ -126,7 +129,10 @@ void after_all(int index, const Task& task) {
   for (uint64_t queue : busy) submit(index, queue, task);
 }
 
+int64_t host_waits() { return waits.load(); }
+
 void wait_for(int index, uint64_t queue) {
+  ++waits;
   World& w = world();
   std::unique_lock lock(w.mutex);
   Queue& q = device(index).queues[queue];
@@ -135,6 +141,7 @@ void wait_for(int index, uint64_t queue) {
 }
 
 void wait_for_device(int index) {
+  ++waits;
   World& w = world();
   std::unique_lock lock(w.mutex);
   Device& d = device(index);
@@ -181,6 +188,7 @@ bool has_happened(const Mark& mark) {
 }
 
 void wait_for_mark(const Mark& mark) {
+  ++waits;
   World& w = world();
   std::unique_lock lock(w.mutex);
   const uint64_t generation = mark.recorded;

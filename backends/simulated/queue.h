@@ -28,6 +28,8 @@ void after_all(int device, const Task& task);
 void wait_for(int device, uint64_t queue);
 void wait_for_device(int device);
 bool is_idle(int device, uint64_t queue);
+/// How often the host has waited for a queue, a device or a mark.
+int64_t host_waits();
 
 std::shared_ptr<Mark> make_mark();
 void record(int device, uint64_t queue, const std::shared_ptr<Mark>& mark);

@@ -103,6 +103,14 @@ struct BackendFace {
     CRESSET_BACKEND_METHOD_(copy, b.copy(std::declval<const cresset_copy&>()), "void copy(const cresset_copy& c)");
     CRESSET_BACKEND_METHOD_(fill, b.fill(0, p, std::size_t{1}, uint8_t{0}, cresset_stream{0}),
                             "void fill(int device, void* data, std::size_t nbytes, uint8_t value, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(
+        fill_pattern, b.fill_pattern(0, p, std::size_t{0}, std::size_t{1}, static_cast<const void*>(p), std::size_t{4}, cresset_stream{0}),
+        "void fill_pattern(int device, void* data, std::size_t offset, std::size_t count, const void* pattern, "
+        "std::size_t pattern_size, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(copy_strided, static_cast<bool>(b.copy_strided(std::declval<const cresset_strided_copy&>())),
+                            "bool copy_strided(const cresset_strided_copy& c), false for what it does not do");
+    CRESSET_BACKEND_METHOD_(copy_cast, static_cast<bool>(b.copy_cast(std::declval<const cresset_strided_copy&>())),
+                            "bool copy_cast(const cresset_strided_copy& c), false for what it does not do");
     CRESSET_BACKEND_METHOD_(pinned_allocate, *out = b.pinned_allocate(std::size_t{1}), "void* pinned_allocate(std::size_t nbytes)");
     CRESSET_BACKEND_METHOD_(pinned_deallocate, b.pinned_deallocate(p, std::size_t{1}),
                             "void pinned_deallocate(void* data, std::size_t nbytes)");
@@ -191,6 +199,25 @@ struct BackendFace {
     if constexpr (requires(B b, void* d) { b.fill(0, d, std::size_t{1}, uint8_t{0}, cresset_stream{0}); })
       t.fill = [](void* p, int32_t device, void* data, std::size_t n, uint8_t value, cresset_stream s) {
         return guarded([&] { self(p).fill(device, data, n, value, s); });
+      };
+    if constexpr (requires(B b, void* d) {
+                    b.fill_pattern(0, d, std::size_t{0}, std::size_t{1}, static_cast<const void*>(d), std::size_t{4}, cresset_stream{0});
+                  })
+      t.fill_pattern = [](void* p, int32_t device, void* data, std::size_t offset, std::size_t count, const void* pattern, std::size_t size,
+                          cresset_stream s) {
+        return guarded([&] { self(p).fill_pattern(device, data, offset, count, pattern, size, s); });
+      };
+    if constexpr (requires(B b, const cresset_strided_copy& c) { static_cast<bool>(b.copy_strided(c)); })
+      t.copy_strided = [](void* p, const cresset_strided_copy* c) {
+        bool done = false;
+        const cresset_status status = guarded([&] { done = self(p).copy_strided(*c); });
+        return status == CRESSET_OK && !done ? CRESSET_USE_FALLBACK : status;
+      };
+    if constexpr (requires(B b, const cresset_strided_copy& c) { static_cast<bool>(b.copy_cast(c)); })
+      t.copy_cast = [](void* p, const cresset_strided_copy* c) {
+        bool done = false;
+        const cresset_status status = guarded([&] { done = self(p).copy_cast(*c); });
+        return status == CRESSET_OK && !done ? CRESSET_USE_FALLBACK : status;
       };
     if constexpr (requires(B b, void* d) { d = b.pinned_allocate(std::size_t{1}); }) {
       t.pinned_allocate = [](void* p, std::size_t n, void** out) { return guarded([&] { *out = self(p).pinned_allocate(n); }); };

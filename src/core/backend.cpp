@@ -76,6 +76,10 @@ constexpr PartRule kParts[] = {
     {"profile_push", false, CRESSET_HAS(profile_push), "named ranges do not reach the vendor's profiler"},
     {"empty_cache", false, CRESSET_HAS(empty_cache), "accelerator.empty_cache() does nothing"},
     {"memory_stats", false, CRESSET_HAS(memory_stats), "reserved bytes are those of tensors: a cache is not seen"},
+    {"fill_pattern", false, CRESSET_HAS(fill_pattern),
+     "fill_ and ones copy one element again and again, and strided ones are filled by the host"},
+    {"copy_strided", false, CRESSET_HAS(copy_strided), "copies between layouts of many short rows go through the host"},
+    {"copy_cast", false, CRESSET_HAS(copy_cast), "copies between types go through the host"},
 };
 #undef CRESSET_HAS
 

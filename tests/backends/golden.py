@@ -1,6 +1,6 @@
 """Plug-ins in C that were built with the headers of earlier table versions load and run; others are refused in one sentence.
 
-Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1 to golden3 and toonew.
+Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1 to golden4 and toonew.
 """
 
 import ctypes
@@ -8,7 +8,7 @@ import ctypes
 import cresset
 import pytest
 
-each_version = pytest.mark.parametrize("device", ["golden1", "golden2", "golden3"])
+each_version = pytest.mark.parametrize("device", ["golden1", "golden2", "golden3", "golden4"])
 
 
 @each_version
@@ -42,10 +42,22 @@ def test_reserved_bytes():
     assert cresset.accelerator.memory_stats("golden3")["peak_reserved_bytes"] == 64
 
 
+def test_fills():
+    """With an entry of its own from version 4; before, copies of one element."""
+    x = cresset.full((7,), 2.5, device="golden4")
+    library = ctypes.CDLL(cresset.accelerator.report("golden4")["library"])
+    assert x.tolist() == [2.5] * 7 and library.golden_fills() > 0
+    for device in ("golden1", "golden3"):
+        assert cresset.full((7,), 2.5, device=device).tolist() == [2.5] * 7
+        strided = cresset.zeros(3, 4, device=device)
+        strided[:, 1:3] = 1.5
+        assert strided.tolist() == [[0.0, 1.5, 1.5, 0.0]] * 3
+
+
 def test_a_version_that_does_not_fit_is_one_sentence():
     with pytest.raises(RuntimeError) as info:
         cresset.device("toonew")
     assert (
-        "backend 'toonew' needs version 99 of the backend table, and this library has version 3; install a newer Cresset or an older plug-in."
+        "backend 'toonew' needs version 99 of the backend table, and this library has version 4; install a newer Cresset or an older plug-in."
         in str(info.value)
     )  # fmt: skip

@@ -46,7 +46,7 @@ def built(tmp_path_factory):
             for name in ("minimal", "simulated"):
                 build(ROOT / "backends" / name, folder / name, folder / "prefix")
             (folder / "golden").mkdir()
-            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("golden3", "v3"), ("toonew", "v3", "-DTABLE_VERSION=99")):
+            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("golden3", "v3"), ("golden4", "v4"), ("toonew", "v4", "-DTABLE_VERSION=99")):
                 source = ROOT / "tests/golden/plugins"
                 run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f'-DDEVICE_NAME="{name}"', f"-I{source / version}",
                     *flags, source / "golden.c", "-o", folder / "golden" / f"{name}.so")  # fmt: skip
@@ -115,6 +115,10 @@ def test_the_current_header_is_frozen_as_its_version():
     )
 
 
+def test_nobody_waits(built):
+    pytest_in(built, [ROOT / "tests/backends/waiting.py"])
+
+
 def test_devices_together_and_errors(built):
     pytest_in(built, [ROOT / "tests/backends/together.py", ROOT / "tests/backends/errors.py"])
 
@@ -128,6 +132,15 @@ def test_a_new_backend_passes_its_tests_at_once(built, tmp_path):
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "mychip/tests", env=env, cwd=tmp_path
     )
     assert "works" in run(command, "doctor", "mychip", env=env)
+
+
+def test_a_backend_in_plain_c(built, tmp_path):
+    """examples/backend_c: one header of the library, nothing to link with."""
+    build(ROOT / "examples/backend_c", tmp_path, built / "prefix")
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", ROOT / "examples/backend_c/test_chalk.py",
+        env={**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path)}, cwd=tmp_path)  # fmt: skip
+    symbols = run("nm", "-D", "--undefined-only", tmp_path / "chalk.so")
+    assert "cresset" not in symbols and "_Z" not in symbols
 
 
 # ---- what goes wrong in a backend is said, never run on the CPU in silence

@@ -52,7 +52,8 @@ void move_bytes(const Tensor& from, const Tensor& to, bool non_blocking) {
 Tensor on_host(const Tensor& t) { return t.to(cresset::Device(cresset::kCPU)); }
 
 void device_to_device(const Tensor& from, const Tensor& to) {
-  if (from.scalar_type() == to.scalar_type() && same_layout(from, to)) return move_bytes(from, to, false);
+  // Inside of one device the queue keeps the order.
+  if (from.scalar_type() == to.scalar_type() && same_layout(from, to)) return move_bytes(from, to, from.device() == to.device());
   if (copy_on_device(from, to)) return;
   const Tensor host = on_host(from).to(to.scalar_type()).contiguous();
   cresset::_copy_from(host, to, false);

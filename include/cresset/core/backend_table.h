@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define CRESSET_BACKEND_TABLE_VERSION 3
+#define CRESSET_BACKEND_TABLE_VERSION 4
 #define CRESSET_BACKEND_TABLE_OLDEST 1 /* the oldest version of a table that this header's library still runs */
 #define CRESSET_PUBLIC __attribute__((visibility("default")))
 
@@ -73,6 +73,25 @@ typedef struct cresset_copy {
   cresset_stream stream;
   int32_t non_blocking; /* 0: the bytes have arrived when the call returns */
 } cresset_copy;
+
+/* Elements of a tensor to another of the same sizes on the same device, in the order of the stream: nobody waits. Strides count elements
+ * of their own type; the offsets (bytes) are for opaque memory, elsewhere they are 0. The two do not overlap. What the struct points to is
+ * gone when the call returns. */
+typedef struct cresset_strided_copy {
+  size_t struct_size;
+  void* target;
+  const void* source;
+  size_t target_offset;
+  size_t source_offset;
+  const int64_t* sizes;
+  const int64_t* target_strides;
+  const int64_t* source_strides;
+  int32_t ndim;
+  int32_t target_dtype;
+  int32_t source_dtype;
+  int32_t device;
+  cresset_stream stream;
+} cresset_strided_copy;
 
 typedef struct cresset_device_properties {
   size_t struct_size;
@@ -215,6 +234,15 @@ typedef struct cresset_backend {
   /* version 3 */
   cresset_status (*memory_stats)(void* self, int32_t device, cresset_memory_stats* out);
   void (*reset_peak_memory_stats)(void* self, int32_t device);
+
+  /* version 4: without these, fills and copies inside a device are made of `copy` where that can be, and go through the host otherwise.
+   * The copies may give CRESSET_USE_FALLBACK for what they do not do. */
+  /* `count` elements of `pattern_size` bytes (1, 2, 4, 8 or 16) from `offset` bytes behind `data` (0 but for opaque memory) become the
+   * pattern. */
+  cresset_status (*fill_pattern)(void* self, int32_t device, void* data, size_t offset, size_t count, const void* pattern,
+                                 size_t pattern_size, cresset_stream stream);
+  cresset_status (*copy_strided)(void* self, const cresset_strided_copy* copy); /* one type, any strides */
+  cresset_status (*copy_cast)(void* self, const cresset_strided_copy* copy);    /* between types, any strides */
 } cresset_backend;
 
 /* What a plug-in exports, and what the loader looks for. */

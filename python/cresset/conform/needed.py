@@ -16,8 +16,8 @@ from cresset.utils._pytree import tree_map_only
 
 __all__ = ["Needed", "Recorder", "load_model", "needed_by", "order_of_work"]
 
-# What every backend starts with; a call of another operator ends in these.
-MEMORY = ("aten::empty.memory_format", "aten::empty_strided", "aten::_copy_from")
+# The library's own for every backend, on the device where that can be, and otherwise by way of the host: each call tells.
+MEMORY = ("aten::_copy_from", "aten::fill_.Scalar", "aten::zero_")
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = str(func._schema).partition("(")[0]
-        state = state_of(name, self.key)
+        state = self._state(name)
         if not self._concerns_device(args, kwargs):
             return func(*args, **kwargs)
         if state == "derived":
@@ -82,6 +82,18 @@ class Recorder(TorchDispatchMode):
         if state == "missing" and self.on_device:
             return self._on_cpu(func, args, kwargs)
         return func(*args, **kwargs)
+
+    def _state(self, name):
+        state = state_of(name, self.key)
+        return "kernel" if name in MEMORY and state == "derived" else state
+
+    def round_trips(self, before):
+        """Operators of the library's own that went through the host since the counts `before` fall back."""
+        for name in MEMORY:
+            calls = _host_calls().get(name, 0) - before.get(name, 0)
+            if calls and self.on_device:
+                self.needed.state[name] = "fallback"
+                self.needed.calls[name] = max(calls, self.needed.calls[name])
 
     def _concerns_device(self, args, kwargs):
         """Does the call have a tensor of the run's device, or make one there? Targets on the CPU are made and moved by the model."""
@@ -107,6 +119,11 @@ class Recorder(TorchDispatchMode):
                 given.copy_(copy)
             return next((given for given, copy in copies.values() if copy is result), result)
         return tree_map_only(cresset.Tensor, lambda t: t.to(self.device), result)
+
+
+def _host_calls():
+    """How often each operator has run on the CPU for a device: {name: calls}."""
+    return {op: calls for op, calls, *_ in cresset.accelerator.fallback_counts()}
 
 
 def load_model(name):
@@ -157,8 +174,10 @@ def needed_by(name, device):
         needed = Needed(name, str(device), place)
         try:
             model, inputs, loss = build(place)
-            with Recorder(needed, device, on_device=place == str(device)):
+            before, recorder = _host_calls(), Recorder(needed, device, on_device=place == str(device))
+            with recorder:
                 models.train_step(model, inputs, loss)
+            recorder.round_trips(before)
             return needed
         except (RuntimeError, NotImplementedError, TypeError) as error:
             errors.append(f"{place}: {type(error).__name__}: {str(error).splitlines()[0]}")

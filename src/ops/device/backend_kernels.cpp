@@ -46,28 +46,6 @@ Scalar local_scalar(const Tensor& self) {
   return cresset::_local_scalar_dense(host);
 }
 
-// Fills that need not read what was there.
-Tensor& fill_from_host(Tensor& self, const Scalar& value) {
-  Tensor host = allocate_cpu({DimVector(self.sizes()), self.scalar_type(), Device(kCPU), std::nullopt});
-  host.fill_(value);
-  cresset::_copy_from(host, self, false);
-  return self;
-}
-
-Tensor& zero(Tensor& self) {
-  const cresset_backend& t = *backend_table(self.device().type());
-  const bool whole = self.storage_offset() == 0 || !(t.flags & CRESSET_OPAQUE_MEMORY);
-  if (!t.fill || !whole || !self.is_non_overlapping_and_dense()) return fill_from_host(self, 0);
-  if (self.numel() == 0) return self;
-  const auto* guard = cresset::impl::getDeviceGuardImpl(self.device().type());
-  const int device = self.device().index();
-  cresset::detail::check_backend(
-      self.device().type(),
-      t.fill(t.self, device, self.data_ptr(), self.nbytes(), 0, static_cast<cresset_stream>(guard->getStream(self.device()).id())), device,
-      "zero_");
-  return self;
-}
-
 void install(DeviceType type) {
   static std::map<DeviceType, std::vector<std::unique_ptr<Library>>>* installed =
       new std::map<DeviceType, std::vector<std::unique_ptr<Library>>>;
@@ -93,8 +71,8 @@ void install(DeviceType type) {
   });
   give("aten::_copy_from", &backend_copy_from);
   give("aten::_local_scalar_dense", &local_scalar);
-  give("aten::zero_", &zero);
-  give("aten::fill_.Scalar", &fill_from_host);
+  give("aten::zero_", &backend_zero);
+  give("aten::fill_.Scalar", &backend_fill);
   if (table.kernel_count > 0) {
     libraries.push_back(std::make_unique<Library>(Library::IMPL, "_", key, __FILE__, __LINE__));
     register_c_kernels(*libraries.back(), type, table);

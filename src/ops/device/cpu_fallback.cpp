@@ -295,6 +295,16 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   cost.nanoseconds.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count(), std::memory_order_relaxed);
 }
 
+void count_round_trip(const OperatorHandle& op, Device device, int64_t bytes) {
+  Cost& cost = cost_of(op);
+  check_allowed(op, device, cost);
+  Counts& c = counts();
+  c.calls.fetch_add(1, std::memory_order_relaxed);
+  c.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  cost.calls.fetch_add(1, std::memory_order_relaxed);
+  cost.bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
 void set_cpu_fallback_mode(CpuFallbackMode mode, CpuFallbackBudget budget) {
   Mode& m = mode_state();
   m.calls = budget.calls;

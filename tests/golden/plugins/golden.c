@@ -68,6 +68,18 @@ static void reset_peak_memory_stats(void* self, int32_t device) {
 }
 #endif
 
+#if CRESSET_BACKEND_TABLE_VERSION >= 4
+static int fills = 0;
+static cresset_status fill_pattern(void* self, int32_t device, void* data, size_t offset, size_t count, const void* pattern, size_t pattern_size,
+                                   cresset_stream stream) {
+  (void)self, (void)device, (void)stream;
+  for (size_t i = 0; i < count; ++i) memcpy((char*)data + offset + i * pattern_size, pattern, pattern_size);
+  ++fills;
+  return CRESSET_OK;
+}
+CRESSET_PUBLIC int golden_fills(void) { return fills; }
+#endif
+
 static const cresset_backend table = {
     .struct_size = sizeof(cresset_backend),
     .table_version =
@@ -91,6 +103,9 @@ static const cresset_backend table = {
 #if CRESSET_BACKEND_TABLE_VERSION >= 3
     .memory_stats = memory_stats,
     .reset_peak_memory_stats = reset_peak_memory_stats,
+#endif
+#if CRESSET_BACKEND_TABLE_VERSION >= 4
+    .fill_pattern = fill_pattern,
 #endif
 };
 

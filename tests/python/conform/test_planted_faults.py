@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+WRONG_QUEUE = """
+import ctypes
+
+ctypes.CDLL({library!r}).simulated_set_fault(b"wrong_queue", ctypes.c_int64(1))
+"""
 PROGRAM = Path(__file__).with_name("planted_faults.py")
 PARTS = 5
 
@@ -21,3 +26,12 @@ def test_each_is_found(minimal, part, count):
     assert missed == []
     assert {form: failures for form, failures in cards["right"].items() if failures} == {}  # the same kernel without its fault
     assert len(cards["found"]) >= 10
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_kernel_on_another_queue_is_found(conform, simulated, tmp_path, wrong):
+    """Its inputs arrive late on the stream of the call: a kernel on the default queue reads them too early."""
+    (tmp_path / "fault.py").write_text(WRONG_QUEUE.format(library=str(simulated)) if wrong else "")
+    arguments = ["--ops", "^(mul.Tensor|mm)$", "--dtypes", "float32", "--checks", "stream", "--no-models", "--json"]
+    card = json.loads(conform(*arguments, device="simulated", load=[simulated, tmp_path / "fault.py"]))
+    assert {(r["op"], r["check"]): r["status"] for r in card["results"]} == {(op, "stream"): "wrong" if wrong else "pass" for op in ("mul.Tensor", "mm")}
