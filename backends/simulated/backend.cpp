@@ -94,7 +94,9 @@ struct Simulated {
   bool copy_cast(const cresset_strided_copy& c) { return simulated::copy_elements(c); }
   void* pinned_allocate(std::size_t nbytes) {
     simulated::enter();
-    return std::malloc(nbytes);
+    void* const data = std::malloc(nbytes);
+    CRESSET_CHECK(data || nbytes == 0, kName, ": out of memory.");
+    return data;
   }
   void pinned_deallocate(void* data, std::size_t) {
     for (int d = 0; d < simulated::kDevices; ++d) simulated::wait_for_device(d);

@@ -458,7 +458,9 @@ DataPtr Backend::allocate_pinned(std::size_t nbytes) const {
   if (nbytes == 0) return DataPtr(nullptr, kCPU);
   enter();
   void* data = nullptr;
-  check(table_.pinned_allocate(table_.self, nbytes, &data), -1, str("you tried to allocate ", nbytes, " bytes of pinned memory"));
+  cresset_status status = table_.pinned_allocate(table_.self, nbytes, &data);
+  if (status == CRESSET_OK && !data) status = CRESSET_OUT_OF_MEMORY;
+  check(status, -1, str("you tried to allocate ", nbytes, " bytes of pinned memory"));
   {
     std::lock_guard lock(pinned_ranges().mutex);
     pinned_ranges().by_start[static_cast<const char*>(data)] = nbytes;
