@@ -81,8 +81,19 @@ def _removal(name, instead):
     return refuse
 
 
+def _own(tensor, name):
+    """What the tensor's class has in place of a function of Tensor that is called by its name there: Tensor.values(sparse)."""
+    for cls in type(tensor).__mro__:
+        if cls.__module__ == "cresset.sparse._tensor" and name in cls.__dict__:
+            return cls.__dict__[name]
+    return None
+
+
 def _expectation(name, layout):
     def refuse(self):
+        own = _own(self, name)
+        if own is not None:
+            return own(self)
         raise RuntimeError(f"{name} expected {layout} layout but got Strided")
 
     refuse._is_absent = True
@@ -93,16 +104,21 @@ def _expectation(name, layout):
 
 def sparse_dim(self):
     """Number of sparse dimensions: 0."""
-    return 0
+    own = _own(self, "sparse_dim")
+    return 0 if own is None else own(self)
 
 
 def dense_dim(self):
     """Number of dense dimensions: all."""
-    return self.dim()
+    own = _own(self, "dense_dim")
+    return self.dim() if own is None else own(self)
 
 
 def to_dense(self, dtype=None, *, masked_grad=True):
     """The tensor itself, which is dense, or a copy in another dtype."""
+    own = _own(self, "to_dense")
+    if own is not None:
+        return own(self, dtype, masked_grad=masked_grad)
     return self if dtype is None else self.to(dtype)
 
 

@@ -269,13 +269,13 @@ def _get_available_device_type():
 
 
 def _rebuild_sparse_tensor(layout, data):
-    """A sparse tensor of a file, from its layout and parts."""
+    """A sparse tensor of a file, from its layout and parts. RuntimeError when they do not fit together: files may be damaged."""
     from . import sparse
 
     if layout is cresset.sparse_coo:
         indices, values, size, *coalesced = data
-        return sparse.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None)
-    return sparse.sparse_compressed_tensor(*data, layout=layout)
+        return sparse.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None, check_invariants=True)
+    return sparse.sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
 
 
 def _rebuild_jagged_tensor(values, offsets, lengths, ragged_idx, low, high, requires_grad):

@@ -70,3 +70,36 @@ def test_zeros_that_share_one_element():
     assert z.equal(torch.zeros(2, 3, dtype=torch.float64)) and z.untyped_storage().nbytes() == 8
     with pytest.raises(RuntimeError, match="more than one element"):
         z.add_(1)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc])
+def test_methods_by_their_name_in_tensor(layout):
+    x = torch.eye(4)
+    s = x.to_sparse(layout=layout, blocksize=(2, 2)) if layout in (torch.sparse_bsr, torch.sparse_bsc) else x.to_sparse(layout=layout)
+    T = torch.Tensor
+    assert T.to_dense(s).equal(x) and T.values(s).equal(s.values()) and (T.sparse_dim(s), T.dense_dim(s)) == (s.sparse_dim(), s.dense_dim())
+    if layout is torch.sparse_csr:
+        assert T.crow_indices(s).equal(s.crow_indices()) and T.col_indices(s).equal(s.col_indices())
+    for name in ("values", "crow_indices"):
+        with pytest.raises(RuntimeError, match=f"{name} expected .* but got Strided"):
+            getattr(T, name)(x)
+
+
+class Spoofed:
+    def __init__(self, layout, *parts):
+        self.value = layout, parts
+
+    def __reduce_ex__(self, protocol):
+        return torch._utils._rebuild_sparse_tensor, self.value
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_damaged_files(tmp_path, weights_only):
+    for spoofed, words in (
+        (Spoofed(torch.sparse_csr, T([3, 0, 1, 1]), T([1]), T([1.0]), torch.Size((3, 3))), r"`crow_indices\[..., 0\] == 0` is not satisfied"),
+        (Spoofed(torch.sparse_csc, T([3, 0, 1, 1]), T([1]), T([1.0]), torch.Size((3, 3))), r"`ccol_indices\[..., 0\] == 0` is not satisfied"),
+        (Spoofed(torch.sparse_coo, T([[3]]), T([1.0]), torch.Size((2,))), "size is inconsistent with indices"),
+    ):
+        torch.save({"x": spoofed}, tmp_path / "x.pt")
+        with pytest.raises(RuntimeError, match=words):
+            torch.load(tmp_path / "x.pt", weights_only=weights_only)
