@@ -355,8 +355,9 @@ class UntypedStorage(_Shared, StorageBase):
 
     _new_using_fd_cpu = _new_using_filename_cpu = _new_shared
 
-    def _write_file(self, file, is_real_file, save_size, element_size):
+    def _write_file(self, file, is_real_file=True, save_size=True, element_size=1):
         """Write the bytes into an open file, behind the number of elements of `element_size` bytes, as int64, when `save_size`."""
+        self._check_memory("call _write_file()")
         data = self.cpu()._elements().numpy().tobytes()
         file.write((len(data) // element_size).to_bytes(8, sys.byteorder) + data if save_size else data)
 

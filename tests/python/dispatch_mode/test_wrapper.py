@@ -341,7 +341,7 @@ def test_the_storage_of_a_wrapper_has_nothing_to_read_or_write():
     assert storage.size() == storage.nbytes() == 8
     for use in (
         storage.data_ptr, lambda: storage.resize_(0), lambda: storage.copy_(storage), lambda: storage.fill_(0), lambda: storage.__setitem__(0, 1),
-        storage.share_memory_,
+        storage.share_memory_, lambda: storage._write_file("file"),
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match="on an invalid python storage"):
             use()

@@ -93,6 +93,35 @@ def test_a_second_parametrization_does_not_change_the_original():
     assert len(module.parametrizations.weight) == 2
 
 
+class Returns(nn.Module):
+    def __init__(self, inverse):
+        super().__init__()
+        self.inverse = inverse
+
+    def forward(self, x):
+        return x
+
+    def right_inverse(self, x):
+        return self.inverse(x)
+
+
+@pytest.mark.parametrize(
+    ("inverse", "words"),
+    [
+        (lambda x: None, "right_inverse must return a tensor. Got: NoneType"),
+        (lambda x: (x, x), "right_inverse must return a tensor. Got: tuple"),
+        (lambda x: x.bool(), "must have the same dtype as module.weight, unless the `unsafe` flag is enabled"),
+        (lambda x: x[0], "must have the same shape as module.weight, unless the `unsafe` flag is enabled"),
+    ],
+)
+def test_inverses_of_a_second_parametrization(inverse, words):
+    module = nn.Linear(2, 2)
+    parametrize.register_parametrization(module, "weight", AddOne())
+    with pytest.raises(ValueError) as error:
+        parametrize.register_parametrization(module, "weight", Returns(inverse))
+    assert words in str(error.value) and len(module.parametrizations.weight) == 1
+
+
 def test_one_cycle_of_an_older_state():
     def scheduler():
         return torch.optim.lr_scheduler.OneCycleLR(torch.optim.SGD([nn.Parameter(torch.ones(1))], 0.1), 0.1, total_steps=10)

@@ -189,6 +189,24 @@ def _add_property(module, name):
     setattr(type(module), name, property(get, set_value))
 
 
+def _check_inverse(parametrization, result, now, name):
+    """ValueError unless right_inverse of what a further parametrization gives is a tensor of the same kind; the originals stay as they are."""
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    try:
+        inverse = parametrization.right_inverse(result)
+    except NotImplementedError:
+        return
+    if not isinstance(inverse, cresset.Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}")
+    for what in ("dtype", "shape"):
+        if getattr(inverse, what) != getattr(now, what):
+            raise ValueError(
+                f"The tensor returned by parametrization.right_inverse must have the same {what} as module.{name}, unless the `unsafe` flag is enabled.\n"
+                f"module.{name}.{what}: {getattr(now, what)}\nreturned {what}: {getattr(inverse, what)}"
+            )
+
+
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
     """Make `module.tensor_name` (a parameter or buffer) the output of `parametrization`.
 
@@ -212,6 +230,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
                         f"module.{tensor_name}.{what}: {getattr(now, what)}\nparametrization(module.{tensor_name}).{what}: "
                         f"{getattr(result, what)}"
                     )
+            _check_inverse(parametrization, result, now, tensor_name)
         entry.append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
