@@ -3,15 +3,16 @@
 // Its memory is host memory that only this file touches, so that it runs everywhere. Replace the four functions of the
 // class by the ones of your driver; `cresset doctor minimal` lists what else the class may have.
 #include <cresset/backend.h>
-#include <cresset/ops/cpu_fallback.h>
-#include <cresset/ops/functions_creation.h>
+#include <cresset/kernel.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "examples.h"
+
 namespace {
 
-struct Minimal {
+struct Minimal : MinimalExamples {
   static constexpr const char* kName = "minimal";
   static constexpr const char* kDescription = "a device in host memory";
 
@@ -25,18 +26,19 @@ struct Minimal {
   void copy(const cresset_copy& c) { std::memcpy(c.target, c.source, c.nbytes); }
 };
 
-// A kernel sees tensors of its device. What it does not want to do itself it leaves to the CPU.
-cresset::Tensor neg(const cresset::Tensor& self) {
-  if (self.scalar_type() != cresset::kFloat) return cresset::call_cpu_fallback<cresset::Tensor>("aten::neg", self);
-  const cresset::Tensor x = self.contiguous();
-  const cresset::Tensor out = cresset::empty_like(x);
+// A kernel finds its result allocated and contiguous, and asks for its inputs as it wants them. False: run this case on the CPU.
+bool minimal_neg(cresset::KernelCall& call) {
+  if (call.result().scalar_type() != cresset::kFloat) return false;
+  const cresset::Tensor x = call.operand(0);
   const float* from = x.const_data_ptr<float>();
-  float* to = out.mutable_data_ptr<float>();
+  float* to = call.result().mutable_data_ptr<float>();
   for (int64_t i = 0; i < x.numel(); ++i) to[i] = -from[i];
-  return out;
+  return true;
 }
 
 }  // namespace
 
 CRESSET_BACKEND(Minimal);
-CRESSET_BACKEND_IMPL(Minimal, aten, m) { m.impl("neg", &neg); }
+// The out form serves neg, neg_ and neg(out=).
+CRESSET_BACKEND_IMPL(Minimal, aten, m) { cresset::register_kernel(m, "neg", "neg.out", &minimal_neg); }
+MINIMAL_EXAMPLE_BLOCKS

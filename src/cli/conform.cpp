@@ -32,17 +32,11 @@ sys.exit(main())
 
 }  // namespace
 
-std::string python() {
-  if (const char* chosen = std::getenv("CRESSET_PYTHON"); chosen && *chosen) return chosen;
-  std::error_code ignored;
-  const std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "python3";
-  return std::filesystem::exists(beside, ignored) ? beside.string() : "python3";
-}
+namespace {
 
-std::string python_output(const char* program, const std::string& argument) {
+std::string output_of(const std::string& interpreter, const char* program, const std::string& argument) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return "";
-  const std::string interpreter = python();
   const std::array<const char*, 5> argv = {interpreter.c_str(), "-c", program, argument.c_str(), nullptr};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -62,6 +56,37 @@ std::string python_output(const char* program, const std::string& argument) {
     }
   return said;
 }
+
+bool has_package(const std::string& interpreter) {
+  return output_of(interpreter, "import importlib.util; print(importlib.util.find_spec('cresset') is not None)", "") == "True\n";
+}
+
+// Of the interpreters that are there, the first that has the package; the first when none has it.
+std::string find_python() {
+  std::error_code ignored;
+  std::vector<std::string> there;
+  const auto consider = [&](const std::filesystem::path& path) {
+    if (std::filesystem::exists(path, ignored)) there.push_back(path.string());
+  };
+  consider(std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "python3");
+  if (const char* environment = std::getenv("VIRTUAL_ENV"); environment && *environment)
+    consider(std::filesystem::path(environment) / "bin/python3");
+  there.push_back("python3");
+  consider(CRESSET_BUILD_INTERPRETER);
+  for (const std::string& interpreter : there)
+    if (has_package(interpreter)) return interpreter;
+  return there.front();
+}
+
+}  // namespace
+
+std::string python() {
+  if (const char* chosen = std::getenv("CRESSET_PYTHON"); chosen && *chosen) return chosen;
+  static const std::string found = find_python();
+  return found;
+}
+
+std::string python_output(const char* program, const std::string& argument) { return output_of(python(), program, argument); }
 
 void run_conform(const std::vector<std::string>& arguments) {
   const std::string interpreter = python();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,7 +31,10 @@ constexpr std::string_view kMark = "%%FILE ";
 struct NewBackendOptions {
   std::string name;
   std::string folder;
+  std::vector<std::string> examples;
 };
+
+constexpr std::string_view kExamples[] = {"streams", "autocast", "rng", "operator", "autograd"};
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string out;
@@ -43,11 +47,13 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return out;
 }
 
-// minimal → mychip, Minimal → Mychip.
+// minimal → mychip, Minimal → Mychip, MINIMAL → MYCHIP.
 std::string renamed(std::string_view text, const std::string& name) {
   std::string type = name;
   type[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(type[0])));
-  return replaced(replaced(text, "minimal", name), "Minimal", type);
+  std::string macro = name;
+  for (char& c : macro) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return replaced(replaced(replaced(text, "minimal", name), "Minimal", type), "MINIMAL", macro);
 }
 
 std::vector<std::pair<std::string, std::string>> files_of(const std::string& name) {
@@ -78,7 +84,14 @@ void new_backend(Shared& shared, const NewBackendOptions& options) {
   const std::filesystem::path folder = options.folder.empty() ? options.name : options.folder;
   CRESSET_CHECK(!std::filesystem::exists(folder), "new-backend: ", folder.string(),
                 " is there already. Choose another place with --folder.");
-  for (const auto& [path, text] : files_of(options.name)) {
+  std::string examples;
+  for (const std::string& e : options.examples) {
+    CRESSET_CHECK(std::find(std::begin(kExamples), std::end(kExamples), e) != std::end(kExamples),
+                  "new-backend: examples are streams, autocast, rng, operator and autograd; '", e, "' was given.");
+    examples += (examples.empty() ? "" : ";") + e;
+  }
+  for (const auto& [path, plain] : files_of(options.name)) {
+    const std::string text = path == "CMakeLists.txt" ? replaced(plain, "_EXAMPLES \"\"", "_EXAMPLES \"" + examples + "\"") : plain;
     std::filesystem::create_directories((folder / path).parent_path());
     std::ofstream out(folder / path, std::ios::binary);
     out << text;
@@ -97,6 +110,7 @@ void add_new_backend(CLI::App& app, Shared& shared) {
   auto* command = app.add_subcommand("new-backend", "a folder with a complete device backend to start from");
   command->add_option("name", options.name, "the device's name, as in device strings")->required();
   command->add_option("--folder", options.folder, "where to write it (default: a folder of the name)");
+  command->add_option("--with", options.examples, "examples to switch on: streams, autocast, rng, operator, autograd")->delimiter(',');
   command->callback([&shared] { new_backend(shared, options); });
 }
 

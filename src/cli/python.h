@@ -5,7 +5,8 @@
 
 namespace cresset::cli {
 
-/// The interpreter: CRESSET_PYTHON, the one beside this program (a virtual environment), the first in PATH.
+/// The interpreter: CRESSET_PYTHON, else the first that has the package: beside this program, in the active virtual environment, in PATH,
+/// the one of the build.
 std::string python();
 
 /// What a program of Python prints that is given one argument; nothing when it does not start. No shell is between.

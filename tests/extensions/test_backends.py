@@ -134,6 +134,35 @@ def test_a_new_backend_passes_its_tests_at_once(built, tmp_path):
     assert "works" in run(command, "doctor", "mychip", env=env)
 
 
+EXAMPLES = """
+import cresset
+x = cresset.tensor([-1.0, 0.0, 2.0], device="mychip", requires_grad=True)
+x.abs().sum().backward()
+assert x.grad.tolist() == [-1.0, 1.0, 1.0]                                # autograd
+assert cresset.ops.mychip.scale(x.detach(), 3.0).tolist() == [-3.0, 0.0, 6.0]  # operator
+with cresset.autocast("mychip"):
+    assert (cresset.ones(2, 2, device="mychip") @ cresset.ones(2, 2, device="mychip")).dtype == cresset.bfloat16
+assert cresset.Stream("mychip").stream_id != 0
+cresset.accelerator.reset_fallback_counts()
+cresset.manual_seed(3); a = cresset.empty(4001, device="mychip").uniform_(2, 4)
+cresset.manual_seed(3); b = cresset.empty(4001, device="mychip").uniform_(2, 4)
+assert cresset.accelerator.fallback_counts() == []
+a, b = a.cpu(), b.cpu()
+assert cresset.equal(a, b) and a.min() >= 2 and a.max() < 4 and abs(a.mean().item() - 3) < 0.05
+"""
+
+
+def test_a_new_backend_with_all_examples(built, tmp_path):
+    command = built / "prefix/bin/cresset"
+    run(command, "new-backend", "mychip", "--folder", tmp_path / "mychip", "--with", "streams,autocast,rng", "--with", "operator,autograd")
+    build(tmp_path / "mychip", tmp_path / "build", built / "prefix")
+    env = {**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path / "build")}
+    run(sys.executable, "-c", EXAMPLES, env=env, cwd=tmp_path)
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "mychip/tests", env=env, cwd=tmp_path)
+    refused = subprocess.run([command, "new-backend", "other", "--with", "colours"], capture_output=True, text=True, cwd=tmp_path)
+    assert refused.returncode != 0 and "examples are streams, autocast, rng, operator and autograd; 'colours' was given" in refused.stderr
+
+
 def test_a_backend_in_plain_c(built, tmp_path):
     """examples/backend_c: one header of the library, nothing to link with."""
     build(ROOT / "examples/backend_c", tmp_path, built / "prefix")
@@ -226,6 +255,81 @@ def test_a_kernel_that_does_not_register_stops_the_device(built, tmp_path, fault
     run(sys.executable, "-c", USE_IT, name, "|".join(words), env=env, cwd=ROOT)
     doctor = subprocess.run([built / "prefix/bin/cresset", "doctor", name], env=env, capture_output=True, text=True)
     assert doctor.returncode != 0 and words[0] in doctor.stdout
+
+
+CONTRACT = """
+bool contract_relu(cresset::KernelCall& call) {
+  if (call.result().scalar_type() != cresset::kFloat) return false;
+  const Tensor x = call.operand(0);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const float v = x.const_data_ptr<float>()[i];
+    call.result().mutable_data_ptr<float>()[i] = v < 0 ? 0 : v;
+  }
+  return true;
+}
+bool contract_add(cresset::KernelCall& call) {
+  if (call.result().scalar_type() != cresset::kFloat || call.common_type({0, 1}) != cresset::kFloat) return false;
+  const Tensor a = call.operand(0), b = call.operand(1);
+  const float alpha = static_cast<float>(call.scalar(2).toDouble());
+  for (int64_t i = 0; i < a.numel(); ++i)
+    call.result().mutable_data_ptr<float>()[i] = a.const_data_ptr<float>()[i] + alpha * b.const_data_ptr<float>()[i];
+  return true;
+}
+std::tuple<Tensor, Tensor> contract_sort(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
+  return cresset::call_cpu_fallback<std::tuple<Tensor, Tensor>>("aten::sort.stable", self, stable, dim, descending);
+}
+CRESSET_BACKEND_IMPL(Faulty, aten, m) {
+  cresset::register_kernel(m, "relu", "relu.out", &contract_relu);
+  cresset::register_kernel(m, "add.Tensor", "add.out", &contract_add);
+  m.impl("sort.stable", &contract_sort);
+}
+"""
+USE_CONTRACT = """
+import cresset
+x = cresset.arange(12.0).reshape(3, 4) - 5
+d = x.to("contract")
+def same(have, want):
+    assert have.device.type == "contract" and have.dtype == want.dtype and cresset.equal(have.cpu(), want), (have, want)
+with cresset.accelerator.set_fallback_mode("forbid"):
+    same(d.relu(), x.relu())
+    same(d.t().relu(), x.t().relu())
+    same(d[1:, ::2].relu(), x[1:, ::2].relu())
+    same(d.clone().relu_(), x.relu())
+    same(d + d[0], x + x[0])
+    same(d.add(2, alpha=3), x.add(2, alpha=3))
+    same(d + cresset.tensor(2.5), x + 2.5)                                   # a number of the CPU
+    same(cresset.relu(d, out=cresset.empty(0, device="contract")), x.relu())  # grows
+    out = cresset.zeros(4, 3, device="contract").t()
+    same(cresset.add(d, d, out=out), x + x)                                  # strided
+    assert out.stride() == (1, 3)
+    y = d.clone()
+    same(cresset.add(y, y[0], out=y), x + x[0])                              # one of the inputs, read more than once
+same(cresset.add(d, d, out=cresset.empty(3, 4, dtype=cresset.float64, device="contract")), (x + x).double())
+same(d.long() + d.long(), x.long() + x.long())                               # not its case
+values, places = d.sort(1, descending=True)
+want = x.sort(1, descending=True)
+same(values, want[0]), same(places, want[1])
+for refused in (lambda t: t + t[:, :3], lambda t: cresset.relu(t, out=cresset.empty(3, 4, dtype=cresset.int64, device=t.device))):
+    texts = []
+    for t in (x, d):
+        try:
+            refused(t)
+        except RuntimeError as error:
+            texts.append(str(error).splitlines()[0])
+    assert len(texts) == 2, texts
+"""
+
+
+def test_kernels_that_only_compute(built, tmp_path):
+    """cresset/kernel.h keeps the contract of operators around a kernel; the card has nothing to say."""
+    flags = ["-fPIC", "-shared", "-o", tmp_path / "contract.so", f"-L{built / 'prefix/lib'}", "-lcresset"]
+    source = backend_source("contract", FOUR_METHODS, CONTRACT).replace("backend.h>", "backend.h>\n#include <cresset/kernel.h>\n#include <cresset/ops/cpu_fallback.h>")
+    result = compiler(built, source, *flags)
+    assert result.returncode == 0, result.stderr
+    env = {**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path)}
+    run(sys.executable, "-c", USE_CONTRACT, env=env, cwd=ROOT)
+    card = run(sys.executable, "-m", "cresset.conform", "--device", "contract", "--ops", "^(relu|add.Tensor)$", "--no-models", env=env, cwd=ROOT)
+    assert card.startswith("contract: 100.0 %"), card
 
 
 def test_minimal_is_small():
