@@ -23,6 +23,12 @@ def test_without_the_package(conform, tmp_path):
                            "Next: pip install the wheel of this version, or set CRESSET_PYTHON to a Python that has it.\n")
 
 
+def test_it_finds_a_python_that_has_the_package(conform):
+    """Neither beside the command nor first in PATH: the one of the build."""
+    out = conform("--ops", "^relu$", "--dtypes", "float32", "--no-models", CRESSET_PYTHON="", VIRTUAL_ENV="", PATH="/usr/bin:/bin")
+    assert conform.status == 0 and out.startswith("tin: 100.0 %"), conform.err
+
+
 def test_unknown_device(conform):
     conform(device="nochip", load=[])
     assert conform.status == 2
