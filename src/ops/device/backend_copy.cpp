@@ -75,6 +75,8 @@ bool copy_by_backend(const Tensor& from, const Tensor& to) {
   const cresset_backend& table = *backend_table(to.device().type());
   const auto function = from.scalar_type() == to.scalar_type() ? table.copy_strided : table.copy_cast;
   if (!function) return false;
+  for (int64_t d = 0; d < to.dim(); ++d)
+    if (to.size(d) > 1 && to.stride(d) == 0) return false;  // elements in one place, which the host writes one after the other
   const bool opaque = table.flags & CRESSET_OPAQUE_MEMORY;
   cresset_strided_copy c{};
   c.struct_size = sizeof c;
