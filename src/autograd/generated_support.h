@@ -80,9 +80,6 @@ inline bool any_requires(OptionalTensorList l) {
   return false;
 }
 
-// Tensors that have no memory of their own have no strides.
-inline DimVector strides_or_none(const Tensor& t) { return t.has_storage() ? DimVector(t.strides()) : DimVector(); }
-
 CRESSET_API void append_edges(edge_list& edges, const Tensor& t);
 CRESSET_API void append_edges(edge_list& edges, const std::optional<Tensor>& t);
 CRESSET_API void append_edges(edge_list& edges, TensorList l);
@@ -104,6 +101,9 @@ inline bool any_fw(OptionalTensorList l) {
   return false;
 }
 }  // namespace detail
+
+// Tensors that have no memory of their own have no strides.
+inline DimVector strides_or_none(const Tensor& t) { return t.has_storage() ? DimVector(t.strides()) : DimVector(); }
 
 /// Is grad mode on and does any argument require grad? Arguments: Tensor, optional<Tensor>, TensorList, OptionalTensorList.
 template <class... Args>
