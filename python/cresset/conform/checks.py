@@ -83,6 +83,8 @@ class Trial:
             if h.device.type != cresset.device(self.device).type and not self.row.host_arguments and not (self.arrange and h.dim() == 0):
                 raise Wrong(f"{name} is on {h.device}")
             h, w = h.detach(), w.detach()
+            if w.is_sparse and h.is_sparse:  # gradients of rows, in any order
+                h, w = h.to_dense(), w.to_dense()
             rtol, atol = self.capabilities.tolerances(self.row.id, w.dtype) or default_tolerances(w)
             if summed or self.slack:
                 atol = max(rtol, atol)

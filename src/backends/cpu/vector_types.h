@@ -36,15 +36,15 @@ struct VectorOf<T, count, false> {
 using Floats = VectorOf<float, 16>::type;
 using Doubles = VectorOf<double, 8>::type;
 
-#define CRESSET_ELEMENTWISE(op)                                                                       \
-  template <class H>                                                                                  \
-  CRESSET_VECTOR_INLINE auto operator op(const Halves<H>& a, const Halves<H>& b) {                    \
-    return Halves<decltype(a.low op b.low)>{a.low op b.low, a.high op b.high};                        \
-  }                                                                                                   \
-  template <class H, class S>                                                                         \
-    requires std::is_arithmetic_v<S>                                                                  \
-  CRESSET_VECTOR_INLINE auto operator op(const Halves<H>& a, S b) {                                   \
-    return Halves<decltype(a.low op b)>{a.low op b, a.high op b};                                     \
+#define CRESSET_ELEMENTWISE(op)                                                    \
+  template <class H>                                                               \
+  CRESSET_VECTOR_INLINE auto operator op(const Halves<H>& a, const Halves<H>& b) { \
+    return Halves<decltype(a.low op b.low)>{a.low op b.low, a.high op b.high};     \
+  }                                                                                \
+  template <class H, class S>                                                      \
+    requires std::is_arithmetic_v<S>                                               \
+  CRESSET_VECTOR_INLINE auto operator op(const Halves<H>& a, S b) {                \
+    return Halves<decltype(a.low op b)>{a.low op b, a.high op b};                  \
   }
 CRESSET_ELEMENTWISE(+)
 CRESSET_ELEMENTWISE(-)
@@ -128,7 +128,8 @@ CRESSET_VECTOR_INLINE double total(const Doubles& v) {
 
 template <int first, class V, std::size_t... k>
 CRESSET_VECTOR_INLINE auto half_as_doubles(const V& v, std::index_sequence<k...>) {
-  return __builtin_convertvector(__builtin_shufflevector(v, v, (first + static_cast<int>(k))...), typename VectorOf<double, sizeof...(k)>::type);
+  return __builtin_convertvector(__builtin_shufflevector(v, v, (first + static_cast<int>(k))...),
+                                 typename VectorOf<double, sizeof...(k)>::type);
 }
 template <class V>
 CRESSET_VECTOR_INLINE auto as_doubles(const V& v) {
