@@ -2,6 +2,7 @@
 #include "ops/pool.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <cresset/ops/functions_pool.h>
 
@@ -25,6 +26,7 @@ void check_list(const char* op, const char* name, IntArrayRef list, int n, int64
                 " ints; ", list, " was given.");
   for (int64_t v : list)
     CRESSET_CHECK(v >= least, op, ": ", name, " should be ", least > 0 ? "greater than zero" : "at least zero", ", but got ", list);
+  for (int64_t v : list) CRESSET_CHECK(v <= std::numeric_limits<int32_t>::max(), "value cannot be converted to type int without overflow");
 }
 
 TensorSpec spec_of(const Tensor& self, int n, const PoolWindows& w, std::optional<ScalarType> dtype = std::nullopt) {
