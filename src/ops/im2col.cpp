@@ -33,12 +33,13 @@ Blocks sliding_blocks(IntArrayRef image, IntArrayRef kernel_size, IntArrayRef di
     CRESSET_CHECK(from[0] >= least && from[1] >= least, name, " should be ", rule, ", but got ", short_name, "_height: ", from[0], " ",
                   short_name, "_width: ", from[1]);
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();  // sums and products of two stay numbers
-    CRESSET_CHECK(from[0] <= kMost && from[1] <= kMost, name, " should be at most ", kMost, ", but got ", short_name, "_height: ", from[0], " ",
-                  short_name, "_width: ", from[1]);
+    CRESSET_CHECK(from[0] <= kMost && from[1] <= kMost, name, " should be at most ", kMost, ", but got ", short_name, "_height: ", from[0],
+                  " ", short_name, "_width: ", from[1]);
   };
   int64_t area;
-  CRESSET_CHECK(kernel_size.size() != 2 || !__builtin_mul_overflow(kernel_size[0], kernel_size[1], &area), "Given kernel_width = ", kernel_size[1],
-                " and kernel_height = ", kernel_size[0], " the product of kernel_width and kernel_height overflowed.");
+  CRESSET_CHECK(kernel_size.size() != 2 || !__builtin_mul_overflow(kernel_size[0], kernel_size[1], &area),
+                "Given kernel_width = ", kernel_size[1], " and kernel_height = ", kernel_size[0],
+                " the product of kernel_width and kernel_height overflowed.");
   take(b.kernel, "kernel size", "kernel", "greater than zero", kernel_size, 1);
   take(b.dilation, "dilation", "dilation", "greater than zero", dilation, 1);
   take(b.padding, "padding", "pad", "non-negative", padding, 0);
