@@ -22,8 +22,6 @@ std::string to_string(MemoryFormat format) {
   }
 }
 
-void raise_stride_overflow() { CRESSET_THROW(Error, "Stride calculation overflowed"); }
-
 DimVector strides_for(IntArrayRef sizes, MemoryFormat format) {
   if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_strides(sizes);
   const std::size_t n = format == MemoryFormat::ChannelsLast ? 4 : 5;

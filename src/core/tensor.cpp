@@ -93,16 +93,15 @@ Tensor make_cpu(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, std::s
 // The path of nearly every result: one pass over the sizes, and the storage is moved, not shared, into the tensor.
 Tensor empty_cpu(IntArrayRef sizes, ScalarType dtype) {
   int64_t bytes = static_cast<int64_t>(element_size(dtype));
-  bool overflow = false, empty = false;
+  bool overflow = false;
   for (int64_t s : sizes) {
     if (CRESSET_UNLIKELY(s < 0)) check_sizes_nonnegative(sizes);
-    empty |= s == 0;
     overflow |= __builtin_mul_overflow(bytes, s, &bytes);
   }
   check_supported_type(dtype);
-  CRESSET_CHECK(empty || (!overflow && bytes < int64_t{1} << 62), "Storage size calculation overflowed with sizes=", sizes);
+  CRESSET_CHECK(!overflow && bytes < int64_t{1} << 62, "Storage size calculation overflowed with sizes=", sizes);
   auto impl = make_intrusive<TensorImpl>(
-      Storage(make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), empty ? 0 : static_cast<std::size_t>(bytes))),
+      Storage(make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), static_cast<std::size_t>(bytes))),
       key_set_for_device(kCPU), dtype);
   impl->set_sizes_contiguous(sizes);
   return Tensor(std::move(impl));

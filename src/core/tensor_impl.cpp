@@ -21,6 +21,12 @@ DispatchKeySet with_autograd_keys(DispatchKeySet ks) {
 inline void check_dims(std::size_t n) {
   CRESSET_CHECK(n <= kMaxDims, "only tensors with up to ", kMaxDims, " dims are supported; ", n, " were asked for.");
 }
+
+int64_t numel_of(IntArrayRef sizes) {
+  int64_t n = 1;
+  for (const int64_t s : sizes) CRESSET_CHECK(!__builtin_mul_overflow(n, s, &n), "numel: integer multiplication overflow");
+  return n;
+}
 }  // namespace
 
 TensorImpl::TensorImpl(Storage&& storage, DispatchKeySet key_set, TypeMeta data_type)
@@ -49,7 +55,7 @@ TensorImpl::TensorImpl(const Storage& storage, DispatchKeySet key_set, TypeMeta 
       dtype_(data_type),
       device_(storage.device()) {
   check_dims(sizes.size());
-  refresh_numel();
+  numel_ = numel_of(sizes_);
   refresh_contiguous();
 }
 
@@ -106,12 +112,6 @@ bool TensorImpl::has_strides_of(MemoryFormat format) const {
   return matches(0);
 }
 
-void TensorImpl::refresh_numel() {
-  int64_t n = 1;
-  for (int64_t s : sizes_) n *= s;
-  numel_ = n;
-}
-
 void TensorImpl::refresh_contiguous() {
   contiguous_ = true;
   if (numel_ == 0) return;
@@ -127,10 +127,8 @@ void TensorImpl::refresh_contiguous() {
 }
 
 void TensorImpl::set_sizes_contiguous(IntArrayRef sizes) {
-  // contiguous_strides and refresh_numel in one pass: this is on the path of every new tensor.
+  // contiguous_strides and numel_of in one pass: this is on the path of every new tensor.
   check_dims(sizes.size());
-  int64_t reach = 1;  // nothing is changed when it is no int64; the number of elements is one then
-  for (const int64_t s : sizes) reach = stride_before(reach, s);
   sizes_ = sizes;
   const std::size_t n = sizes_.size();
   strides_.resize(n);
@@ -138,8 +136,8 @@ void TensorImpl::set_sizes_contiguous(IntArrayRef sizes) {
   const int64_t* const size = sizes_.data();
   for (std::size_t d = n; d-- > 0;) {
     stride[d] = expected;
-    expected *= std::max<int64_t>(size[d], 1);
-    count *= size[d];
+    expected = stride_before(expected, size[d]);
+    count = static_cast<int64_t>(static_cast<uint64_t>(count) * static_cast<uint64_t>(size[d]));  // as strides wrap
   }
   numel_ = count;
   contiguous_ = true;
@@ -148,12 +146,12 @@ void TensorImpl::set_sizes_contiguous(IntArrayRef sizes) {
 void TensorImpl::set_sizes_and_strides(IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
   CRESSET_INTERNAL_ASSERT(sizes.size() == strides.size(), "sizes ", sizes, ", strides ", strides, ".");
   check_dims(sizes.size());
+  numel_ = numel_of(sizes);  // raises before anything is changed
   // The arguments may be views of our own vectors.
   const DimVector new_strides(strides);
   sizes_ = DimVector(sizes);
   strides_ = new_strides;
   if (offset) offset_ = *offset;
-  refresh_numel();
   refresh_contiguous();
 }
 

@@ -35,7 +35,11 @@ void grow(const Tensor& self, std::size_t needed) {
 Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
   // Outside of inference mode an inference tensor is not changed; others have been asked before.
   if (self.is_inference()) self.unsafeGetTensorImpl()->bump_version();
-  for (int64_t s : size) CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
+  int64_t numel = 1;
+  for (int64_t s : size) {
+    CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
+    CRESSET_CHECK(!__builtin_mul_overflow(numel, s, &numel), "numel: integer multiplication overflow");
+  }
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Contiguous);
   CRESSET_CHECK(format != MemoryFormat::Preserve, "resize_: Contiguous, ChannelsLast or ChannelsLast3d was required; got Preserve.");
   if (self.sizes() == size && !memory_format) return self;

@@ -20,11 +20,10 @@ CRESSET_API std::string to_string(MemoryFormat format);
 
 /// Strides of a dense tensor in the given format; ChannelsLast needs 4 dimensions, ChannelsLast3d 5.
 CRESSET_API DimVector strides_for(IntArrayRef sizes, MemoryFormat format);
-/// The stride of the dimension in front of one with this size and stride; a stride that is no int64 raises.
-CRESSET_API [[noreturn]] void raise_stride_overflow();
+/// The stride of the dimension in front of one with this size and stride. It wraps only where a tensor has no elements, and is not used
+/// there: sizes with more elements than there are numbers are refused before.
 inline int64_t stride_before(int64_t stride, int64_t size) {
-  if (__builtin_mul_overflow(stride, size > 1 ? size : 1, &stride)) raise_stride_overflow();
-  return stride;
+  return static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(size > 1 ? size : 1));
 }
 inline DimVector contiguous_strides(IntArrayRef sizes) {
   DimVector strides(sizes.size());

@@ -136,7 +136,6 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
   /// Routes sizes, strides, numel and is_contiguous through the virtual functions above.
   void set_custom_sizes_strides(bool v) { custom_ = v; }
   bool has_strides_of(MemoryFormat format) const;
-  void refresh_numel();
   void refresh_contiguous();
   void copy_metadata_from(const TensorImpl& other);
 

@@ -52,7 +52,7 @@ class backend_preprocess_register {
 /// Registers the class of a backend.
 template <class T>
 class backend {
-  static_assert(std::is_base_of_v<BackendInterface, T>, "backend<T>: T must derive from PyTorchBackendInterface.");
+  static_assert(std::is_base_of_v<BackendInterface, T>, "backend<T>: T must derive from BackendInterface.");
 
  public:
   explicit backend(const std::string& name) {

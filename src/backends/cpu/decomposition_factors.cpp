@@ -213,20 +213,19 @@ bool ldl_pivots_fit(const Int* p, int64_t n) {
 }  // namespace
 
 void ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian, const Tensor& out) {
-  Tensor(out).copy_(B.expand(out.sizes()));
-  const int64_t n = LD.size(-1);
+  const int64_t n = LD.size(-1), count = matrix_count(out);
   DimVector sizes(out.sizes());
   sizes[sizes.size() - 1] = n;
   const Tensor factor = column_major(LD, sizes);
   sizes.pop_back();
   const Tensor rows = cresset::to(pivots, kInt).expand(sizes).contiguous();
+  const Int* const p = rows.const_data_ptr<Int>();
+  for (int64_t i = 0; i < count; ++i)  // all, before anything is written
+    CRESSET_CHECK(ldl_pivots_fit(p + i * n, n),
+                  "Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass the result of ldl_factor?");
+  Tensor(out).copy_(B.expand(out.sizes()));
   CRESSET_DISPATCH(LD.scalar_type(), "ldl_solve_kernel_cpu", CRESSET_LAPACK_TYPES, [&] {
     const Matrices<scalar_t> a(factor), x(out);
-    const Int* p = rows.const_data_ptr<Int>();
-    const int64_t count = matrix_count(out);
-    for (int64_t i = 0; i < count; ++i)
-      CRESSET_CHECK(ldl_pivots_fit(p + i * n, n),
-                    "Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass the result of ldl_factor?");
     if (out.numel() == 0) return;
     for (int64_t i = 0; i < count; ++i)
       lapack::sytrs<scalar_t>(hermitian, 'L', to_int(n), to_int(x.columns), a[i], a.ld, p + i * n, x[i], x.ld);
