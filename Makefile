@@ -95,6 +95,7 @@ tsan: setup
 	@$(CMAKE) --preset $@ --log-level=WARNING
 	@$(CMAKE) --build --preset $@
 	@$(PYTHON) tools/run_tests --build build/$@ --cpp-only
+	@$(PYTHON) tools/soak --build build/$@ --grow 100 threads
 
 # A clean build without ccache, by room and file, beside the recorded one and the budgets; ARGS="--demo --tests --record …".
 build-time: setup
