@@ -100,9 +100,9 @@ Tensor empty_cpu(IntArrayRef sizes, ScalarType dtype) {
   }
   check_supported_type(dtype);
   CRESSET_CHECK(!overflow && bytes < int64_t{1} << 62, "Storage size calculation overflowed with sizes=", sizes);
-  auto impl = make_intrusive<TensorImpl>(
-      Storage(make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), static_cast<std::size_t>(bytes))),
-      key_set_for_device(kCPU), dtype);
+  auto impl =
+      make_intrusive<TensorImpl>(Storage(make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), static_cast<std::size_t>(bytes))),
+                                 key_set_for_device(kCPU), dtype);
   impl->set_sizes_contiguous(sizes);
   return Tensor(std::move(impl));
 }

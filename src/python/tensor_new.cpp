@@ -63,11 +63,7 @@ DimVector infer_sizes(PyObject* data) {
   Ref keep = Ref::borrow(data);
   while (true) {
     PyObject* o = keep.get();
-    if (is_tensor(o)) {
-      for (int64_t s : unwrap(o).sizes()) sizes.push_back(s);
-      return sizes;
-    }
-    if (is_number(o)) return sizes;
+    if (is_number(o) || is_tensor(o)) return sizes;  // a tensor is a number where the shape is read, as in PyTorch
     if (is_array(o)) {
       const Tensor t = tensor_from_array(o);
       for (int64_t s : t.sizes()) sizes.push_back(s);
@@ -86,6 +82,10 @@ DimVector infer_sizes(PyObject* data) {
 
 template <class T>
 T number_as(PyObject* o) {
+  if (is_tensor(o) && unwrap(o).numel() != 1) {
+    CRESSET_CHECK_TYPE(!std::is_integral_v<T>, "only integer tensors of a single element can be converted to an index");
+    CRESSET_THROW(ValueError, "only one element tensors can be converted to Python scalars");
+  }
   if constexpr (std::is_floating_point_v<T>) {
     if (PyFloat_CheckExact(o)) return static_cast<T>(PyFloat_AS_DOUBLE(o));
   }

@@ -279,7 +279,11 @@ PyObject* nb_absolute(PyObject* a) {
   return unary(a, "abs", [](const Tensor& x) { return cresset::abs(x); });
 }
 PyObject* nb_invert(PyObject* a) {
-  return unary(a, "bitwise_not", [](const Tensor& x) { return cresset::bitwise_not(x); });
+  return unary(a, "bitwise_not", [](const Tensor& x) {
+    CRESSET_CHECK_TYPE(isIntegralType(x.scalar_type(), true),
+                       "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return cresset::bitwise_not(x);
+  });
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {

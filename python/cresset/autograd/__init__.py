@@ -145,7 +145,7 @@ def grad(
     if materialize_grads:
         if any(g is None and isinstance(i, graph.GradientEdge) for g, i in zip(result, inputs)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        result = tuple(cresset.zeros_like(i, requires_grad=True) if g is None else g for g, i in zip(result, inputs))
+        result = tuple(cresset.zeros_like(i, requires_grad=create_graph) if g is None else g for g, i in zip(result, inputs))
     return result
 
 

@@ -194,3 +194,11 @@ def test_zeros_for_edges_are_refused():
     assert torch.autograd.grad(x.clone().sum(), (x, edge), allow_unused=True)[1] is None
     with pytest.raises(RuntimeError, match="materialize_grads cannot be used when the given input is a GradientEdge"):
         torch.autograd.grad(x.clone().sum(), (x, edge), allow_unused=True, materialize_grads=True)
+
+
+@pytest.mark.parametrize("create_graph", [True, False])
+def test_materialized_gradients_require_one_as_the_others(create_graph):
+    x, unused = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    found = torch.autograd.grad((x * x).sum(), [x, unused], materialize_grads=True, create_graph=create_graph)
+    assert [g.requires_grad for g in found] == [create_graph] * 2
+    assert found[1].tolist() == [0, 0]

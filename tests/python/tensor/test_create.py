@@ -34,6 +34,11 @@ def test_inference(data, dtype, values):
 def test_inference_of_tensors():
     t = torch.tensor([torch.tensor(1.5), torch.tensor(2)])
     assert t.dtype is torch.float32 and t.tolist() == [1.5, 2.0]
+    # A tensor ends the shape where it is the first of a sequence, as PyTorch reads it; elsewhere it may stand for a row.
+    assert torch.tensor([[torch.ones(1)], [2]]).tolist() == [[1.0], [2.0]]
+    assert torch.tensor([[1, 2], torch.ones(2)]).tolist() == [[1.0, 2.0], [1.0, 1.0]]
+    with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+        torch.tensor([torch.ones(2), torch.ones(2)])
     with pytest.warns(UserWarning, match="it is recommended to use sourceTensor"):
         assert torch.tensor(torch.tensor([1, 2])).tolist() == [1, 2]
 
@@ -190,3 +195,9 @@ def test_integers_of_more_than_64_bits(call, error, words):
     with pytest.raises(error, match=words):
         call(x, 2**70)
     assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_the_operator_of_inversion_is_for_whole_numbers(dtype):
+    with pytest.raises(TypeError, match=r"^~ \(operator.invert\) is only implemented on integer and Boolean-type tensors$"):
+        ~torch.ones(1, dtype=dtype)
