@@ -39,7 +39,7 @@ uint64_t to_seed(PyObject* o) {
   const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(number.get()) : ~0ull;
   if (overflow < 0 || PyErr_Occurred()) {
     PyErr_Clear();
-    CRESSET_THROW(Error, "Overflow when unpacking long: a seed has 64 bits.");
+    CRESSET_THROW(ValueError, "Overflow when unpacking long long");
   }
   return u;
 }

@@ -54,3 +54,11 @@ def test_older_names_of_amp():
     with pytest.warns(UserWarning):
         scaler = cresset.cuda.amp.GradScaler()
     assert not scaler.is_enabled() and isinstance(scaler, cresset.amp.GradScaler)
+
+
+def test_typed_tensors_and_storages_cannot_be_made():
+    with pytest.raises(TypeError, match=r"^type torch.cuda.IntTensor not available. Torch not compiled with CUDA enabled.$"):
+        cresset.cuda.IntTensor(3)
+    with pytest.raises(AssertionError, match="^Torch not compiled with CUDA enabled$"):
+        cresset.cuda.IntStorage(3)
+    assert not isinstance(cresset.ones(1), cresset.cuda.FloatTensor)

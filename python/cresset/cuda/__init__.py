@@ -9,6 +9,7 @@ from .._C import OutOfMemoryError
 from .._C import device as _device
 from ..accelerator import AcceleratorError
 from . import graphs, memory, nvtx, random, streams
+from ._absent import MESSAGE as _ABSENT
 from ._absent import absent_class as _absent_class
 from ._absent import absent_management as _absent_management
 from ._absent import refusal as _refusal
@@ -163,5 +164,8 @@ def get_gencode_flags():
 
 
 # For isinstance() and pickles: no object of these types can be made.
-for _name in (*(f"{n}Tensor" for n in _TENSORS), *(f"{n}Storage" for n in _STORAGES)):
-    globals()[_name] = _absent_class(_name, __name__)
+_NO_TENSORS = TypeError("type torch.cuda.{} not available. Torch not compiled with CUDA enabled.")
+for _name in _TENSORS:
+    globals()[f"{_name}Tensor"] = _absent_class(f"{_name}Tensor", __name__, error=_NO_TENSORS)
+for _name in _STORAGES:
+    globals()[f"{_name}Storage"] = _absent_class(f"{_name}Storage", __name__, error=AssertionError(_ABSENT))

@@ -21,11 +21,11 @@ def refusal(name):
     return function
 
 
-def absent_class(name, module, bases=(object,)):
-    """A class for isinstance() that cannot be made: RuntimeError, in PyTorch's words."""
+def absent_class(name, module, bases=(object,), error=RuntimeError("Tried to instantiate dummy base class {}")):
+    """A class for isinstance() that cannot be made: `error`, in PyTorch's words, with the class's name."""
 
     def new(cls, *args, **kwargs):
-        raise RuntimeError(f"Tried to instantiate dummy base class {cls.__name__}")
+        raise type(error)(str(error).format(cls.__name__))
 
     return type(name, bases, {"__new__": new, "__module__": module, "__doc__": f"A {name} of CUDA devices: RuntimeError, since none is built in."})
 

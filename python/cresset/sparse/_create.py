@@ -195,14 +195,15 @@ def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, lay
     block = tuple(values.shape[batch + 1 : batch + 3]) if blocks else (1, 1)
     from . import check_sparse_tensor_invariants as checks
 
-    if size is not None and (checks.is_enabled() if check_invariants is None else check_invariants):
-        check_compressed(plain, other, values, tuple(size), layout)
-    if other.shape[-1] != values.shape[batch]:
+    checked = checks.is_enabled() if check_invariants is None else check_invariants
+    if other.shape[-1] != values.shape[batch] and not (checked and size is not None):
         raise RuntimeError(f"number of values ({values.shape[batch]}) must be that of the indices ({other.shape[-1]})")
     if size is None:
         lengths = [plain.shape[-1] - 1, int(other.max()) + 1 if other.numel() else 0]
         lengths = lengths if by_row else lengths[::-1]
         size = (*plain.shape[:-1], lengths[0] * block[0], lengths[1] * block[1], *values.shape[batch + 1 + 2 * blocks :])
+    if checked:
+        check_compressed(plain, other, values, tuple(size), layout)
     expected = size[batch + (0 if by_row else 1)] // block[0 if by_row else 1] + 1
     if plain.shape[-1] != expected:
         name = _COMPRESSED[layout][0]

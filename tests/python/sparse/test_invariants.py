@@ -103,3 +103,10 @@ def test_damaged_files(tmp_path, weights_only):
         torch.save({"x": spoofed}, tmp_path / "x.pt")
         with pytest.raises(RuntimeError, match=words):
             torch.load(tmp_path / "x.pt", weights_only=weights_only)
+
+
+def test_invariants_are_checked_when_the_size_is_inferred():
+    with pytest.raises(RuntimeError, match=r"^`crow_indices\[..., -1\] == nnz` is not satisfied.$"):
+        torch.sparse_csr_tensor([0, 1, 3], [0, 1], [1.0, 2.0], check_invariants=True)
+    with pytest.raises(RuntimeError, match="^`0 <= col_indices < ncols` is not satisfied.$"):
+        torch.sparse_csr_tensor([0, 1, 2], [0, -1], [1.0, 2.0], check_invariants=True)
