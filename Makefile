@@ -91,11 +91,8 @@ asan-next ubsan-next: build
 doctor-tests:
 	@$(PYTHON) tools/sanitize status
 
-tsan: setup
-	@$(CMAKE) --preset $@ --log-level=WARNING
-	@$(CMAKE) --build --preset $@
-	@$(PYTHON) tools/run_tests --build build/$@ --cpp-only
-	@$(PYTHON) tools/soak --build build/$@ --grow 100 threads
+tsan: build
+	@$(PYTHON) tools/sanitize $@
 
 # A clean build without ccache, by room and file, beside the recorded one and the budgets; ARGS="--demo --tests --record …".
 build-time: setup
