@@ -4,6 +4,7 @@ import re
 
 import cpp
 import needs
+from emit_functions import functions_of
 from output import header, source
 
 RULES = {"promote": "Promote", "float": "Float", "compare": "Compare", "to_bool": "ToBool", "abs": "Abs",
@@ -223,9 +224,15 @@ class Registrations:
         body = (f"namespace ops {{\n\n{ops}\n}}  // namespace ops\n\n" if ops else "")
         body += "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
+        body = self.own_functions(body) + body
         return source(self.family.name, [*needs.headers(self.table, body), '"dispatch/operator_tables.h"', '"ops/structured.h"',
                                          f'"ops/ops_decl_{self.family.name}.h"', *(['"ops/foreach.h"'] if foreach else [])],
                       body, "cresset")
+
+    def own_functions(self, body):
+        """Declarations of what the text calls of its own family: with them a new row changes no header that others include (tree_view)."""
+        called = set(re.findall(r"\bcresset::(\w+)\(", body))
+        return "".join(f"CRESSET_API {f.declaration(defaults=False)};\n" for op in self.family.ops() for f in functions_of(op) if f.name in called)
 
     def pointwise_op(self, row):
         classes = " | ".join(CLASSES[c] for c in row.get("types", "ifc"))

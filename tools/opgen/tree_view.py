@@ -8,6 +8,7 @@ import re
 
 CODE = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 HEAD = re.compile(r"^[A-Za-z_][^\n(;{=]*\(", re.M)
+OWN = re.compile(r"^CRESSET_API [^\n(;{=]*?(\w+)\(", re.M)
 DECLARED = re.compile(r"(\w+)\(")
 SYMBOL = re.compile(r"_\((\w+), (\w+), \w+\)")  # symbol_names.h
 
@@ -31,8 +32,10 @@ def added(complete, seen):
 
 
 def calls(text, names):
-    """Those of `names` that C++ text mentions: not as the name of a function that begins in the first column, nor in another namespace."""
+    """Those of `names` that C++ text mentions: not as the name of a function that begins in the first column, nor in another namespace, nor
+    declared by the text itself."""
     text = CODE.sub('""', text)
+    names = names - set(OWN.findall(text))
     symbols = {name for name in names if "::" in name}
     found = {name for name in symbols if name in text}
     names = names - symbols

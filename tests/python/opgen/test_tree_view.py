@@ -39,6 +39,10 @@ doc       = "A probe."
 """
 
 
+def with_forms(row):
+    return row.replace("schema", 'out = "out"\ninplace = true\nschema', 1).replace(", int dim) -> Tensor", ", int dim=0) -> Tensor")
+
+
 def function_only(row):
     return row.replace("schema", 'python = "function"\nschema', 1)
 
@@ -73,6 +77,7 @@ def test_what_was_added(complete, seen, names):
         ("  // probe(x)\n", False),
         ('  raise("probe: no");\n', False),
         ("  probed(x);\n", False),
+        ("CRESSET_API Tensor probe(const Tensor& x);\n  cresset::probe(x);\n", False),
     ],
 )
 def test_what_is_called(text, called):
@@ -161,6 +166,7 @@ def dependencies():
     [
         ("arith", POINTWISE, 20), ("arith", function_only(POINTWISE), 12), ("reduce", STRUCTURED, 20), ("reduce", function_only(STRUCTURED), 12),
         ("view", COMPOSITE, 20), ("view", function_only(COMPOSITE), 12), ("special", COMPOSITE, 20),
+        ("arith", with_forms(POINTWISE), 20), ("reduce", with_forms(STRUCTURED), 20), ("special", with_forms(COMPOSITE), 20),
     ],
 )  # fmt: skip
 def test_objects_that_an_appended_row_compiles_again(tree, dependencies, family, row, most):
