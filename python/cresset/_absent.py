@@ -84,7 +84,7 @@ def _removal(name, instead):
 def _own(tensor, name):
     """What the tensor's class has in place of a function of Tensor that is called by its name there: Tensor.values(sparse)."""
     for cls in type(tensor).__mro__:
-        if cls.__module__ == "cresset.sparse._tensor" and name in cls.__dict__:
+        if cls.__module__.endswith(".sparse._tensor") and name in cls.__dict__:
             return cls.__dict__[name]
     return None
 

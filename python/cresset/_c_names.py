@@ -78,12 +78,19 @@ def _infer_size(a, b):
     return _C.Size(found)
 
 
+def _jit_try_infer_type(value):
+    """The type that the tracer gives a value, as an object with success(), type() and reason()."""
+    from .jit._infer_type import try_infer_type
+
+    return try_infer_type(value)
+
+
 def install():
     for setter, (getter, value, answers) in _SWITCHES.items():
         if setter not in vars(_C):  # hasattr would load the graph part
             _switch(setter, getter, value, answers)
     _C._nn._parse_to = _parse_to
-    _C._infer_size = _infer_size
+    _C._infer_size, _C._jit_try_infer_type = _infer_size, _jit_try_infer_type
     _C._is_alias_of, _C._get_accelerator = _is_alias_of, _get_accelerator
     _C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled
     _C._TensorMeta = type(_C.Tensor)

@@ -33,6 +33,8 @@ class iinfo:
     """Limits of an integral dtype: bits, min, max."""
 
     def __init__(self, type):
+        if type == _C.bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
         self._dtype = type
         self.bits, self.min, self.max = _C._iinfo(type)
 

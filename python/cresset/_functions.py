@@ -216,20 +216,47 @@ def broadcast_shapes(*shapes):
 @overridable
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor of obj; shares memory where it can unless copy is True, and raises ValueError when copy is False and it cannot."""
-    shares = isinstance(obj, Tensor) or hasattr(obj, "__array_interface__") or hasattr(obj, "__dlpack__")
-    if copy is False and not shares:
-        raise ValueError("can't alias arbitrary sequence into a tensor.")
-    if shares and not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__"):
-        obj = cresset.from_dlpack(obj)
-    before = obj
+    given = obj
+    if not isinstance(obj, Tensor):
+        obj = _over_memory(obj, dtype, copy)
+    if obj is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return cresset.tensor(given, dtype=dtype, device=device, requires_grad=requires_grad)
+    if copy is False:
+        target = obj.device if device is None else cresset.device(device)
+        if (target.type, target.index or 0) != (obj.device.type, obj.device.index or 0):
+            raise ValueError(f"can't alias tensor from device '{obj.device}' to '{target}'.")
+        if dtype is not None and dtype != obj.dtype:
+            raise ValueError(f"can't alias tensor with dtype '{_dtype_name(obj.dtype)}' into dtype '{_dtype_name(dtype)}'.")
     out = cresset.as_tensor(obj, dtype=dtype, device=device)
-    if copy is False and isinstance(before, Tensor) and out.data_ptr() != before.data_ptr():
-        raise ValueError("can't alias a tensor with another dtype or device without a copy.")
-    if copy and shares:
-        out = out.clone()
-    if isinstance(before, Tensor) and not copy:
+    if copy:
+        out = out.clone() if out is obj or out.data_ptr() == obj.data_ptr() else out
+    elif isinstance(given, Tensor):
         return out.requires_grad_() if requires_grad and not out.requires_grad else out
     return out.detach().requires_grad_(requires_grad) if out.requires_grad != requires_grad else out
+
+
+def _dtype_name(dtype):
+    """The dtype's name as messages have it: Float, Long, …"""
+    return cresset.empty(0, dtype=dtype).type().rpartition(".")[2].removesuffix("Tensor")
+
+
+def _over_memory(obj, dtype, copy):
+    """A tensor over the memory of an array, a DLPack capsule or a buffer; None for an object that has no memory to share."""
+    if hasattr(obj, "__array_interface__"):
+        if any(cls.__name__ == "generic" and cls.__module__ == "numpy" for cls in type(obj).__mro__):
+            if copy is False:
+                raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
+            return None
+        return cresset.as_tensor(obj)
+    if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
+        return cresset.from_dlpack(obj)
+    try:
+        memoryview(obj)
+    except TypeError:
+        return None
+    return cresset.frombuffer(obj, dtype=cresset.get_default_dtype() if dtype is None else dtype)
 
 
 def get_default_device():

@@ -1,5 +1,7 @@
 """Constructors and methods from before dtypes: FloatTensor(2, 3) and its kin, Tensor.new, apply_, map_."""
 
+import operator
+
 import cresset
 
 from . import _C
@@ -8,6 +10,28 @@ _TYPES = {
     "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "LongTensor": "int64",
     "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8", "BoolTensor": "bool",
 }  # fmt: skip
+
+
+_NO_CONSTRUCTOR = (
+    "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+    "Use torch.tensor(...) or torch.as_tensor(...) instead."
+)
+_NO_NEW = "Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead."
+
+
+def _is_size(value):
+    return hasattr(value, "__index__") and not isinstance(value, (bool, cresset.Tensor)) and not hasattr(value, "__len__")
+
+
+def _check_device(device, expected, args, form):
+    """A device may be named beside anything but a tensor, and must be that of the type."""
+    if device is None:
+        return
+    if len(args) == 1 and isinstance(args[0], cresset.Tensor):
+        raise RuntimeError(form)
+    given = cresset.device(device).type
+    if given != expected:
+        raise RuntimeError(f"legacy constructor expects device type: {expected} but device type: {given} was passed")
 
 
 def _make(dtype, args, device="cpu"):
@@ -23,8 +47,8 @@ def _make(dtype, args, device="cpu"):
         return cresset.storage.tensor_of_storage(first, dtype)
     if len(args) == 1 and isinstance(first, cresset.Size):
         return cresset.empty(first, dtype=dtype, device=device)
-    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
-        return cresset.empty(args, dtype=dtype, device=device)
+    if all(_is_size(a) for a in args):
+        return cresset.empty([operator.index(a) for a in args], dtype=dtype, device=device)
     if len(args) == 1 and hasattr(first, "__len__"):
         return cresset.tensor(first, dtype=dtype, device=device)
     raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
@@ -33,11 +57,10 @@ def _make(dtype, args, device="cpu"):
 class tensortype(type):  # noqa: N801
     """The type of the legacy tensor types. They make tensors; `isinstance` asks for dtype and device."""
 
-    def __call__(cls, *args, device="cpu", **kwargs):
+    def __call__(cls, *args, device=None, **kwargs):
         if kwargs:
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        if cresset.device(device).type != "cpu":
-            raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {cresset.device(device).type} was passed")
+        _check_device(device, "cpu", args, _NO_CONSTRUCTOR)
         return _make(cls.dtype, args)
 
     def __instancecheck__(cls, instance):
@@ -67,6 +90,7 @@ def types():
 
 def new(self, *args, device=None):
     """A tensor of this dtype: of sizes, of a sequence of values, or over a storage."""
+    _check_device(device, self.device.type, args, _NO_NEW)
     return _make(self.dtype, args, self.device if device is None else device)
 
 
@@ -194,8 +218,9 @@ def reinforce(self, reward):
 
 
 def module_load(self, other, assign=False):
-    """What Module.load_state_dict puts in the place of this tensor: a copy, or with assign the other tensor."""
-    return other if assign else self.copy_(other).detach()
+    """What Module.load_state_dict puts in the place of this tensor when parameters are swapped: this tensor with the other's values, or with assign
+    the other tensor; in each case another object than both."""
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 def xpu(self, *args, **kwargs):

@@ -1,5 +1,7 @@
 """norm, unique and unique_consecutive: one function each over several operators."""
 
+import cresset
+
 from . import _C
 from ._overridable import overridable
 
@@ -31,7 +33,7 @@ def _chosen(values, inverse, counts, return_inverse, return_counts):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements, or the distinct slices of dimension `dim`; also the place of each element among them and how often each occurs."""
     if dim is not None:
-        found = _operators.unique_dim(input, dim, sorted, return_inverse, return_counts)
+        found = cresset.ops.aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
     else:
         found = _operators._unique2(input, sorted, return_inverse, return_counts)
     return _chosen(*found, return_inverse, return_counts)

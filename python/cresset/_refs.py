@@ -3,7 +3,9 @@
 Functions of `linalg`, `special`, `fft` and `nn.functional` stand in submodules of these names.
 """
 
+import functools
 import importlib.machinery
+import inspect
 import sys
 import types
 
@@ -30,7 +32,33 @@ class _Operators(types.ModuleType):
             found = _method(name)
         if not _is_function(found):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if isinstance(found, types.BuiltinFunctionType):
+            found = _with_signature(found, name, self._source)
+            setattr(self, name, found)
         return found
+
+
+def _with_signature(builtin, name, source):
+    """A function of Python that calls the operator: `inspect` reads its parameters, those of the overload that has most."""
+
+    @functools.wraps(builtin)
+    def function(*args, **kwargs):
+        return builtin(*args, **kwargs)
+
+    packet = getattr(cresset.ops.aten, f"{source}_{name}" if source in ("linalg", "special", "fft") else name, None)
+    schemas = [getattr(packet, overload)._schema for overload in packet.overloads()] if packet is not None else []
+    parameters = max(([a for a in s.arguments if not a.is_out] for s in schemas), key=len, default=None)
+    if parameters is not None:
+        kinds = {False: inspect.Parameter.POSITIONAL_OR_KEYWORD, True: inspect.Parameter.KEYWORD_ONLY}
+        given = [inspect.Parameter(a.name, kinds[a.kwarg_only], default=_default(a)) for a in parameters]
+        if any(a.is_out for s in schemas for a in s.arguments):
+            given.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+        function.__signature__ = inspect.Signature(given)
+    return function
+
+
+def _default(argument):
+    return argument.default_value if argument.has_default_value() else inspect.Parameter.empty
 
 
 def _is_function(found):

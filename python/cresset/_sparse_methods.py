@@ -9,10 +9,10 @@ _FUNCTIONS = (
 LAZY_NAMES = dict.fromkeys(_FUNCTIONS, "sparse")
 
 
-def _convert(tensor, layout, blocksize=None, sparse_dim=None):
+def _convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None):
     from .sparse import convert
 
-    return convert(tensor, layout, blocksize, sparse_dim)
+    return convert(tensor, layout, blocksize, sparse_dim, dense_dim)
 
 
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
@@ -20,7 +20,7 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     sparse. Differentiable. RuntimeError where the layout does not fit the tensor."""
     if isinstance(sparse_dim, _C.layout):
         sparse_dim, layout = None, sparse_dim
-    return _convert(self, layout or _C.sparse_coo, blocksize, sparse_dim)
+    return _convert(self, layout or _C.sparse_coo, blocksize, sparse_dim, dense_dim)
 
 
 def to_sparse_coo(self):
@@ -30,22 +30,22 @@ def to_sparse_coo(self):
 
 def to_sparse_csr(self, dense_dim=None):
     """The matrix with compressed rows."""
-    return _convert(self, _C.sparse_csr)
+    return _convert(self, _C.sparse_csr, dense_dim=dense_dim)
 
 
 def to_sparse_csc(self, dense_dim=None):
     """The matrix with compressed columns."""
-    return _convert(self, _C.sparse_csc)
+    return _convert(self, _C.sparse_csc, dense_dim=dense_dim)
 
 
 def to_sparse_bsr(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed rows."""
-    return _convert(self, _C.sparse_bsr, blocksize)
+    return _convert(self, _C.sparse_bsr, blocksize, dense_dim=dense_dim)
 
 
 def to_sparse_bsc(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed columns."""
-    return _convert(self, _C.sparse_bsc, blocksize)
+    return _convert(self, _C.sparse_bsc, blocksize, dense_dim=dense_dim)
 
 
 def sparse_mask(self, mask):

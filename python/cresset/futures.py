@@ -126,6 +126,8 @@ def _as_future(future):
     if isinstance(future, Future):
         return future
     if not isinstance(future, _C.Future):
+        if future is None:
+            raise RuntimeError("Future can't be None")
         raise TypeError(f"collect_all(): a list of futures was required; given in it: {type(future).__name__}")
     result = Future()
 

@@ -35,6 +35,24 @@ def _identity(op, input):
     return info.min if smallest else info.max
 
 
+def _reduction_identity(op_name, input, *args):
+    """What a left-out element counts as in the reduction `op_name` ("sum", "masked.sum", …), as a zero-dimensional tensor; None where there is no such
+    element (mean, var, std). The order of "norm" is its first further argument. NotImplementedError for other operators."""
+    op = op_name.rpartition(".")[2]
+    dtype = input.dtype
+    if op not in __all__ or op.endswith(("softmax", "softmin")) or op == "normalize":
+        raise NotImplementedError(f"identity of {op} on {dtype} input")
+    if op in ("mean", "var", "std"):
+        return None
+    if op == "median":
+        return cresset.tensor(float("nan"), dtype=dtype if dtype.is_floating_point else cresset.get_default_dtype(), device=input.device)
+    if op == "norm":
+        value = float("inf") if args and args[0] == -float("inf") else 0
+    else:
+        value = _identity(op, input)
+    return cresset.tensor(value, dtype=dtype, device=input.device)
+
+
 def _full_mask(input, mask):
     """`mask` as a bool tensor of the input's shape."""
     if mask.dim() > input.dim():

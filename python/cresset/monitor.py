@@ -96,6 +96,7 @@ class Stat:
         self._seconds, self._most = window_size.total_seconds(), max_samples
         self._lock = threading.RLock()
         self._values, self._window, self._logged = [], self._number(), False
+        self._ended = self._aggregates()
 
     def _number(self):
         return int(time.time() / self._seconds) if self._seconds > 0 else 0
@@ -104,7 +105,7 @@ class Stat:
         """Add a value. What an earlier window had is logged first."""
         with self._lock:
             self._end_old_window()
-            if self._most is not None and len(self._values) >= self._most:
+            if self._most is not None and self._logged:
                 return
             self._values.append(v)
             if len(self._values) == self._most:
@@ -112,28 +113,35 @@ class Stat:
 
     def _end_old_window(self):
         if (now := self._number()) != self._window:
-            if self._values and not self._logged:
+            if self._values:
                 self._log()
-            self._values, self._window, self._logged = [], now, False
+            else:
+                self._ended = self._aggregates()
+            self._window, self._logged = now, False
+
+    def _aggregates(self):
+        return {kind: float(_aggregated(kind, self._values)) for kind in self._aggregations}
 
     def _log(self):
-        self._logged = True
-        data = {f"{self.name}.{_NAMES[kind]}": value for kind, value in self.get().items()}
+        """Logs the values, and begins to collect others."""
+        self._ended, self._logged = self._aggregates(), True
+        self._values = []
+        data = {f"{self.name}.{_NAMES[kind]}": value for kind, value in self._ended.items()}
         log_event(Event(STAT_EVENT, datetime.now(), data))
 
     @property
     def count(self):
-        """How many values the window has."""
+        """How many values the window has that are not logged yet."""
         with self._lock:
             return len(self._values)
 
     def get(self):
-        """{aggregation: value} of the window so far."""
+        """{aggregation: value} of the last window that ended; zeros before."""
         with self._lock:
-            return {kind: _aggregated(kind, self._values) for kind in self._aggregations}
+            return dict(self._ended)
 
     def __del__(self):
-        if self.__dict__.get("_values") and not self._logged:
+        if self.__dict__.get("_values"):
             self._log()
 
 

@@ -5,6 +5,7 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
+#include <cresset/ops/functions_view_copy.h>
 
 #include "batching/batch_call.h"
 #include "ops/shape_util.h"
@@ -49,6 +50,20 @@ Tensor repeat_rule(const Tensor& self, IntArrayRef repeats) {
   const auto rank = static_cast<int64_t>(repeats.size());
   CRESSET_CHECK(rank >= self.dim(), "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
   return b.wrap(cresset::repeat(b.aligned(self, rank), with_front(1, repeats)));
+}
+
+// The windows of a number have one dimension, as itself has none.
+template <class F>
+Tensor windows(const Tensor& self, int64_t dimension, const F& unfold) {
+  const Batch b(self);
+  const int64_t d = maybe_wrap_dim(dimension, self.dim()) + 1;
+  return b.wrap(self.dim() == 0 ? cresset::select(unfold(b.front(self).unsqueeze(1), d), 1, 0) : unfold(b.front(self), d));
+}
+Tensor unfold_rule(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+  return windows(self, dimension, [&](const Tensor& t, int64_t d) { return cresset::unfold(t, d, size, step); });
+}
+Tensor unfold_copy_rule(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+  return windows(self, dimension, [&](const Tensor& t, int64_t d) { return cresset::unfold_copy(t, d, size, step); });
 }
 
 Tensor squeeze_rule(const Tensor& self) {
@@ -239,6 +254,8 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("permute", CRESSET_FN(permute_rule));
   m.impl("repeat", CRESSET_FN(repeat_rule));
   m.impl("squeeze", CRESSET_FN(squeeze_rule));
+  m.impl("unfold", CRESSET_FN(unfold_rule));
+  m.impl("unfold_copy", CRESSET_FN(unfold_copy_rule));
   m.impl("t", CRESSET_FN(t_rule));
   m.impl("as_strided", CRESSET_FN(as_strided_rule));
   m.impl("t_", CRESSET_FN(transposed_itself));

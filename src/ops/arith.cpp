@@ -71,8 +71,11 @@ Tensor positive_impl(const Tensor& self) {
 
 Tensor clamp_tensor(const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max) {
   CRESSET_CHECK(min || max, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  Tensor result = min ? cresset::clamp_min(self, *min) : self;
-  return max ? cresset::clamp_max(result, *max) : result;
+  if (!min || !max) return min ? cresset::clamp_min(self, *min) : cresset::clamp_max(self, *max);
+  // One type of all three: two steps would let the first limit decide how the second counts.
+  ResultType type;
+  for (const Tensor* t : {&self, &*min, &*max}) type.add(*t);
+  return cresset::clamp_max(cresset::clamp_min(self.to(type.get()), min->to(type.get())), max->to(type.get()));
 }
 
 void check_clamp(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {

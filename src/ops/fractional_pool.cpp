@@ -15,9 +15,12 @@ std::array<TensorSpec, 2> pooled(const Tensor& self, IntArrayRef kernel_size, In
   };
   list("kernel_size", kernel_size);
   list("output_size", output_size);
-  bool filled = self.dim() == n + 1 || self.dim() == n + 2;
-  for (int64_t d = self.dim() - n - 1; filled && d < self.dim(); ++d) filled = self.size(d) > 0;
-  CRESSET_CHECK(filled, "fractional_max_pool", n, "d(): Expected ", n + 1, "D or ", n + 2, "D tensor, but got: ", self.sizes());
+  const char* const suffix = n == 2 ? "d(): Expected " : "d_out(): Expected ";
+  CRESSET_CHECK(self.dim() == n + 1 || self.dim() == n + 2, "fractional_max_pool", n, suffix, n + 1, "D or ", n + 2,
+                "D tensor, but got: ", self.sizes());
+  for (int64_t d = 1; d < self.dim(); ++d)
+    CRESSET_CHECK(self.size(d) > 0, "fractional_max_pool", n, suffix, "input to have non-zero size for non-batch dimensions, but got",
+                  self.sizes(), " with dimension ", d, " being empty.");
   DimVector sizes(self.sizes());
   for (int64_t d = 0; d < n; ++d) {
     const auto k = static_cast<std::size_t>(d);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include <cresset/ops/functions_pool.h>
 
@@ -14,11 +15,32 @@ namespace {
 
 int64_t parameter(IntArrayRef list, int i) { return list.size() == 1 ? list[0] : list[static_cast<std::size_t>(i)]; }
 
+// Windows: nothing but a batch may be empty.
 void check_input(const char* op, const Tensor& self, int n) {
-  bool sized = self.dim() == n + 1 || self.dim() == n + 2;
-  for (int64_t d = self.dim() == n + 2 ? 1 : 0; sized && d < self.dim(); ++d) sized = self.size(d) > 0;
-  CRESSET_CHECK(sized, op, "(): Expected ", n + 1, "D or ", n + 2,
-                "D tensor with optional 0 dim batch size for input, but got: ", self.sizes());
+  const bool fits = self.dim() == n + 1 || self.dim() == n + 2, averages = std::string_view(op).starts_with("avg");
+  CRESSET_CHECK(fits || n == 1 || (n == 2 && averages), "non-empty ", n + 1, "D or ", n + 2, "D (batch mode) tensor expected for input");
+  bool filled = fits;
+  for (int64_t d = self.dim() == n + 2 ? 1 : 0; filled && d < self.dim(); ++d) filled = self.size(d) > 0;
+  CRESSET_CHECK(filled || n == 3, n == 1 ? str(op, ": ") : "", "Expected ", n + 1, "D or ", n + 2,
+                "D (batch mode) tensor with optional 0 dim batch size for input, but got:", self.sizes());
+  CRESSET_CHECK(filled, averages ? op : "max_pool3d_with_indices_out_cpu_template",
+                "(): Expected input's non-batch dimensions to have positive length, but input has a shape of ", self.sizes(),
+                " and non-batch dimension 0 has length zero!");
+}
+
+// Adaptive windows: the first dimension may be empty, whether it is a batch or channels.
+void check_adaptive_input(const char* op, const Tensor& self, int n) {
+  const bool averages = std::string_view(op).starts_with("adaptive_avg");
+  CRESSET_CHECK(self.dim() == n + 1 || self.dim() == n + 2, op, "(): Expected ", n + 1, "D or ", n + 2, "D tensor, but got",
+                averages ? " " : ": ", self.sizes());
+  for (int64_t d = averages && n == 2 ? self.dim() - n : 1; d < self.dim(); ++d)
+    CRESSET_CHECK(self.size(d) > 0, op, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+                  self.sizes(), " with dimension ", d, " being empty");
+}
+
+void check_row(const char* op, const Tensor& self) {
+  CRESSET_CHECK(self.dim() == 2 || self.dim() == 3, "Expected 2 to 3 dimensions, but got ", self.dim(),
+                "-dimensional tensor for argument #1 'self' (while checking arguments for ", op, ")");
 }
 
 void check_list(const char* op, const char* name, IntArrayRef list, int n, int64_t least) {
@@ -32,7 +54,7 @@ void check_list(const char* op, const char* name, IntArrayRef list, int n, int64
 TensorSpec spec_of(const Tensor& self, int n, const PoolWindows& w, std::optional<ScalarType> dtype = std::nullopt) {
   DimVector sizes(self.sizes());
   for (int i = 0; i < n; ++i) sizes[sizes.size() - n + i] = w.out[3 - n + i];
-  return spec_like(self, sizes, dtype, sizes.size() == 4 || sizes.size() == 5 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
+  return spec_like(self, sizes, dtype, self.dim() == n + 2 && n > 1 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
 // "padW = 1, padH = 1, kW = 2, kH = 2"
@@ -61,7 +83,16 @@ PoolWindows frame(const Tensor& self, int n) {
 std::array<TensorSpec, 2> max_specs(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride,
                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   const PoolWindows w = pool_windows(op, self, n, kernel_size, stride, padding, dilation, ceil_mode);
-  return {spec_of(self, n, w), spec_of(self, n, w, kLong)};
+  std::array<TensorSpec, 2> specs{spec_of(self, n, w), spec_of(self, n, w, kLong)};
+  const auto channels_last = [](IntArrayRef sizes) {
+    DimVector batch{1};
+    for (int64_t size : sizes) batch.push_back(size);
+    const DimVector strides = strides_for(batch, MemoryFormat::ChannelsLast3d);
+    return DimVector(IntArrayRef(strides).slice(1));
+  };
+  if (n == 3 && self.dim() == 4 && !self.is_contiguous() && self.strides() == IntArrayRef(channels_last(self.sizes())))
+    for (TensorSpec& spec : specs) spec.strides = channels_last(spec.sizes);
+  return specs;
 }
 
 void check_indices(const char* op, const Tensor& grad_output, const Tensor& indices) {
@@ -79,6 +110,10 @@ TensorSpec backward_spec(const char* op, const Tensor& grad_output, const Tensor
 
 // The sizes of windows that a gradient of adaptive pooling over n dimensions was made by.
 IntArrayRef adaptive_sizes(const char* op, const Tensor& grad_output, const Tensor& self, int n) {
+  for (int64_t d = 1; d < grad_output.dim(); ++d)
+    CRESSET_CHECK(grad_output.size(d) > 0, op,
+                  "(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
+                  grad_output.sizes(), " with dimension ", d, " being empty");
   CRESSET_CHECK(grad_output.dim() == self.dim() && self.dim() >= n, op, ": a gradient of the input's ", self.dim(),
                 " dimensions was required; ", grad_output.dim(), " were given.");
   return grad_output.sizes().slice(static_cast<std::size_t>(grad_output.dim() - n));
@@ -122,7 +157,7 @@ PoolWindows adaptive_windows(const char* op, const Tensor& self, int n, IntArray
   const bool needs_all = std::string_view(op) == "adaptive_max_pool3d";
   CRESSET_CHECK((output_size.size() == 1 && !needs_all) || static_cast<int>(output_size.size()) == n, op,
                 needs_all ? "(): internal error: output_size.size() must be " : ": output_size must be ", n);
-  check_input(op, self, n);
+  check_adaptive_input(op, self, n);
   PoolWindows w = frame(self, n);
   for (int i = 0; i < n; ++i) {
     w.out[3 - n + i] = parameter(output_size, i);
@@ -187,6 +222,7 @@ TensorSpec max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& se
 TensorSpec avg_pool3d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool,
                             std::optional<int64_t> divisor_override) {
   CRESSET_CHECK(!divisor_override || *divisor_override != 0, "divisor must be not zero");
+  check_input("avg_pool3d", self, 3);
   const auto at_least_kernel = [&] {
     for (int64_t i = 0; i < 3; ++i)
       if (self.size(i - 3) < kernel_size[kernel_size.size() == 1 ? 0 : static_cast<std::size_t>(i)]) return false;
@@ -237,19 +273,20 @@ std::tuple<Tensor, Tensor> max_pool1d_with_indices_impl(const Tensor& self, IntA
 
 Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                        bool count_include_pad) {
-  check_input("avg_pool1d", self, 1);
+  check_row("avg_pool1d", self);
   return cresset::avg_pool2d(self.unsqueeze(-2), beside_one(kernel_size, 1), beside_one(stride, 1), beside_one(padding, 0), ceil_mode,
                              count_include_pad, std::nullopt)
       .squeeze(-2);
 }
 
 Tensor adaptive_avg_pool1d_impl(const Tensor& self, IntArrayRef output_size) {
-  check_input("adaptive_avg_pool1d", self, 1);
+  check_row("adaptive_avg_pool1d", self);
   return cresset::adaptive_avg_pool2d(self.unsqueeze(-2), beside_one(output_size, 1)).squeeze(-2);
 }
 
 std::tuple<Tensor, Tensor> adaptive_max_pool1d_impl(const Tensor& self, IntArrayRef output_size) {
-  check_input("adaptive_max_pool1d", self, 1);
+  check_row("adaptive_max_pool1d", self);
+  check_adaptive_input("adaptive_max_pool1d", self, 1);
   const auto [y, i] = cresset::adaptive_max_pool2d(self.unsqueeze(-2), beside_one(output_size, 1));
   return {y.squeeze(-2), i.squeeze(-2)};
 }

@@ -1,6 +1,7 @@
 // Reductions of runs: checks, shape rule and gradient.
 #include "ops/ops_decl_segment.h"
 
+#include <limits>
 #include <string_view>
 
 #include <cresset/ops/functions_arith.h>
@@ -109,12 +110,18 @@ Tensor segment_reduce_backward_impl(const Tensor& grad, const Tensor& output, co
     const Tensor share = equal.to(data.scalar_type());
     return cresset::mul(at.spread(cresset::div(grad, cresset::clamp_min(sum(share), 1))), share);
   }
-  // The product of the others: without zeros output / element; at the only zero of a run the product of the rest; else 0.
-  const Tensor zero = cresset::eq(data, 0), rest = cresset::where(zero, cresset::ones_like(data), data);
-  const Tensor zeros = at.spread(sum(zero.to(data.scalar_type())));
+  // The product of the others: nan beside another nan, 0 beside another zero, else the product of all that is neither / element.
+  const Tensor zero = cresset::eq(data, 0), nan = cresset::isnan(data);
+  const Tensor rest = cresset::masked_fill(data, cresset::logical_or(zero, nan), 1);
   const Tensor product = cresset::segment_reduce(rest, "prod", std::nullopt, std::nullopt, bounds, axis, /*unsafe=*/true, initial);
-  const Tensor counts = cresset::eq(zeros, zero.to(data.scalar_type()));
-  return cresset::mul(cresset::where(counts, cresset::div(at.spread(product), rest), cresset::zeros_like(data)), at.spread(grad));
+  const auto beside_another = [&](const Tensor& flags) {
+    const Tensor ones = flags.to(data.scalar_type());
+    return cresset::gt(at.spread(sum(ones)), ones);
+  };
+  Tensor others = cresset::div(at.spread(product), rest);
+  others = cresset::masked_fill(others, beside_another(zero), 0);
+  others = cresset::masked_fill(others, beside_another(nan), std::numeric_limits<double>::quiet_NaN());
+  return cresset::mul(others, at.spread(grad));
 }
 
 }  // namespace cresset::ops

@@ -74,6 +74,8 @@ void check_out(const char* op, ScalarType result, const Tensor& out, OutDtype ru
   const ScalarType type = out.scalar_type();
   if (result == type) return;
   CRESSET_CHECK(rule != OutDtype::Flags || type == kByte, op, " only supports bool tensor for result, got: ", type);
+  CRESSET_CHECK(rule != OutDtype::Exact || std::string_view(op) != "nonzero",
+                "nonzero: Expected out tensor to have scalar type Long but got scalar type", type);
   CRESSET_CHECK(rule != OutDtype::Exact, "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ", cpp_type_name(type),
                 " instead");
   CRESSET_CHECK_TYPE(rule != OutDtype::Joined || canCast(result, type),

@@ -330,9 +330,9 @@ PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
                       " bytes) after offset (", static_cast<int64_t>(offset), " bytes) must be a multiple of element size (",
                       static_cast<int64_t>(size), ")");
   if (count < 0) count = (buffer->len - offset) / size;
-  CRESSET_CHECK_VALUE(offset + count * size <= buffer->len, "requested buffer length (", static_cast<int64_t>(count * size),
-                      " bytes) after offset (", static_cast<int64_t>(offset), " bytes) must not be greater than actual buffer length (",
-                      static_cast<int64_t>(buffer->len), " bytes)");
+  CRESSET_CHECK_VALUE(offset + count * size <= buffer->len, "requested buffer length (", static_cast<int64_t>(count), " * ",
+                      static_cast<int64_t>(size), " bytes) after offset (", static_cast<int64_t>(offset),
+                      " bytes) must not be greater than actual buffer length (", static_cast<int64_t>(buffer->len), " bytes)");
   if (buffer->readonly)
     cresset::warn(
         "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
@@ -380,10 +380,15 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return without_lock(may_wait(where), [&] { return cresset::empty(sizes, TensorOptions(dtype).device(where)); });
   };
   if (n > 0 && !data) data = PyTuple_GET_ITEM(args, 0);
+  CRESSET_CHECK(!device || !data || !is_tensor(data),
+                "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use torch.tensor(...) or "
+                "torch.as_tensor(...) instead.");
+  CRESSET_CHECK(where.is_cpu(), "legacy constructor expects device type: cpu but device type: ", DeviceTypeName(where.type()),
+                " was passed");
   Tensor t;
   if (!data) {
     t = empty({0});
-  } else if (PyLong_Check(data) && !PyBool_Check(data)) {
+  } else if (PyIndex_Check(data) && !PyBool_Check(data) && !is_tensor(data) && !PySequence_Check(data)) {
     DimVector sizes;
     for (Py_ssize_t i = 0; i < n; ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(args, i)));
     t = empty(sizes);
@@ -395,6 +400,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     const Tensor& other = unwrap(data);
     t = without_lock(may_wait(other), [&] { return cresset::alias(other.detach()); });
   } else {
+    CRESSET_CHECK_TYPE(PySequence_Check(data) || PyObject_HasAttrString(data, "__len__"), "new(): data must be a sequence (got ",
+                       Py_TYPE(data)->tp_name, ")");
     t = tensor_from_data(data, dtype, device);
   }
   return wrap_as(type, std::move(t));

@@ -314,11 +314,15 @@ class Registrations:
     def stored(op):
         """Statements that check all out tensors and then store `computed` in them."""
         outs, rule, name = op.schema.out_args, out_dtype(op.row), op.schema.name
+        strided = lambda pairs: [
+            f"ops::prepare_out({{{v}.sizes(), {v}.scalar_type(), {v}.device(), DimVector({v}.strides())}}, {out});"
+            for v, out in pairs if op.row.get("out_strides")]
         if len(outs) == 1:
             computed = f"ops::shaped_as(computed, {outs[0].name})" if op.row.get("out_shape") else "computed"
-            return [f"ops::copy_to_out(\"{name}\", {computed}, {outs[0].name}, {rule});"]
+            check = [f"ops::check_result_out(\"{name}\", computed, {outs[0].name}, {rule});"] if op.row.get("out_strides") else []
+            return [*check, *strided([("computed", outs[0].name)]), f"ops::copy_to_out(\"{name}\", {computed}, {outs[0].name}, {rule});"]
         pairs = [(f"std::get<{i}>(computed)", o.name) for i, o in enumerate(outs)]
-        return [*(f"ops::check_result_out(\"{name}\", {value}, {out}, {rule});" for value, out in pairs),
+        return [*(f"ops::check_result_out(\"{name}\", {value}, {out}, {rule});" for value, out in pairs), *strided(pairs),
                 *(f"ops::store_out({value}, {out});" for value, out in pairs)]
 
     def select(self, op):

@@ -12,13 +12,14 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "autocast", "batch", "number_is_tensor", "pointwise", "dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices", "out_dtype", "out_memory", "out_shape", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "autocast", "batch", "number_is_tensor", "pointwise", "dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices", "out_dtype", "out_memory", "out_shape", "out_strides", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "inplace_function", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
 OUT_DTYPES = ("castable", "exact", "flags", "joined", "argument")
 OUT_MEMORIES = ("apart", "whole")
 OUT_SHAPES = ("any",)
+OUT_STRIDES = ("result",)
 AUTOCAST_POLICIES = ("lower_precision_fp", "fp32", "promote")
 # What an operator promises about itself; cresset::Tag and Python's Tag have the same, in this order.
 TAGS = (
@@ -316,7 +317,7 @@ def check(row):
         raise row.error(f"'types' is made of the letters b, i, f, c, u, e, h; given: {data['types']!r}.", "types")
     if data.get("autocast", "fp32") not in AUTOCAST_POLICIES:
         raise row.error(f"unknown autocast policy '{data['autocast']}'.{hint(data['autocast'], AUTOCAST_POLICIES)}", "autocast")
-    for key, rules in (("out_dtype", OUT_DTYPES), ("out_memory", OUT_MEMORIES), ("out_shape", OUT_SHAPES)):
+    for key, rules in (("out_dtype", OUT_DTYPES), ("out_memory", OUT_MEMORIES), ("out_shape", OUT_SHAPES), ("out_strides", OUT_STRIDES)):
         if key in data and data[key] not in rules:
             raise row.error(f"unknown rule '{data[key]}'.{hint(data[key], rules)}", key)
         if key in data and "out" not in data:
@@ -325,6 +326,8 @@ def check(row):
         raise row.error("'argument' needs an argument 'dtype'.", "out_dtype")
     if "out_shape" in data and len(schema.returns) != 1:
         raise row.error("'out_shape' belongs to a row with one result.", "out_shape")
+    if "out_strides" in data and row.kind not in ("explicit", "composite"):
+        raise row.error("'out_strides' belongs to a row with 'explicit' or 'composite': the shape rule of others says the strides.", "out_strides")
     for order in data.get("legacy", []):
         words = order.replace(",", " ").split()
         for word in words:

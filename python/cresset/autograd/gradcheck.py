@@ -448,7 +448,8 @@ def gradcheck(
 
     True when |derivative - difference| <= atol + rtol |difference| everywhere; otherwise GradcheckError with both Jacobians, or False with
     raise_exception=False. Each output that requires grad is checked against each input that does; results that are no tensors are
-    passed over. fast_mode compares products of the Jacobians with random vectors. check_forward_ad also compares tangents.
+    passed over. fast_mode compares products of the Jacobians with random vectors. check_forward_ad also compares tangents. A sparse input is checked
+    by its values.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -457,6 +458,12 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise ValueError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = _tuple(inputs)
+    if any(isinstance(i, cresset.Tensor) and i.layout not in (cresset.strided, cresset.jagged) for i in inputs):
+        return cresset.sparse.as_sparse_gradcheck(gradcheck)(
+            func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+            check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad,
+            check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad, fast_mode=fast_mode,
+        )  # fmt: skip
     tensors = _checked_inputs(inputs)
     try:
         if check_backward_ad:

@@ -124,6 +124,8 @@ def fork(func, *args, **kwargs):
 
 def wait(future):
     """The value of a Future, once it is there."""
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()
 
 

@@ -31,5 +31,5 @@ def unique(
     if return_inverse or return_counts:
         raise RuntimeError("unique: scripts get the elements only; use torch._unique2 or torch.unique_consecutive for inverse and counts.")
     if dim is not None:
-        return cresset.unique_dim(input, dim, sorted)[0]
+        return cresset.ops.aten.unique_dim(input, dim, sorted)[0]
     return cresset._unique2(input, sorted)[0]

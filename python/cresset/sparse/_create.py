@@ -45,10 +45,12 @@ def coordinates(sparse):
     """Any sparse tensor in coordinates, without gradient."""
     if isinstance(sparse, Coordinates):
         return sparse
+    if sparse._batch_rank():
+        return batched_coordinates(sparse)
     pairs, values = sparse._coordinates(), sparse._v
-    rows, cols = sparse.shape
-    if values.dim() > 1:
-        height, width = values.shape[1:3]
+    rows, cols = sparse.shape[:2]
+    if sparse._blocksize():
+        height, width = sparse._blocksize()
         inner = cresset.cartesian_prod(cresset.arange(height), cresset.arange(width)).t()
         pairs = (pairs[:, :, None] * cresset.tensor([[[height]], [[width]]]) + inner[:, None, :]).reshape(2, -1)
         values = values.reshape(-1, *values.shape[3:])
@@ -56,15 +58,24 @@ def coordinates(sparse):
     return Coordinates(pairs[:, order], values[order], sparse.shape, True)
 
 
+def batched_coordinates(sparse):
+    """A batch of compressed matrices in coordinates, without gradient."""
+    batch = sparse.shape[: sparse._batch_rank()]
+    indices, values = [], []
+    for place, matrix in zip(cresset.cartesian_prod(*map(cresset.arange, batch)).reshape(-1, len(batch)), sparse._matrices()):
+        coo = coordinates(matrix)
+        indices.append(cresset.cat((place[:, None].expand(-1, coo._nnz()), coo._i)))
+        values.append(coo._v)
+    if not values:
+        return Coordinates(cresset.empty(len(batch) + 2, 0, dtype=_C.int64), sparse._v.new_empty((0, *sparse.shape[len(batch) + 2 :])), sparse.shape, True)
+    return Coordinates(cresset.cat(indices, 1), cresset.cat(values), sparse.shape, True)
+
+
 def dense(sparse):
     """Any sparse tensor as a strided one, without gradient."""
-    if isinstance(sparse, Compressed) and sparse._p.dim() > 1:
-        size = sparse.shape[-2:]
-        flat = [
-            dense(Compressed(p, o, v, size, sparse.layout))
-            for p, o, v in zip(sparse._p.flatten(0, -2), sparse._o.flatten(0, -2), sparse._v.flatten(0, sparse._p.dim() - 2))
-        ]
-        return cresset.stack(flat).reshape(sparse.shape)
+    if isinstance(sparse, Compressed) and sparse._batch_rank():
+        flat = [dense(matrix) for matrix in sparse._matrices()]
+        return cresset.stack(flat).reshape(sparse.shape) if flat else cresset.zeros(sparse.shape, dtype=sparse.dtype)
     sparse = coordinates(sparse)
     result = cresset.zeros(sparse.shape, dtype=sparse.dtype, device=sparse.device)
     if sparse.sparse_dim() == 0:
@@ -113,21 +124,44 @@ def compress(sparse, layout, blocksize):
     return Compressed(pointers, other, values, sparse.shape, layout)
 
 
-def convert(tensor, layout, blocksize=None, sparse_dim=None):
+def batched(matrices, batch, layout):
+    """Compressed matrices as one tensor with the dimensions `batch` before theirs."""
+    if len({m._nnz() for m in matrices}) > 1:
+        raise RuntimeError("Expect the same number of specified elements per batch.")
+    join = lambda parts: cresset.stack(parts).reshape(*batch, *parts[0].shape)
+    pointers, others, values = (join([getattr(m, field) for m in matrices]) for field in ("_p", "_o", "_v"))
+    return Compressed(pointers, others, values, (*batch, *matrices[0].shape), layout)
+
+
+def convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None):
     """A strided or sparse tensor in this layout, differentiable."""
     from ._gradients import Convert
 
-    if layout is tensor.layout and sparse_dim is None and not blocksize:
+    if layout is tensor.layout and sparse_dim is None and (not blocksize or tuple(blocksize) == tensor._blocksize()):
         return tensor
-    return Convert.apply(tensor, layout, blocksize, sparse_dim)
+    return Convert.apply(tensor, layout, blocksize, sparse_dim, dense_dim)
 
 
-def converted(tensor, layout, blocksize, sparse_dim=None):
+def converted(tensor, layout, blocksize, sparse_dim=None, dense_dim=None):
     """`convert` without gradient."""
     if layout is _C.strided:
         return dense(tensor)
-    coo = coordinates(tensor) if isinstance(tensor, Sparse) else from_dense(tensor, sparse_dim if layout is _C.sparse_coo else 2)
-    return coo if layout is _C.sparse_coo else compress(coo, layout, blocksize)
+    if layout is _C.sparse_coo:
+        return coordinates(tensor) if isinstance(tensor, Sparse) else from_dense(tensor, sparse_dim)
+    if isinstance(tensor, Coordinates):
+        return compress(tensor, layout, blocksize)
+    if isinstance(tensor, Compressed):
+        if tensor._batch_rank():
+            made = [converted(m, layout, blocksize) for m in tensor._matrices()]
+            return batched(made, tensor.shape[: tensor._batch_rank()], layout)
+        made = compress(coordinates(tensor), layout, blocksize)
+        made._p, made._o = made._p.to(tensor._p.dtype), made._o.to(tensor._o.dtype)
+        return made
+    rank = tensor.dim() - 2 - (dense_dim or 0)
+    if rank > 0:
+        batch = tensor.shape[:rank]
+        return batched([compress(from_dense(t, 2), layout, blocksize) for t in tensor.flatten(0, rank - 1)], batch, layout)
+    return compress(from_dense(tensor, 2), layout, blocksize)
 
 
 def parts(indices, values, dtype, device):
@@ -250,6 +284,7 @@ def spdiags(diagonals, offsets, shape, layout=None):
 def empty_like(sparse):
     """A tensor of the same size that keeps nothing."""
     if isinstance(sparse, Compressed):
-        return Compressed(cresset.zeros_like(sparse._p), sparse._o[..., :0], sparse._v[:0], sparse.shape, sparse.layout)
+        batch = sparse._batch_rank()
+        return Compressed(cresset.zeros_like(sparse._p), sparse._o[..., :0], sparse._v.narrow(batch, 0, 0), sparse.shape, sparse.layout)
     count = sparse.sparse_dim()
     return Coordinates(cresset.empty(count, 0, dtype=_C.int64), sparse._v.new_empty((0, *sparse.shape[count:])), sparse.shape, True)

@@ -22,9 +22,12 @@ def pattern_of(grad, like):
 def gathered(grad, like):
     """The elements of a gradient, dense or sparse, at the places of a sparse tensor's values."""
     if isinstance(like, Compressed):
-        if like._v.dim() > 1 or like._p.dim() > 1:
-            grad = _create.dense(grad) if isinstance(grad, Sparse) else grad
-            return _blocks(grad, like)
+        if like._batch_rank():
+            grad = (_create.dense(grad) if isinstance(grad, Sparse) else grad).expand(like.shape).flatten(0, like._batch_rank() - 1)
+            found = [gathered(g, matrix) for g, matrix in zip(grad, like._matrices())]
+            return cresset.stack(found).reshape(like._v.shape) if found else cresset.empty_like(like._v)
+        if like._blocksize():
+            return _blocks(_create.dense(grad) if isinstance(grad, Sparse) else grad.expand(like.shape), like)
         place = like._coordinates()
     else:
         place = like._i
@@ -36,9 +39,7 @@ def gathered(grad, like):
 
 
 def _blocks(grad, like):
-    if like._p.dim() > 1:
-        raise NotImplementedError("gradients of batches of compressed sparse matrices: use to_sparse_coo() or a loop over the matrices.")
-    place, (height, width) = like._coordinates(), like._v.shape[1:3]
+    place, (height, width) = like._coordinates(), like._blocksize()
     rows = place[0][:, None] * height + cresset.arange(height)
     columns = place[1][:, None] * width + cresset.arange(width)
     return grad[rows[:, :, None], columns[:, None, :]]
@@ -98,17 +99,16 @@ class Convert(Function):
     """A strided or sparse tensor to another layout."""
 
     @staticmethod
-    def forward(ctx, tensor, layout, blocksize, sparse_dim):
-        ctx.layout, ctx.blocksize = tensor.layout, None
-        if isinstance(tensor, Compressed) and tensor._v.dim() > 1:
-            ctx.blocksize = tuple(tensor._v.shape[1:3])
-        return _create.converted(tensor, layout, blocksize, sparse_dim)
+    def forward(ctx, tensor, layout, blocksize, sparse_dim, dense_dim):
+        ctx.layout = tensor.layout
+        ctx.blocksize = tensor._blocksize() if isinstance(tensor, Compressed) else None
+        return _create.converted(tensor, layout, blocksize, sparse_dim, dense_dim)
 
     @staticmethod
     def backward(ctx, grad):
         if grad.layout is not ctx.layout:
             grad = _create.converted(grad, ctx.layout, ctx.blocksize)
-        return grad, None, None, None
+        return grad, None, None, None, None
 
 
 class Mask(Function):

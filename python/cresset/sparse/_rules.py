@@ -49,6 +49,9 @@ def _written(target, result):
     if not isinstance(result, Sparse) or result.shape != target.shape:
         raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
     result = convert(result, target.layout) if result.layout is not target.layout else result
+    if not cresset.can_cast(result.dtype, target.dtype):
+        names = [cresset.empty(0, dtype=t).type().rpartition(".")[2].removesuffix("Tensor") for t in (result.dtype, target.dtype)]
+        raise RuntimeError(f"result type {names[0]} can't be cast to the desired output type {names[1]}")
     values = result._v.to(target.dtype)
     if isinstance(target, Compressed):
         target._p, target._o, target._v = result._p, result._o, values
@@ -70,7 +73,7 @@ def _like(result, sparse):
     """A result in coordinates in the layout of the operand that made it."""
     if not isinstance(sparse, Compressed):
         return result
-    return compress(result, sparse.layout, tuple(sparse._v.shape[1:3]) if sparse._v.dim() > 1 else None)
+    return compress(result, sparse.layout, sparse._blocksize())
 
 
 # --- elements that are zero stay zero
@@ -142,17 +145,39 @@ def _copy(target, source, non_blocking=False):
     return _written(target, _clone(source))
 
 
-@_rule("zeros_like", "empty_like")
+@_rule("zeros_like")
 def _zeros_like(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     if layout is _C.strided:
         return cresset.zeros(sparse.shape, dtype=dtype or sparse.dtype)
     result = empty_like(sparse)
+    if layout not in (None, sparse.layout):
+        result = convert(result, layout, sparse._blocksize() if isinstance(sparse, Compressed) else None)
     return _valued(result, result._v.to(dtype)) if dtype else result
 
 
-@_rule("ones_like", "rand_like", "randn_like")
-def _ones_like(sparse, **options):
-    raise RuntimeError("the values of a sparse tensor's absent elements are zero; make a strided tensor with layout=torch.strided.")
+@_rule("empty_like")
+def _empty_like(sparse, *, dtype=None, layout=None, **options):
+    if not isinstance(sparse, Compressed) or layout not in (None, sparse.layout):
+        return _zeros_like(sparse, dtype=dtype, layout=layout)
+    return _clone(sparse)._with(cresset.empty_like(sparse._v, dtype=dtype))
+
+
+def _filled_like(name):
+    def rule(sparse, *args, layout=None, memory_format=None, **options):
+        """Values at the places that a compressed tensor keeps."""
+        if layout is _C.strided:
+            return getattr(cresset, name)(dense(sparse), *args, **options)
+        if not isinstance(sparse, Compressed) or layout not in (None, sparse.layout):
+            raise NotImplementedError(
+                f"Could not run 'aten::{name}' with arguments from the 'SparseCPU' backend: absent elements are zero; layout=torch.strided makes a strided tensor."
+            )
+        return _clone(sparse)._with(getattr(cresset, name)(sparse._v, *args, **options))
+
+    return rule
+
+
+for _name in ("ones_like", "full_like", "rand_like", "randn_like"):
+    _RULES[_name] = _filled_like(_name)
 
 
 @_rule("zero_")

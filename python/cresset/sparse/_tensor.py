@@ -54,7 +54,7 @@ class Sparse(Tensor):
         return False
 
     def sparse_dim(self):
-        """Number of dimensions that indices address."""
+        """Number of dimensions that indices address: 2 of compressed matrices."""
         return 2
 
     def dense_dim(self):
@@ -236,6 +236,28 @@ class Compressed(Sparse):
     def indices(self):
         raise RuntimeError(f"indices expected sparse coordinate tensor layout but got {self._word()}")
 
+    def _batch_rank(self):
+        """Number of dimensions before those of the matrices."""
+        return self._p.dim() - 1
+
+    def _blocksize(self):
+        """The size of a block; None in layouts without blocks."""
+        at = self._p.dim()
+        return tuple(self._v.shape[at : at + 2]) if _COMPRESSED[self._layout][3] else None
+
+    def _matrices(self):
+        """Each matrix of a batch."""
+        size, batch = self.shape[self._batch_rank() :], self._batch_rank()
+        parts = zip(self._p.flatten(0, -2), self._o.flatten(0, -2), self._v.flatten(0, batch - 1))
+        return [Compressed(p, o, v, size, self._layout) for p, o, v in parts]
+
+    def dense_dim(self):
+        """Number of dimensions of each element."""
+        return self.dim() - self._batch_rank() - 2
+
+    def is_coalesced(self):
+        raise RuntimeError(f"is_coalesced expected sparse coordinate tensor layout but got {self._word()}")
+
     def _with(self, values):
         """The same pattern with other values."""
         return Compressed(self._p, self._o, values, self.shape, self._layout)
@@ -250,7 +272,7 @@ class Compressed(Sparse):
         return cresset.stack(pair if _COMPRESSED[self._layout][2] else pair[::-1])
 
     def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-        """The same in another sparse layout: in coordinates without one."""
+        """The same in another sparse layout: in coordinates without one. int32 indices stay so in compressed layouts."""
         from ._create import convert
 
         return convert(self, layout or _C.sparse_coo, blocksize)

@@ -4,6 +4,7 @@
 #include <cresset/core/dispatch_types.h>
 #include <cresset/core/tensor.h>
 
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -100,6 +101,8 @@ void with_reduction(Reduction how, const F& f) {
       return f([](T& a, T b) {
         if constexpr (std::is_same_v<T, bool>)
           a = a && b;
+        else if constexpr (is_complex_v<T> && sizeof(T) == 16)  // rounded once less, as mul rounds
+          a = T(std::fma(a.real(), b.real(), -(a.imag() * b.imag())), std::fma(a.real(), b.imag(), a.imag() * b.real()));
         else
           a = static_cast<T>(static_cast<C>(a) * static_cast<C>(b));
       });

@@ -1,5 +1,7 @@
 """Full backward hooks of modules: second derivatives, and outputs that they do not look into."""
 
+import pytest
+
 import cresset as torch
 from cresset import nn
 
@@ -65,3 +67,23 @@ def test_outputs_that_are_no_tensors():
         assert x.grad.tolist() == [5, 5]
         assert [c if c == "pre" else (len(c[0]), len(c[1])) for c in calls] == called
     assert hooked(Gives(lambda x: None), [])(torch.ones(2, requires_grad=True)) is None
+
+
+def test_words_of_hooks_that_are_not_full():
+    class Of(nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            self.function = function
+
+        def forward(self, *inputs):
+            return self.function(*inputs)
+
+    a = torch.rand(2, requires_grad=True)
+    for function, given, words in (
+        (lambda many: many[0].clone(), [a], "does not take as input a single Tensor .* missing some of the grad_input"),
+        (lambda x: [x.clone()], a, "does not return a single Tensor .* missing some of the grad_output"),
+    ):
+        m = Of(function)
+        m.register_backward_hook(lambda *args: None)
+        with pytest.warns(FutureWarning, match=words):
+            m(given)

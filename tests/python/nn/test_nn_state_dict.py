@@ -220,3 +220,30 @@ def test_no_warnings_on_the_plain_path():
         warnings.simplefilter("error")
         model = net()
         model.load_state_dict(model.state_dict())
+
+
+def test_swapped_parameters_stay_the_same_objects():
+    """__future__.set_swap_module_params_on_conversion: load_state_dict(assign=True) puts the values behind parameters and buffers."""
+    from cresset import __future__ as settings
+
+    settings.set_swap_module_params_on_conversion(True)
+    try:
+        with cresset.device("meta"):
+            m = nn.BatchNorm1d(3)
+        m.bias.requires_grad_(False)
+        weight, mean, state = m.weight, m.running_mean, nn.BatchNorm1d(3).state_dict()
+        m.load_state_dict(state, assign=True)
+        assert m.weight is weight and m.running_mean is mean and isinstance(m.weight, nn.Parameter) and m.weight.device.type == "cpu"
+        assert m.weight.requires_grad and not m.bias.requires_grad and m.weight is not state["weight"]
+        m.load_state_dict({**state, "weight": cresset.full((3,), 7.0)})
+        assert m.weight is weight and m.weight.tolist() == [7, 7, 7]
+
+        class Own(cresset.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return args[1] if func is cresset.Tensor.module_load else super().__torch_function__(func, types, args, kwargs or {})
+
+        with pytest.raises(RuntimeError, match=r'While swapping the parameter named "weight"(.|\n)*module_load returned one of self or other'):
+            m.load_state_dict({**state, "weight": cresset.ones(3).as_subclass(Own)})
+    finally:
+        settings.set_swap_module_params_on_conversion(False)

@@ -112,8 +112,11 @@ def test_monitor():
     stat = monitor.Stat("s", [monitor.SUM, monitor.COUNT, monitor.MEAN, monitor.MAX, monitor.MIN, monitor.VALUE], datetime.timedelta(hours=10), 3)
     stat.add(1)
     stat.add(5)
-    assert stat.count == 2 and stat.get()[monitor.SUM] == 6 and events == []
+    assert stat.count == 2 and stat.get()[monitor.SUM] == 0 and events == []
     stat.add(3)
+    assert stat.count == 0 and stat.get()[monitor.SUM] == 9
+    stat.add(7)  # belongs to the next window
+    assert stat.count == 0 and len(events) == 1
     assert events[0].name == "torch.monitor.Stat"
     assert events[0].data == {"s.sum": 9, "s.count": 3, "s.mean": 3.0, "s.max": 5, "s.min": 1, "s.value": 3}
     monitor.unregister_event_handler(handle)

@@ -280,10 +280,11 @@ class _HookedModule:
                 isinstance(value, cresset.Tensor)
                 or (isinstance(value, tuple) and all(isinstance(v, cresset.Tensor) for v in value))
             ):
+                does, missing = ("take as input", "grad_input") if what == "inputs" else ("return", "grad_output")
                 warnings.warn(
-                    f"Using non-full backward hooks on a Module that does not take {'a ' if what == 'inputs' else 'or return a '}"
-                    "single Tensor or a tuple of Tensors is deprecated and will be removed in future versions. "
-                    "Please use register_full_backward_hook to get the documented behavior.",
+                    f"Using non-full backward hooks on a Module that does not {does} a single Tensor or a tuple of Tensors is deprecated and will be "
+                    f"removed in future versions. This hook will be missing some of the {missing}. Please use register_full_backward_hook to get the "
+                    "documented behavior.",
                     FutureWarning,
                     stacklevel=4,
                 )

@@ -6,11 +6,28 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
 import cresset
+import cresset.__future__ as _conversion
 from cresset import Tensor
 from cresset._hints import with_hint
 from cresset.nn.parameter import Parameter
+from cresset.utils._swap import swap_tensors
 
 from ._hooks import _add
+
+
+def _swap_in(target, value, assign):
+    """Puts what `target.module_load(value)` gives behind the object `target`, as `__future__.set_swap_module_params_on_conversion` asks for."""
+    loaded = target.module_load(value, assign=assign)
+    if loaded is value or loaded is target:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in module_load"
+        )
+    if isinstance(target, Parameter):
+        if isinstance(loaded, Parameter):
+            loaded.requires_grad_(target.requires_grad)
+        else:
+            loaded = Parameter(loaded, requires_grad=target.requires_grad)
+    swap_tensors(target, loaded)
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -217,9 +234,12 @@ class _StatefulModule:
                 "module instead of copying them in place?)",
                 stacklevel=2,
             )
+        swap = _conversion.get_swap_module_params_on_conversion()
         try:
             with cresset.no_grad():
-                if assign:
+                if swap:
+                    _swap_in(target, value, assign)
+                elif assign:
                     if isinstance(target, Parameter):
                         if isinstance(value, Parameter):
                             value.requires_grad_(target.requires_grad)
@@ -230,7 +250,7 @@ class _StatefulModule:
                     target.copy_(value)
         except Exception as e:
             error_msgs.append(
-                f'While copying the parameter named "{key}", whose dimensions in the model are {target.shape} and whose dimensions in '
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are {target.shape} and whose dimensions in '
                 f"the checkpoint are {value.shape}, an exception occurred : {e.args}."
             )
 

@@ -1,0 +1,54 @@
+"""Compressed sparse matrices in batches and with dense dimensions, the types of their indices, and their in-place functions."""
+
+import subprocess
+import sys
+
+import pytest
+
+import cresset
+
+LAYOUTS = {cresset.sparse_csr: {}, cresset.sparse_csc: {}, cresset.sparse_bsr: {"blocksize": (2, 2)}, cresset.sparse_bsc: {"blocksize": (2, 2)}}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("form", ["plain", "batch", "hybrid", "both"])
+def test_batches_and_dense_dimensions_of_compressed_matrices(layout, form):
+    d = cresset.tensor([[1.0, 0, 2, 0], [0, 0, 0, 3], [4, 0, 0, 0], [0, 5, 0, 0]], dtype=cresset.double)
+    x = {"plain": d, "batch": cresset.stack([d, d.t()]), "hybrid": d[:, :, None] * cresset.tensor([1.0, 2]), "both": None}[form]
+    if x is None:
+        x = cresset.stack([d[:, :, None] * 2, d.t()[:, :, None]])
+    dense = 1 if form in ("hybrid", "both") else None
+    s = x.to_sparse(layout=layout, dense_dim=dense, **LAYOUTS[layout])
+    assert s.layout is layout and cresset.equal(s.to_dense(), x) and (s.sparse_dim(), s.dense_dim()) == (2, dense or 0)
+    assert cresset.equal(s.to_sparse_coo().to_dense(), x)
+    for name in ("ones_like", "empty_like", "randn_like"):
+        assert getattr(cresset, name)(s).values().shape == s.values().shape
+    assert cresset.zeros_like(s)._nnz() == 0
+    if form == "plain":
+        assert cresset.zeros_like(s, layout=cresset.sparse_coo).layout is cresset.sparse_coo
+        y = x.clone().requires_grad_()
+        y.to_sparse(layout=layout, **LAYOUTS[layout]).to_dense().pow(2).sum().backward()
+        assert cresset.equal(y.grad, 2 * x)
+    leaf = s.detach().requires_grad_()
+    leaf.to_dense().pow(2).sum().backward()
+    assert leaf.grad.layout is layout and cresset.equal(leaf.grad.to_dense(), 2 * x)
+    assert cresset.autograd.gradcheck(lambda t: t.to_dense(), s.detach().requires_grad_(), masked=True)
+
+
+def test_indices_of_int32_stay_so():
+    part = lambda *v: cresset.tensor(v, dtype=cresset.int32)
+    s = cresset.sparse_csr_tensor(part(0, 1, 2), part(0, 1), cresset.ones(2), (2, 2))
+    assert s.to_sparse_csc().ccol_indices().dtype is s.to_sparse_bsr((1, 1)).crow_indices().dtype is cresset.int32
+    assert s.to_sparse_coo().indices().dtype is cresset.int64
+
+
+def test_in_place_functions_check_the_type():
+    s = cresset.eye(3, dtype=cresset.int8).to_sparse_csr()
+    for name in ("rad2deg_", "sqrt_", "sin_"):
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Char"):
+            getattr(s.clone(), name)()
+
+
+def test_methods_of_tensor_by_their_name_under_the_alias():
+    code = "import cresset.as_torch as a; a.install()\nimport torch\ns = torch.eye(3).to_sparse_csr()\nassert torch.Tensor.crow_indices(s).tolist() == [0, 1, 2, 3]\nassert torch.Tensor.sparse_dim(s) == 2"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -1,0 +1,121 @@
+"""Answers that PyTorch's own tests ask for and that no other test here has: asarray, old constructors, types of clamp, limits, names. PyTorch 2.13's."""
+
+import pytest
+
+import cresset
+from cresset import func
+
+np = pytest.importorskip("numpy")
+
+
+def test_asarray_shares_capsules_and_buffers():
+    x = cresset.randn(5, dtype=cresset.cfloat)
+    capsule = cresset.utils.dlpack.to_dlpack
+    assert cresset.asarray(capsule(x), copy=False).data_ptr() == x.data_ptr()
+    assert cresset.asarray(memoryview(x.numpy()), dtype=cresset.cfloat, copy=False).data_ptr() == x.data_ptr()
+    assert cresset.asarray(memoryview(x.numpy())).shape == (10,)  # the default type
+    assert cresset.asarray(bytearray(b"abcd"), dtype=cresset.int32).tolist() == [1684234849]
+    copied = cresset.asarray(memoryview(x.numpy()), dtype=cresset.cfloat, copy=True)
+    assert cresset.equal(copied, x) and copied.data_ptr() != x.data_ptr()
+
+
+def test_asarray_refuses_to_share_what_it_would_have_to_copy():
+    with pytest.raises(ValueError, match="can't alias tensor with dtype 'Float' into dtype 'Double'"):
+        cresset.asarray(cresset.randn(2), dtype=cresset.double, copy=False)
+    with pytest.raises(ValueError, match="can't alias tensor with dtype 'Double' into dtype 'Float'"):
+        cresset.asarray(np.zeros(2), dtype=cresset.float32, copy=False)
+    with pytest.raises(ValueError, match="can't alias tensor from device 'cpu' to 'meta'"):
+        cresset.asarray(cresset.randn(2), device="meta", copy=False)
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        cresset.asarray(np.float32(3), copy=False)
+    with pytest.raises(ValueError, match="can't alias arbitrary sequence"):
+        cresset.asarray([1, 2], copy=False)
+    assert cresset.asarray(np.float32(3)).item() == 3
+
+
+def test_old_constructors_take_a_device_beside_sizes_and_values_only():
+    x = cresset.randn(3)
+    assert cresset.Tensor(2, 3, device="cpu").shape == x.new(2, 3, device="cpu").shape == (2, 3)
+    assert cresset.Tensor(np.int64(2)).shape == x.new(np.int64(2)).shape == (2,)
+    for make in (cresset.Tensor, cresset.FloatTensor):
+        with pytest.raises(RuntimeError, match="Legacy tensor constructor of the form"):
+            make(x, device="cpu")
+        for args in ((), (cresset.Size([2]),), ((2.0, 3.0),)):
+            with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: cuda was passed"):
+                make(*args, device="cuda")
+    with pytest.raises(RuntimeError, match="Legacy tensor new of the form"):
+        x.new(x, device="cpu")
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu"):
+        x.new((2.0, 3.0), device="cuda")
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        cresset.Tensor(2.5)
+
+
+def test_clamp_promotes_all_three():
+    t = lambda dtype, *size: cresset.ones(size, dtype=dtype)
+    clamp = lambda x, low, high: cresset.clamp(x, low, high).dtype
+    assert clamp(t(cresset.int32, 3), t(cresset.float32), t(cresset.float64)) is cresset.float64
+    assert clamp(t(cresset.int32, 3), t(cresset.float32), t(cresset.float16, 3)) is cresset.float16
+    assert clamp(t(cresset.int32, 3), t(cresset.float64), t(cresset.float32, 3)) is cresset.float32
+    assert clamp(t(cresset.float32), t(cresset.int32, 3), t(cresset.float64)) is cresset.float64
+
+
+def test_words_of_frombuffer_nonzero_and_iinfo():
+    with pytest.raises(ValueError, match=r"requested buffer length \(6 \* 8 bytes\) after offset \(7 bytes\) must not be greater"):
+        cresset.frombuffer(np.zeros(5), dtype=cresset.double, count=6, offset=7)
+    with pytest.raises(RuntimeError, match="nonzero: Expected out tensor to have scalar type Long but got scalar typeFloat"):
+        cresset.nonzero(cresset.ones(2), out=cresset.empty(2))
+    with pytest.raises(TypeError, match="torch.bool is not supported by torch.iinfo"):
+        cresset.iinfo(cresset.bool)
+    assert not hasattr(cresset, "unique_dim") and cresset.unique(cresset.ones(3, 2), dim=0).shape == (1, 2)
+
+
+def test_gradient_of_a_product_of_runs_with_nan():
+    nan = float("nan")
+    data = cresset.tensor([1, nan, 3, 4, 5, 5, 0, nan, 0, 2, 0, 3], requires_grad=True)
+    cresset.segment_reduce(data, "prod", lengths=cresset.tensor([1, 2, 3, 2, 2, 2]), initial=2).sum().backward()
+    expected = cresset.tensor([2, 6, nan, 50, 40, 40, nan, 0, 4, 0, 6, 0])
+    assert cresset.allclose(data.grad, expected, equal_nan=True)
+
+
+def test_windows_of_numbers_under_vmap():
+    x = cresset.arange(2.0)
+    for unfold in (lambda t: t.unfold(0, 1, 1), lambda t: cresset.unfold_copy(t, -1, 1, 1)):
+        assert unfold(x[1]).shape == (1,) and cresset.equal(func.vmap(unfold)(x), x[:, None])
+        assert cresset.equal(func.vmap(unfold)(x[:, None]), x[:, None, None])
+
+
+def test_masked_identities():
+    identity = cresset.masked._reduction_identity
+    x = cresset.randn(3)
+    assert identity("masked.sum", x).item() == 0 and identity("prod", x.to(cresset.cfloat)).item() == 1 and identity("mean", x) is None
+    assert identity("amax", x.int()).item() == -(2**31) and identity("norm", x, -float("inf")).item() == float("inf")
+    assert identity("median", x.int()).isnan()
+    with pytest.raises(NotImplementedError):
+        identity("softmax", x)
+
+
+def test_types_that_the_tracer_gives_values():
+    infer = cresset._C._jit_try_infer_type
+    for value, name in ((1, "int"), ([1, None], "List[Optional[int]]"), ((1, "a"), "Tuple[int, str]"), ({"a": cresset.ones(1)}, "Dict[str, Tensor]"), (cresset.int8, "int")):
+        assert infer(value).success() and str(infer(value).type()) == name
+    for value, words in (([], "List trace inputs must have elements"), ([1, "a"], "Found int and str"), (object(), "got value of type object")):
+        assert not infer(value).success() and words in infer(value).reason()
+
+
+def test_references_have_signatures():
+    import inspect
+
+    import cresset._refs as refs
+
+    assert inspect.getfullargspec(refs.sum).kwonlyargs == ["dtype", "out"]
+    assert refs.add(cresset.ones(2), 1, alpha=3).tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("dtype", [cresset.cfloat, cresset.cdouble])
+def test_products_by_scatter_round_as_single_products(dtype):
+    a, b = cresset.randn(64, dtype=dtype), cresset.randn(64, dtype=dtype)
+    expected = a.clone()
+    for i in range(64):
+        expected[i] *= b[i]
+    assert cresset.equal(a.clone().scatter_reduce(0, cresset.arange(64), b, "prod"), expected)
