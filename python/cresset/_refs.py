@@ -23,10 +23,20 @@ class _Operators(types.ModuleType):
         for part, below in parts.items():
             setattr(self, part, _Operators(f"{name}.{part}", f"{source}.{part}".lstrip("."), below))
 
-    def __getattr__(self, name):
+    def _owner(self):
         owner = cresset
         for step in self._source.split(".") if self._source else ():
             owner = getattr(owner, step)
+        return owner
+
+    def __dir__(self):
+        return [*vars(self), *self.__all__]
+
+    def __getattr__(self, name):
+        owner = self._owner()
+        if name == "__all__":
+            operators = vars(cresset._C._VariableFunctions) if owner is cresset else getattr(owner, "__all__", None) or vars(owner)
+            return sorted(n for n in operators if not n.startswith("_") and _is_function(getattr(owner, n, None)))
         found = None if name.startswith("_") else getattr(owner, name, None)
         if not _is_function(found) and owner is cresset and not name.startswith("_"):
             found = _method(name)

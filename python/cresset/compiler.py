@@ -1,5 +1,9 @@
 """What programs say to PyTorch's compiler of Python code, which Cresset does not have: decorators give the function as it is."""
 
+import functools
+
+import cresset
+
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance"]
 
 
@@ -21,6 +25,7 @@ def assume_constant_result(fn):
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False, **kwargs):
     """`model` itself, a function or module (or, without one, a decorator): it computes the same uncompiled.
 
+    With `fullgraph` a custom operator is first asked by fake tensors for its result, as a compiler would: RuntimeError without a fake kernel.
     TypeError for what cannot be called; NotImplementedError for a `backend` of one's own, which would get graphs that nothing makes here. `jit.script`,
     `jit.trace` and `fx` make graphs.
     """
@@ -29,10 +34,33 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if model is None:
-        return lambda fn: compile(fn, backend=backend)
+        return lambda fn: compile(fn, fullgraph=fullgraph, backend=backend)
     if not callable(model):
         raise TypeError(f"compile: a function or module was required; given: {type(model).__name__}")
-    return model
+    return _asks_for_fakes(model) if fullgraph and isinstance(model, cresset.library.CustomOpDef) else model
+
+
+def _asks_for_fakes(operator):
+    """The operator, called with fake tensors before arguments of another kind."""
+    from cresset._subclasses.fake_tensor import FakeTensorMode
+    from cresset.utils._pytree import tree_leaves, tree_map_only
+
+    known = set()
+
+    def key(leaf):
+        return (tuple(leaf.shape), leaf.dtype, leaf.device) if isinstance(leaf, cresset.Tensor) else repr(leaf)
+
+    @functools.wraps(operator)
+    def call(*args, **kwargs):
+        leaves = tuple(key(leaf) for leaf in tree_leaves((args, kwargs)))
+        if leaves not in known:
+            with FakeTensorMode() as mode:
+                fakes, more = tree_map_only(cresset.Tensor, mode.from_tensor, (args, kwargs))
+                operator(*fakes, **more)
+            known.add(leaves)
+        return operator(*args, **kwargs)
+
+    return call
 
 
 def cudagraph_mark_step_begin():

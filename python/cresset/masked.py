@@ -6,6 +6,7 @@ elements are replaced by the identity of the operation, so a slice with nothing 
 """
 
 import builtins
+import functools
 
 import cresset
 
@@ -53,6 +54,62 @@ def _reduction_identity(op_name, input, *args):
     return cresset.tensor(value, dtype=dtype, device=input.device)
 
 
+def _strided(tensor):
+    return tensor.to_dense() if isinstance(tensor, cresset.Tensor) and tensor.layout is not cresset.strided else tensor
+
+
+def _layouts(*sparse, needs_mask=True):
+    """A function of strided tensors that also takes inputs of these sparse layouts, as strided ones, and gives results of the input's layout; with
+    needs_mask only beside a mask. Masks have any layout."""
+
+    def wrap(function):
+        @functools.wraps(function)
+        def call(input, *args, mask=None, **kwargs):
+            layout, name = input.layout, function.__name__
+            mask = _strided(mask)
+            if layout is cresset.strided:
+                return function(input, *args, mask=mask, **kwargs)
+            if layout not in sparse:
+                expected = " or ".join(str(s).rpartition(".")[2] for s in (cresset.strided, *sparse))
+                what = "std/var" if name in ("std", "var") else name
+                raise ValueError(f"masked {what} expects {expected} tensor (got {layout} tensor)")
+            if needs_mask and mask is None:
+                raise ValueError(f"masked {name} expects explicit mask for {str(layout).rpartition('.')[2]} tensor input")
+            result = function(_strided(input), *args, mask=mask, **kwargs)
+            if mask is not None:
+                kept = _output_mask(function, _strided(input), *args, mask=mask, **kwargs)
+                result = cresset.where(kept, result, cresset.zeros((), dtype=result.dtype, device=result.device))
+            return result.to_sparse(layout=layout)
+
+        return call
+
+    return wrap
+
+
+_NORMALIZATIONS = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod")
+
+
+def _input_mask(input, *args, mask=None, **kwargs):
+    """The mask of an input: of its shape and layout. ValueError without one."""
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    full = _full_mask(_strided(input), _strided(mask))
+    return full if input.layout is cresset.strided else full.to_sparse(layout=input.layout)
+
+
+def _output_mask(op, input, *args, mask=None, keepdim=False, dim=None, **kwargs):
+    """Which elements of the result of the masked reduction or normalisation `op` have elements that count."""
+    name = op if isinstance(op, str) else op.__name__
+    if name not in __all__ or name == "logaddexp":
+        raise ValueError(f"_output_mask expected masked operation (got callable torch.masked._ops.{name})")
+    full = _strided(_input_mask(input, mask=mask))
+    if name in _NORMALIZATIONS:
+        return full
+    if name == "norm" and args:
+        args = args[1:]  # the order
+    return cresset.any(full, _dims(args[0] if args else dim, input.dim()), builtins.bool(keepdim))
+
+
 def _full_mask(input, mask):
     """`mask` as a bool tensor of the input's shape."""
     if mask.dim() > input.dim():
@@ -85,6 +142,9 @@ def _dims(dim, ndim):
     return tuple(sorted(dims))
 
 
+_canonical_dim = _dims
+
+
 def _sum_dtype(input, dtype):
     """Type of a sum: small integers and bool are summed as int64."""
     if dtype is not None:
@@ -92,12 +152,14 @@ def _sum_dtype(input, dtype):
     return cresset.int64 if input.dtype in _SMALL else input.dtype
 
 
+@_layouts(cresset.sparse_coo, cresset.sparse_csr, needs_mask=False)
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Sum over `dim`; 0 where nothing counts."""
     values = _fill(input, mask, 0)
     return cresset.sum(values, _dims(dim, input.dim()), builtins.bool(keepdim), dtype=_sum_dtype(input, dtype))
 
 
+@_layouts(cresset.sparse_coo, cresset.sparse_csr)
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Product over `dim`; 1 where nothing counts."""
     dtype = _sum_dtype(input, dtype)
@@ -107,12 +169,14 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return result.to(dtype)
 
 
+@_layouts()
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Running sum along `dim`; left-out elements repeat the sum before them."""
     (dim,) = _dims(dim, input.dim())
     return cresset.cumsum(_fill(input, mask, 0), dim, dtype=input.dtype if dtype is None else dtype)
 
 
+@_layouts()
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Running product along `dim`; left-out elements repeat the product before them."""
     (dim,) = _dims(dim, input.dim())
@@ -124,22 +188,26 @@ def _extreme(op, reduce, input, dim, keepdim, dtype, mask):
     return reduce(values, _dims(dim, input.dim()), builtins.bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
 
+@_layouts(cresset.sparse_coo, cresset.sparse_csr)
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Largest element over `dim`; the type's smallest value where nothing counts. NotImplementedError for bool and complex."""
     return _extreme("amax", cresset.amax, input, dim, keepdim, dtype, mask)
 
 
+@_layouts(cresset.sparse_coo, cresset.sparse_csr)
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Smallest element over `dim`; the type's largest value where nothing counts. NotImplementedError for bool and complex."""
     return _extreme("amin", cresset.amin, input, dim, keepdim, dtype, mask)
 
 
+@_layouts()
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Index of the largest element along one dimension, or of all; in the input's type unless `dtype` is given."""
     values = _without("argmax", input, mask)
     return cresset.argmax(values, dim, builtins.bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
 
+@_layouts()
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Index of the smallest element along one dimension, or of all; in the input's type unless `dtype` is given."""
     values = _without("argmin", input, mask)
@@ -160,6 +228,7 @@ def _float_dtype(op, input, dtype):
     return dtype
 
 
+@_layouts(cresset.sparse_csr)
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Mean over `dim` of what counts; nan where nothing does. ValueError for integers without `dtype`."""
     dtype, keepdim, dims = _float_dtype("mean", input, dtype), builtins.bool(keepdim), _dims(dim, input.dim())
@@ -168,6 +237,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return sum(input, dims, keepdim=keepdim, dtype=dtype, mask=mask) / _count(input, dims, keepdim, mask)
 
 
+@_layouts()
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """The lower median along one dimension; nan where nothing counts (ValueError for integers)."""
     dtype = input.dtype if dtype is None else dtype
@@ -182,6 +252,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return cresset.nanmedian(_fill(values, full, float("nan")), dim, keepdim).values.to(dtype)
 
 
+@_layouts()
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Vector norm over `dim`; left-out elements are 0 (infinity for ord -inf)."""
     ord = 2.0 if ord is None else ord
@@ -210,16 +281,19 @@ def _var(input, dim, unbiased, correction, keepdim, dtype, mask):
     return cresset.true_divide(total, divisor).to(dtype)
 
 
+@_layouts()
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """Variance over `dim`, divided by the count less `correction` (1, or 0 for unbiased=False); integers give float32, complex stays complex."""
     return _var(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
+@_layouts()
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """Square root of `var`."""
     return cresset.sqrt(_var(input, dim, unbiased, correction, keepdim, dtype, mask))
 
 
+@_layouts()
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Logarithm of the sum of exponentials over `dim`; -inf where nothing counts."""
     values = _without("logsumexp", input, mask)
@@ -239,21 +313,25 @@ def _soft(function, op, input, dim, dtype, mask):
     return function(values, dim, dtype=input.dtype if dtype is None else dtype)
 
 
+@_layouts()
 def softmax(input, dim, *, dtype=None, mask=None):
     """softmax along `dim` of what counts, 0 elsewhere; nan where nothing counts."""
     return _soft(cresset.nn.functional.softmax, "amax", input, dim, dtype, mask)
 
 
+@_layouts()
 def log_softmax(input, dim, *, dtype=None, mask=None):
     """log_softmax along `dim` of what counts, -inf elsewhere; nan where nothing counts."""
     return _soft(cresset.nn.functional.log_softmax, "amax", input, dim, dtype, mask)
 
 
+@_layouts()
 def softmin(input, dim, *, dtype=None, mask=None):
     """softmax of the negative input along `dim` of what counts, 0 elsewhere; nan where nothing counts."""
     return _soft(cresset.nn.functional.softmin, "amin", input, dim, dtype, mask)
 
 
+@_layouts()
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """The input divided by its norm of what counts along `dim`, but at least by eps; 0 elsewhere."""
     dtype = input.dtype if dtype is None else dtype

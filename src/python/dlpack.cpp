@@ -136,6 +136,7 @@ PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &version, &device, &copy))
     return nullptr;
+  CRESSET_CHECK_TYPE(stream == Py_None || PyLong_Check(stream), "stream must be ``int`` or ``none``");
   if (stream != Py_None && !(PyLong_Check(stream) && PyLong_AsLong(stream) == -1)) {
     PyErr_SetString(PyExc_BufferError, "__dlpack__: a CPU tensor has no streams; stream must be None.");
     return nullptr;

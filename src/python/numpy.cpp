@@ -158,12 +158,12 @@ PyObject* py_array(PyObject* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-// What NumPy functions return for tensors becomes a tensor again.
+// What NumPy functions return for tensors becomes a tensor again; flags as uint8, as PyTorch has it from the time before bool.
 PyObject* py_array_wrap(PyObject*, PyObject* const* args, Py_ssize_t n) {
   CRESSET_PY_TRY
   CRESSET_CHECK_TYPE(n >= 1, "__array_wrap__: an array was required.");
   Tensor t = tensor_from_array(args[0]);
-  return wrap(std::move(t));
+  return wrap(t.scalar_type() == kBool ? t.to(kByte) : std::move(t));
   CRESSET_PY_CATCH(nullptr)
 }
 

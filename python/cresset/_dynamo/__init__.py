@@ -11,7 +11,7 @@ class OptimizedModule(_cresset.nn.Module):
 
 
 def __getattr__(name):
-    if name in ("utils", "config", "eval_frame"):
+    if name in ("utils", "config", "eval_frame", "exc"):
         return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -56,6 +56,32 @@ def _type_of(text):
     }.get(text, Any)  # fmt: skip
 
 
+def _parts(text):
+    """What stands between commas outside of brackets."""
+    depth, begin, found = 0, 0, []
+    for at, sign in enumerate(text):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and depth == 0:
+            found.append(text[begin:at].strip())
+            begin = at + 1
+    return [*found, text[begin:].strip()]
+
+
+def _torchscript_type_to_python_type(ts_type):
+    """The Python type of a script type: List[int] for `List[int]`, and so on."""
+    text = ts_type if isinstance(ts_type, str) else ts_type.annotation_str
+    if text.startswith("Tuple["):
+        inner = text[6:-1]
+        return typing.Tuple[()] if inner == "()" else typing.Tuple[tuple(map(_torchscript_type_to_python_type, _parts(inner)))]
+    if text.startswith("Dict["):
+        return typing.Dict[tuple(map(_torchscript_type_to_python_type, _parts(text[5:-1])))]
+    if text.startswith("List["):
+        return typing.List[_torchscript_type_to_python_type(text[5:-1])]
+    if text.startswith("Optional["):
+        return typing.Optional[_torchscript_type_to_python_type(text[9:-1])]
+    return type(None) if text == "NoneType" else cresset.device if text == "torch.device" else _type_of(text)
+
+
 def _signature_of(schema):
     parameters = []
     for argument in schema.arguments:

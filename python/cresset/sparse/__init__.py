@@ -80,9 +80,18 @@ def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
 
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
-    """alpha * (mat1 @ mat2) + beta * input where the CSR matrix `input` keeps elements, and nowhere else."""
-    from ._create import coordinates
+    """alpha * (mat1 @ mat2) + beta * input where the CSR matrix `input` keeps elements, and nowhere else; batches of matrices one by one, and one
+    `input` for all."""
+    from ._create import batched, coordinates
+    from ._rules import _written
 
+    if out is not None:
+        return _written(out, sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha))
+    if mat1.dim() > 2 and input.layout is not _C.sparse_coo:
+        batch = mat1.shape[:-2]
+        inputs = input._matrices() if input._batch_rank() else [input] * batch.numel()
+        factors = zip(inputs, mat1.flatten(0, -3), mat2.flatten(0, -3))
+        return batched([sampled_addmm(c, a, b, beta=beta, alpha=alpha) for c, a, b in factors], batch, input.layout)
     rows, columns = (input._coordinates() if input.layout is not _C.sparse_coo else coordinates(input)._i).unbind()
     values = alpha * (mat1[rows] * mat2.t()[columns]).sum(1) + beta * input.values()
     if input.layout is _C.sparse_coo:

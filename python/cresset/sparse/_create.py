@@ -102,7 +102,8 @@ def from_dense(tensor, sparse_dim=None):
 def compress(sparse, layout, blocksize):
     """A matrix in coordinates as one of the compressed layouts."""
     if sparse.dim() - sparse.dense_dim() != 2:
-        raise RuntimeError(f"to_sparse: {str(layout).rpartition('.')[2]} needs a matrix; got {sparse.dim()} dimensions")
+        word = "Sparse" + str(layout).rpartition("_")[2].capitalize()
+        raise RuntimeError(f"sparse_coo_to_sparse: conversion from Sparse to {word} for input tensors with sparse_dim()!=2 is not supported")
     by_row, blocks = _COMPRESSED[layout][2:]
     sparse = coalesced(sparse)
     indices, values, shape = sparse._i, sparse._v, sparse.shape[:2]

@@ -50,6 +50,9 @@ class Sparse(Tensor):
 
     storage = _typed_storage = untyped_storage
 
+    def __setitem__(self, index, value):
+        raise TypeError("Cannot assign to a sparse tensor")
+
     def is_contiguous(self, memory_format=None):
         return False
 

@@ -68,6 +68,13 @@ def check_compressed(plain, other, values, size, layout):
         )
 
 
+def _validate_compressed_sparse_indices(is_crow, compressed_idx, plain_idx, cdim, dim, nnz):
+    """`torch._validate_compressed_sparse_indices`: RuntimeError unless these are the indices of `nnz` elements in `cdim` lines with `dim` places each."""
+    batch = compressed_idx.shape[:-1]
+    size = (*batch, cdim, dim) if is_crow else (*batch, dim, cdim)
+    check_compressed(compressed_idx, plain_idx, plain_idx.new_empty((*batch, nnz)), size, _C.sparse_csr if is_crow else _C.sparse_csc)
+
+
 def check_coordinates(indices, size, is_coalesced=None):
     """RuntimeError unless every index is in range, and, for a tensor that is said to be coalesced, they are sorted and distinct."""
     for dim, row in enumerate(indices):

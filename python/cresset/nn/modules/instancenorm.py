@@ -15,6 +15,10 @@ __all__ = [
 class _InstanceNorm(_NormBase):
     _ndim = 0  # of an unbatched input
 
+    def _get_no_batch_dim(self):
+        """Number of dimensions of an unbatched input."""
+        return self._ndim
+
     def __init__(
         self,
         num_features,
