@@ -300,6 +300,8 @@ class _OpNamespace(types.ModuleType):
         self.name = name
 
     def __getattr__(self, key):
+        if key in ("__origin__", "__self__"):
+            raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
         if not key.startswith("__"):
             home = _DEFINED_IN.get(self.name) or (_DEFINED_IN["aten::_sparse"] if self.name == "aten" and key.startswith("_sparse") else None)

@@ -92,6 +92,24 @@ std::string joined(const std::vector<TypePtr>& types, std::string (Type::*text)(
   return out;
 }
 
+// As PyTorch spells types, futures and their kin have square brackets, and round ones inside of dicts and unions.
+std::string text_inside(const Type& t) {
+  switch (t.kind) {
+    case TypeKind::List: return text_inside(*t.contained[0]) + "[]";
+    case TypeKind::Optional: return text_inside(*t.contained[0]) + "?";
+    case TypeKind::Future:
+    case TypeKind::RRef:
+    case TypeKind::Await: return std::string(kNames[static_cast<std::size_t>(t.kind())].schema) + "(" + text_inside(*t.contained[0]) + ")";
+    default: return t.str();
+  }
+}
+
+std::string joined_inside(const std::vector<TypePtr>& types) {
+  std::string out;
+  for (std::size_t i = 0; i < types.size(); ++i) out += (i ? ", " : "") + text_inside(*types[i]);
+  return out;
+}
+
 std::string tuple_str(const Type& t) {
   if (!t.name.empty()) return t.name;
   const auto* named = dynamic_cast<const NamedTupleType*>(&t);
@@ -118,7 +136,7 @@ std::string Type::str() const {
     case TypeKind::RRef:
     case TypeKind::Await: return std::string(kNames[static_cast<std::size_t>(kind())].schema) + "[" + contained[0]->str() + "]";
     case TypeKind::Dict:
-    case TypeKind::Union: return std::string(kNames[static_cast<std::size_t>(kind())].schema) + "(" + joined(contained, &Type::str) + ")";
+    case TypeKind::Union: return std::string(kNames[static_cast<std::size_t>(kind())].schema) + "(" + joined_inside(contained) + ")";
     case TypeKind::Tuple: return tuple_str(*this);
     case TypeKind::Function: return "Function<" + name + ">";
     case TypeKind::Enum: return "Enum<" + name + ">";
@@ -307,6 +325,7 @@ TypePtr basic_type(TypeKind kind) {
 TypePtr list_of(TypePtr element) { return make(TypeKind::List, {std::move(element)}); }
 TypePtr optional_of(TypePtr element) {
   const bool holds_none = element->kind == TypeKind::Optional || element->kind == TypeKind::None || element->kind == TypeKind::Any;
+  if (element->kind == TypeKind::Union) return union_of({std::move(element), basic_type(TypeKind::None)});
   return holds_none ? element : make(TypeKind::Optional, {std::move(element)});
 }
 TypePtr tuple_of(std::vector<TypePtr> members) { return make(TypeKind::Tuple, std::move(members)); }

@@ -22,8 +22,9 @@ bool is_sequence_index(PyObject* o) {
 
 Tensor index_tensor(PyObject* o) {
   Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);
-  // An empty list indexes nothing.
-  return t.numel() == 0 && t.is_floating_point() ? t.to(kLong) : t;
+  // An empty list indexes nothing; numbers of a list are taken for integers.
+  const bool is_list = PyList_Check(o) || PyTuple_Check(o);
+  return t.is_floating_point() && (is_list || t.numel() == 0) ? t.to(kLong) : t;
 }
 
 // NumPy's arrays, which look like integers to PyIndex_Check.

@@ -104,3 +104,45 @@ class NoParameter:
 def test_errors(cls, message):
     with pytest.raises(NotImplementedError, match=f"{message} are not supported in TorchScript dataclasses"):
         jit.script(cls)
+
+
+@dataclasses.dataclass(order=True)
+class Measured:
+    x: float
+    y: float
+    norm: Optional[Tensor] = None
+    tag: Optional[int] = None
+
+    def __post_init__(self):
+        self.norm = cresset.tensor(self.x) ** 2 + cresset.tensor(self.y) ** 2
+
+
+@dataclasses.dataclass(order=True)
+class Tagged:
+    tag: Optional[int] = None
+
+
+def all_comparisons(a: float, b: float, c: float, d: float):
+    p, q = Measured(a, b), Measured(c, d)
+    return [p == q, p < q, p <= q, p > q, p >= q]
+
+
+def tags_are_equal(a: Optional[int], b: Optional[int]):
+    return Tagged(a) == Tagged(b)
+
+
+def tag_is_less(a: Optional[int], b: Optional[int]):
+    return Tagged(a) < Tagged(b)
+
+
+def test_fields_that_may_be_none_are_compared():
+    compiled = jit.script(all_comparisons)
+    for numbers in ((1.0, 2.0, 1.0, 2.0), (1.0, 2.0, 1.0, 3.0), (2.0, 2.0, 1.0, 3.0)):
+        assert compiled(*numbers) == all_comparisons(*numbers)
+    equal = jit.script(tags_are_equal)
+    for a in (None, 1, 2):
+        for b in (None, 1, 2):
+            assert equal(a, b) == tags_are_equal(a, b)
+    assert jit.script(tag_is_less)(1, 2) and not jit.script(tag_is_less)(2, 1)
+    with pytest.raises(Exception, match="Cannot compare Tagged with None"):
+        jit.script(tag_is_less)(1, None)

@@ -104,7 +104,7 @@ def test_one_class_for_equal_types_and_another_for_others():
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.a, self.b, self.c = nn.Linear(2, 2), nn.Linear(3, 3), nn.Linear(2, 2, bias=False)
+            self.a, self.b, self.c = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2, bias=False)
 
         def forward(self, x):
             return self.c(self.a(x))
@@ -373,7 +373,7 @@ def test_other_errors():
         def __init__(self):
             pass
 
-    with pytest.raises(RuntimeError, match="call super"):
+    with pytest.raises(RuntimeError, match="did you forget to call 'super\\(\\)'"):
         jit.script(NoSuper())
 
 

@@ -21,8 +21,11 @@ SOURCES = {
 
 
 def prepare(tests: Path, file: str, build: Path = ROOT / "build/dev") -> None:
-    """Compiles what a test file names."""
+    """Compiles what a test file names, or one whose tests it takes over."""
     text = (tests / file).read_text(errors="replace")
+    for taken in re.findall(r"^from (jit\.\w+) import", text, re.MULTILINE):
+        path = tests / f"{taken.replace('.', '/')}.py"
+        text += path.read_text(errors="replace") if path.exists() else ""
     for name in re.findall(r"lib\w+\.so", text):
         sources = [tests / source for source in SOURCES.get(name, [])]
         library, inputs = FOLDER / name, [*sources, build / "lib/libcresset_ir.so"]

@@ -69,7 +69,7 @@ class record_function(_Decorator):
     It becomes a row of the profile, with the operators of the block inside, and backends pass the name to their own profilers.
     """
 
-    def __init__(self, name, args=None):
+    def __init__(self, name: str, args: "str | None" = None):
         for what, value in (("name", name), ("args", args)):
             if not (isinstance(value, str) or (what == "args" and value is None)):
                 raise TypeError(f"record_function: the argument '{what}' must be a str, not {type(value).__name__}.")

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import enum
 import inspect
+import typing
 import weakref
 
 import cresset
@@ -107,8 +108,19 @@ def _named_tuple(cls):
     for base in reversed(cls.__mro__):  # the fields may be a base's
         annotations.update(inspect.get_annotations(base))
     evaluate = _definitions.evaluator_of_class(cls)
-    fields = [type_of_annotation(annotations[f], evaluate) if f in annotations else _C.TensorType.get() for f in cls._fields]
+    fields = [_type_of_field(cls, annotations[f], evaluate) if f in annotations else _C.TensorType.get() for f in cls._fields]
     return _C._jit_named_tuple(qualified_name(cls), list(cls._fields), fields)
+
+
+def _type_of_field(cls, annotation, evaluate):
+    try:
+        return type_of_annotation(annotation, evaluate)
+    except (NameError, AttributeError) as error:
+        if not isinstance(annotation, (str, typing.ForwardRef)):
+            raise
+        raise ValueError(
+            f"Unknown type annotation: '{annotation!r}' in NamedTuple {cls.__name__}. Likely due to partial support for ForwardRef parameters in NamedTuples, see #95858."
+        ) from error
 
 
 def interface(cls):
@@ -160,7 +172,7 @@ def _compiled_class(cls, frame_names=None):
         if dataclasses.is_dataclass(cls) and _dataclasses.is_generated(cls, cls.__init__):
             definitions.insert(0, _dataclasses.init_of(cls, names))
         _C._jit_define(type_.qualified_name(), definitions, type_, None)
-        for comparison in _dataclasses.comparisons_of(cls, type_):
+        for comparison in _dataclasses.comparisons_of(cls, type_, names):
             with contextlib.suppress(RuntimeError):  # of fields that scripts cannot compare: an error for who compares
                 _C._jit_define(type_.qualified_name(), [comparison], type_, None)
     except BaseException:

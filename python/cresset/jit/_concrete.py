@@ -260,8 +260,9 @@ def _modules(concrete, prefix=""):
     """Paths of the module itself ("") and of all below it."""
     yield prefix
     for name, sub in concrete.submodules.items():
-        path = f"{prefix}.{name}" if prefix else name
-        yield from _modules(sub, path) if isinstance(sub, ConcreteType) else (path,)
+        if not isinstance(sub, ConcreteType):
+            raise RuntimeError("Could not compile modules() because module is an interface type. Please file issue.")
+        yield from _modules(sub, f"{prefix}.{name}" if prefix else name)
 
 
 def _buffers(concrete):
@@ -336,7 +337,7 @@ def concrete_type(module, share=True, share_parts=True):
     if not isinstance(module, Module):
         raise RuntimeError(f"script: an nn.Module was required; a {type(module).__name__} was given.")
     if "_parameters" not in module.__dict__:
-        raise RuntimeError(f"'{type(module).__name__}' was not initialised: call super().__init__() first in __init__.")
+        raise RuntimeError(f"'{cresset.typename(module)}' has not been initialized, did you forget to call 'super()'?")
     made = ConcreteType(module)
     annotations = _class_annotations(type(module))
     _infer_members(made, module, annotations, share_parts)

@@ -19,24 +19,43 @@ def is_generated(cls, method):
     return dataclasses.is_dataclass(cls) and inspect.unwrap(method).__code__.co_filename == "<string>"
 
 
-def comparisons_of(cls, type_):
-    """What `_C._jit_define` takes for each of the generated comparisons."""
-    compared = [f.name for f in dataclasses.fields(cls) if f.compare] if dataclasses.is_dataclass(cls) else []
+def comparisons_of(cls, type_, names):
+    """What `_C._jit_define` takes for each of the generated comparisons. `names` are seen by annotations besides those of the module."""
+    compared = [f for f in dataclasses.fields(cls) if f.compare] if dataclasses.is_dataclass(cls) else []
     for name, method in vars(cls).items():
-        if name == "__eq__" and is_generated(cls, method):
-            lines = [line for f in compared for line in (f"if not (self.{f} == other.{f}):", "    return False")] + ["return True"]
-        elif name in _COMPARISONS and is_generated(cls, method):
-            operator, when_equal = _COMPARISONS[name]
-            unequal = [line for f in compared for line in (f"if not (self.{f} == other.{f}):", f"    return self.{f} {operator} other.{f}")]
-            lines = [*unequal, f"return {when_equal}"]
-        else:
+        if (name != "__eq__" and name not in _COMPARISONS) or not is_generated(cls, method):
             continue
-        yield _definition(name, ["self", "other"], lines, {}, {"other": type_, "return": type_of_annotation(bool)})
+        operator, when_equal = _COMPARISONS.get(name, (None, True))
+        lines = []
+        for i, f in enumerate(compared):
+            unequal = f"return bool(self.{f.name} {operator} other.{f.name})" if operator else "return False"
+            lines += [f"if not (self.{f.name} == other.{f.name}):", f"    {unequal}"]
+            if not _is_optional(cls, f, names):
+                continue
+            # Values that may be None are compared where both are there.
+            unequal = f"return bool(a{i} {operator} b{i})" if operator else "return False"
+            one_missing = f"raise TypeError('Cannot compare {cls.__name__} with None')" if operator else "return False"
+            lines[-2:] = [
+                f"a{i} = self.{f.name}", f"b{i} = other.{f.name}", f"if a{i} is not None and b{i} is not None:", f"    if not (a{i} == b{i}):", f"        {unequal}",
+                f"elif (a{i} is None) != (b{i} is None):", f"    {one_missing}",
+            ]  # fmt: skip
+        yield _definition(name, ["self", "other"], [*lines, f"return {when_equal}"], {}, {"other": type_, "return": type_of_annotation(bool)})
+
+
+def _is_optional(cls, field, names):
+    try:
+        return _type_of_field(field.type, _evaluator_of(cls, names)).kind() in ("OptionalType", "UnionType")
+    except Exception:  # a type that scripts do not have: whoever compares is told
+        return False
+
+
+def _evaluator_of(cls, names):
+    return evaluator({**vars(builtins), **vars(sys.modules[cls.__module__]), **names}.__getitem__)
 
 
 def init_of(cls, names):
     """The same for the generated `__init__`. `names` are seen by annotations besides those of the module."""
-    evaluate = evaluator({**vars(builtins), **vars(sys.modules[cls.__module__]), **names}.__getitem__)
+    evaluate = _evaluator_of(cls, names)
     if any(f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(cls)):
         raise NotImplementedError("Default factory initializers are not supported in TorchScript dataclasses")
     if not all(f.init for f in dataclasses.fields(cls)):

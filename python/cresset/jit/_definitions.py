@@ -2,10 +2,14 @@
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
+import typing
 
 from cresset import _C
+from cresset._C import ListType
+from cresset.nn import common_types
 
 from . import _marks
 from ._source import SourceOf, closure_names, evaluator
@@ -47,11 +51,17 @@ def _types_of(function, lookup):
     for name, annotation in annotations_of(function).items():
         if name == "return" and "return" in function.__annotations__ and annotation is None:
             out[name] = _C.NoneType.get()
-        elif annotation is not None:
+        elif annotation is not None and not _size_of_alias(annotation):
             try:
                 out[name] = type_of_annotation(annotation, evaluate)
             except (UnknownType, NameError, AttributeError, SyntaxError):
                 pass
+            except ValueError as error:
+                raise ValueError(f"{error} Issue occurred at {_first_line(function)}") from None
+            except RuntimeError as error:  # of a class that is compiled because of the annotation
+                class_name = getattr(annotation, "__name__", annotation)
+                text = f"{error}'__torch__.{class_name}' is being compiled since it was called from '{function.__name__}'\n{_first_line(function)}"
+                raise type(error)(text) from None
     return out
 
 
@@ -89,6 +99,8 @@ class Resolver:
         return thing_of(found, name)
 
     def type(self, path):
+        if path in _SIZES:
+            return ListType.ofInts()
         head, *rest = path.split(".")
         try:
             found = self.lookup(head)
@@ -100,6 +112,25 @@ class Resolver:
             return type_of_annotation(found, evaluator(self.lookup))
         except UnknownType as error:
             return str(error)
+
+
+# Aliases that scripts read as lists for which a call may give one number where the text has this name, as PyTorch's do. As an object each is a
+# Union that programs may write themselves.
+_SIZES = {f"_size_{n}_t": getattr(common_types, f"_size_{n}_t") for n in range(1, 7)}
+
+
+def _alternatives(annotation):
+    return (annotation, typing.Union[tuple(t for t in typing.get_args(annotation) if t is not type(None)) or annotation])
+
+
+def _size_of_alias(annotation):
+    return next((n for n, alias in enumerate(_SIZES.values(), 1) if alias in _alternatives(annotation)), None)
+
+
+def list_size(annotation):
+    """Of how many equal numbers one may stand for the whole of a list that is annotated so; None for others."""
+    sizes = [c._broadcasts[0] for c in (annotation, *typing.get_args(annotation)) if hasattr(c, "_broadcasts")]
+    return sizes[0] if sizes else _size_of_alias(annotation)
 
 
 _MUTABLE_DEFAULT = (
@@ -138,6 +169,18 @@ def _defaults_of(function):
     return out
 
 
+def _check_prefix(text):
+    """RuntimeError when a comment of types looks like one but for its beginning."""
+    if "# type:" in text:
+        return
+    lines = [str(i) for i, line in enumerate(text.splitlines()) if re.search(r"#[\t ]*type[\t ]*:(?! ignore)", line)]
+    if lines:
+        raise RuntimeError(
+            f"The annotation prefix in line {', '.join(lines)} is probably invalid.\nIt must be '# type:'\nSee PEP 484 "
+            "(https://www.python.org/dev/peps/pep-0484/#suggested-syntax-for-python-2-7-and-straddling-code)\nfor examples"
+        )
+
+
 def definition_of(function, name=None, names=None):
     """What `_C._jit_define` takes for one function. `names` are seen besides its own."""
     function = inspect.unwrap(function)
@@ -147,8 +190,10 @@ def definition_of(function, name=None, names=None):
     types = _types_of(function, lookup)
     defaults = _defaults_of(function)
     source = SourceOf(function)
+    _check_prefix(source.text)
     if _marks.is_unused(function):
         # It is never compiled: what its annotations mean need not be known.
+        types = {**types_in_comments(function), **types}
         for parameter, annotation in annotations_of(function).items():
             types.setdefault(parameter, _C.TensorType.get() if annotation is None else _C.AnyType.get())
         types.setdefault("return", _C.TensorType.get())

@@ -85,8 +85,9 @@ def thing_of(obj, name="", constant=False):
             return ("error", str(error))
     if isinstance(obj, cresset.jit.ScriptModule):
         return ("error", "Cannot call a ScriptModule that is not a submodule of the caller")
-    if isinstance(obj, cresset.nn.Module):
-        return ("error", _module_error(obj, name))
+    if isinstance(obj, cresset.nn.Module):  # Python calls it, with its parameters and state
+        names, kinds, defaults, returns = _definitions.python_signature(obj.forward, False)
+        return ("python", "<python_value>", obj, names, kinds, defaults, returns, False)
     if inspect.isbuiltin(obj):
         return _builtin_thing(obj)
     if isinstance(obj, functools.partial):
@@ -96,13 +97,6 @@ def thing_of(obj, name="", constant=False):
     if constant and isinstance(obj, tuple):
         return ("tuple", tuple(thing_of(v, name, True) for v in obj))
     return ("error", _global_value_error(obj))
-
-
-def _module_error(obj, name):
-    return (
-        f"Module '{name}' of class {type(obj).__name__} is a closed over global variable; scripts only see modules that are attributes of the "
-        "module being compiled. Assign it to self in __init__."
-    )
 
 
 def _class_thing(cls, name):
@@ -167,7 +161,7 @@ def _function_thing(obj):
     if module.startswith(("cresset.jit", "cresset._awaits")) and obj.__name__ in _WORDS:
         return ("native", obj.__name__)
     if isinstance(obj, types.MethodType) and isinstance(obj.__self__, cresset.nn.Module):
-        return ("error", _module_error(obj.__self__, obj.__name__))
+        return python_call(obj, bound=False)
     if _marks.is_ignored(obj):
         return python_call(obj, bound=False)
     if hasattr(obj, "_script_refusal"):

@@ -164,10 +164,9 @@ def _compile(function, definition):
 def _allow_single_values(compiled, function):
     """Parameters annotated as broadcasting lists take one number for the whole list."""
     for name, annotation in _definitions.annotations_of(function).items():
-        candidates = (annotation, *getattr(annotation, "__args__", ()))
-        counts = [c._broadcasts[0] for c in candidates if hasattr(c, "_broadcasts")]
-        if counts:
-            compiled._set_list_size(name, counts[0])
+        size = _definitions.list_size(annotation)
+        if size and name != "return":
+            compiled._set_list_size(name, size)
 
 
 def script_method(fn):

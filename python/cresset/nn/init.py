@@ -37,14 +37,14 @@ def calculate_gain(nonlinearity, param=None):
 
 
 @_overridable
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(tensor: "cresset.Tensor", a: float = 0.0, b: float = 1.0, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Fill from the uniform distribution on [a, b)."""
     with cresset.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 @_overridable
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(tensor: "cresset.Tensor", mean: float = 0.0, std: float = 1.0, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Fill from the normal distribution."""
     with cresset.no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -87,20 +87,20 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
 
 @_overridable
-def constant_(tensor, val):
+def constant_(tensor: "cresset.Tensor", val: float) -> "cresset.Tensor":
     """Fill with `val`."""
     with cresset.no_grad():
         return tensor.fill_(val)
 
 
 @_overridable
-def ones_(tensor):
+def ones_(tensor: "cresset.Tensor") -> "cresset.Tensor":
     """Fill with 1."""
     return constant_(tensor, 1.0)
 
 
 @_overridable
-def zeros_(tensor):
+def zeros_(tensor: "cresset.Tensor") -> "cresset.Tensor":
     """Fill with 0."""
     with cresset.no_grad():
         return tensor.zero_()
@@ -135,11 +135,13 @@ def dirac_(tensor, groups=1):
     return tensor
 
 
-def _calculate_fan_in_and_fan_out(tensor):
+def _calculate_fan_in_and_fan_out(tensor: "cresset.Tensor"):
     """(inputs, outputs) of one unit of a weight (out, in, ...); ValueError below 2 dimensions."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    receptive = math.prod(tensor.shape[2:])
+    receptive = 1
+    for size in tensor.shape[2:]:  # a loop: scripts compile it
+        receptive *= size
     return tensor.size(1) * receptive, tensor.size(0) * receptive
 
 
@@ -152,7 +154,7 @@ def _calculate_correct_fan(tensor, mode):
 
 
 @_overridable
-def xavier_uniform_(tensor, gain=1.0, generator=None):
+def xavier_uniform_(tensor: "cresset.Tensor", gain: float = 1.0, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Uniform on [-a, a), a = gain sqrt(6 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -161,7 +163,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
 
 
 @_overridable
-def xavier_normal_(tensor, gain=1.0, generator=None):
+def xavier_normal_(tensor: "cresset.Tensor", gain: float = 1.0, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Normal with std = gain sqrt(2 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)

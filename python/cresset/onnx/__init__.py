@@ -7,13 +7,17 @@ translations are kept by name and version, and `symbolic_helper.find` gives them
 
 import enum
 
+import cresset
+
 from . import symbolic_helper, symbolic_opset9, symbolic_opset10, symbolic_opset11
 from .errors import OnnxExporterError
 
 __all__ = [
-    "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export", "register_custom_op_symbolic",
-    "symbolic_helper", "symbolic_opset10", "symbolic_opset11", "symbolic_opset9", "unregister_custom_op_symbolic",
+    "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export", "producer_name", "producer_version",
+    "register_custom_op_symbolic", "symbolic_helper", "symbolic_opset10", "symbolic_opset11", "symbolic_opset9", "unregister_custom_op_symbolic",
 ]  # fmt: skip
+
+producer_name, producer_version = "cresset", cresset.__version__  # by which files name who wrote them
 
 
 class TensorProtoDataType(enum.IntEnum):

@@ -378,9 +378,9 @@ struct AliasDb::Impl {
   void construct(const Node* n) {
     if (n->outputs().empty()) return;
     fresh(n->output());
-    // A list that only a reader like cat takes keeps its elements to itself.
-    const bool local =
-        n->kind() == prim::ListConstruct && n->output()->use_count() == 1 && only_reads_elements(n->output()->uses()[0].user);
+    // A list that only a reader like cat takes, or that only the graph's caller sees, keeps its elements to itself.
+    const bool local = n->kind() == prim::ListConstruct && n->output()->use_count() == 1 &&
+                       (only_reads_elements(n->output()->uses()[0].user) || returns_from_graph(n->output()->uses()[0].user));
     const bool tuple = n->kind() == prim::TupleConstruct && taken_apart_only(n->output());
     for (const Value* v : n->inputs()) {
       contain(n->output(), v);
@@ -393,6 +393,7 @@ struct AliasDb::Impl {
     const FunctionSchema* s = n->maybeSchema();
     return s && !s->is_mutable();
   }
+  static bool returns_from_graph(const Node* n) { return n->kind() == prim::Return && !n->owningBlock()->owningNode(); }
   // Is the tuple only unpacked, indexed by constants, or returned from the graph?
   static bool taken_apart_only(const Value* tuple) {
     for (const Use& u : tuple->uses()) {
@@ -402,7 +403,7 @@ struct AliasDb::Impl {
           if (!constant_as<int64_t>(u.user->input(1))) return false;
           break;
         case prim::Return:
-          if (u.user->owningBlock()->owningNode()) return false;
+          if (!returns_from_graph(u.user)) return false;
           break;
         default: return false;
       }

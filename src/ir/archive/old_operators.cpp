@@ -1,5 +1,7 @@
 #include "ir/archive/old_operators.h"
 
+#include <cresset/ir/pass.h>
+
 #include "ir/frontend/script_error.h"
 #include "ir/frontend/values.h"
 
@@ -108,12 +110,27 @@ class VersionedOperator final : public SugaredValue {
       const auto f = upgrader(unit_, *old);
       if (!fits(f->getSchema(), values)) continue;
       const std::vector<Value*> inputs = match_schema(range, *m.graph(), f->getSchema(), values);
-      return simple_value(m.graph()->insertGraph(*f->graph(), inputs).at(0));
+      return simple_value(m.graph()->insertGraph(*for_call(*f->graph(), inputs), inputs).at(0));
     }
     return today_->call(range, m, args, kwargs, results);
   }
 
  private:
+  // What the old meaning is for the constants of a call, decided as far as it can be: a file that is saved again is then what it will be.
+  static std::shared_ptr<Graph> for_call(const Graph& meaning, const std::vector<Value*>& inputs) {
+    const std::shared_ptr<Graph> graph = meaning.copy();
+    const WithInsertPoint front(graph->block()->param_node()->next());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const auto known = toIValue(inputs[i]);
+      if (!known || known->isTensor()) continue;
+      if (const auto constant = tryInsertConstant(*graph, *known)) graph->inputs().at(i)->replaceAllUsesWith(*constant);
+    }
+    propagate_constants(graph);
+    find_pass("peephole")->run(graph);
+    eliminate_dead_code(graph);
+    return graph;
+  }
+
   // Whether every argument has a parameter of its type and no parameter is left without a value.
   static bool fits(const FunctionSchema& schema, const std::vector<CallValue>& values) {
     std::vector<bool> given(schema.arguments().size());

@@ -133,7 +133,8 @@ class Annotations {
   TypePtr constructed(const Expr& e) {
     const std::string name = dotted(*e.parts[0]);
     const auto constructor = find(kConstructors, plain(name));
-    if (!constructor) fail(*e.parts[0], "Unknown type constructor " + (name.empty() ? std::string("here") : name));
+    if (name.empty()) fail(*e.parts[0], "Subscripted type must be a type identifier");
+    if (!constructor) fail(*e.parts[0], "Unknown type constructor " + name);
     std::vector<ExprPtr> written(e.parts.begin() + 1, e.parts.end());
     // Tuple[()] has no members; Tuple[(int, str)] is Tuple[int, str].
     if (written.size() == 1 && written[0]->kind == ExprKind::Tuple) written = written[0]->parts;

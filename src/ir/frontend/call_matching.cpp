@@ -177,9 +177,11 @@ class Planner {
                     formal.name + "': " + why_not);
     std::string text = "Expected a value of type '" + formal.type->annotation_str() + "' for argument '" + formal.name +
                        "' but instead found type '" + actual->annotation_str() + "'.";
-    // Objects that lack a method of an interface.
+    // Objects and interfaces that lack a method of an interface.
     std::string details;
-    if (actual->kind == TypeKind::Object && !actual->is_subtype_of(*formal.type, &details) && !details.empty()) text += "\n" + details;
+    if ((actual->kind == TypeKind::Object || actual->kind == TypeKind::Interface) && !actual->is_subtype_of(*formal.type, &details) &&
+        !details.empty())
+      text += "\n" + details;
     return refuse(std::move(text));
   }
 

@@ -1,4 +1,5 @@
 // Expressions. Operators go by their names in the registry; objects of classes answer with their magic methods.
+#include <algorithm>
 #include <array>
 
 #include <cresset/base/stack.h>
@@ -267,7 +268,11 @@ SugaredValuePtr Emitter::conditional(const Expr& e, const TypePtr& hint) {
   const auto mismatch = [](const Type& a, const Type& b) {
     return "if-expression's true branch has type " + a.annotation_str() + " but false branch has type " + b.annotation_str();
   };
-  return simple_value(choose(e.range, c, [&] { return value(e.parts[1], hint); }, [&] { return value(e.parts[2], hint); }, mismatch));
+  const auto arm = [&](const ExprPtr& part) {
+    Value* v = value(part, hint);
+    return hint && hint->kind == TypeKind::Any && v->type()->kind != TypeKind::Any ? graph().insertUncheckedCast(v, hint) : v;
+  };
+  return simple_value(choose(e.range, c, [&] { return arm(e.parts[1]); }, [&] { return arm(e.parts[2]); }, mismatch));
 }
 
 namespace {
@@ -396,6 +401,15 @@ std::vector<CallArgument> Emitter::arguments(const std::vector<ExprPtr>& parts, 
   return out;
 }
 
+namespace {
+// Calls that are no calls of a function: errors of theirs show the whole of them, those of others what is called.
+bool is_form_of_the_language(const std::string& kind) {
+  constexpr std::array kForms = {"annotate", "getattr", "hasattr", "uninitialized", "unchecked_cast", "_unwrap_optional"};
+  constexpr std::string_view kForm = "special form ";
+  return kind.starts_with(kForm) && std::find(kForms.begin(), kForms.end(), kind.substr(kForm.size())) != kForms.end();
+}
+}  // namespace
+
 SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
   if (is_isinstance(e)) return simple_value(as_value(e.range, isinstance(e)));
   const SugaredValuePtr callee = sugared(e.parts[0]);
@@ -415,7 +429,7 @@ SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
     kwargs.push_back({k.range, sugared(k.value), k.name});
   }
   const CallPlace here(e.range);
-  const SourceRange& place = callee->kind().starts_with("special form") ? e.range : e.parts[0]->range;
+  const SourceRange& place = is_form_of_the_language(callee->kind()) ? e.range : e.parts[0]->range;
   try {
     return callee->call(place, m_, args, kwargs, 1);
   } catch (const ScriptError&) {

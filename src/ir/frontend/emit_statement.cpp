@@ -194,6 +194,8 @@ void Emitter::unpack(const ExprPtr& target, const SugaredValuePtr& v, const Expr
     if (star) script_error(target->range, "Only one starred expression is allowed on the lhs");
     star = i;
   }
+  if (star && target->parts.size() == 1)
+    script_error(target->range, "A Starred expression may only appear on the lhs within the presence of another non-starred expression");
   const std::size_t wanted = target->parts.size();
   const auto size = star ? std::nullopt : std::optional(wanted);
   const std::vector<SugaredValuePtr> parts = v->asTuple(source->range, m_, size);

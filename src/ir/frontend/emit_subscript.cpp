@@ -177,7 +177,8 @@ std::pair<Value*, std::vector<Value*>> Emitter::view_of_tensor(const Expr& e, Va
       --left;
       continue;
     }
-    if (kind == TypeKind::List) index = graph().insert(Symbol::aten("tensor"), {index}, {}, i->range);
+    if (kind == TypeKind::List)
+      index = graph().insert(Symbol::aten("tensor"), {index}, {{"dtype", IValue(static_cast<int64_t>(ScalarType::Long))}}, i->range);
     const TypePtr type = index->type()->kind == TypeKind::Optional ? index->type()->element() : index->type();
     if (type->kind != TypeKind::Tensor)
       script_error(e.range, "Unsupported operation: indexing tensor with unsupported index type '" + index->type()->annotation_str() +

@@ -99,7 +99,9 @@ class TupleValue final : public SugaredValue {
   }
   std::vector<SugaredValuePtr> asTuple(const SourceRange& range, GraphFunction&, std::optional<std::size_t> size) override {
     if (size && *size != parts_.size())
-      script_error(range, "a tuple of " + std::to_string(*size) + " was expected here; it has " + std::to_string(parts_.size()) + " parts");
+      script_error(range, parts_.size() < *size
+                              ? "need " + std::to_string(*size) + " values to unpack but found only " + std::to_string(parts_.size())
+                              : "too many values to unpack: need " + std::to_string(*size) + " but found " + std::to_string(parts_.size()));
     return parts_;
   }
   SugaredValuePtr iter(const SourceRange&, GraphFunction&) override { return shared_from_this(); }

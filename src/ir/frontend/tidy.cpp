@@ -109,12 +109,24 @@ void forward_tuples(Graph& g) {
   }
 }
 
+// Is there a write whose result nobody uses, in a graph of a size for which questions of aliasing, which are not linear, may be asked?
+bool may_have_dead_writes(const Graph& g) {
+  constexpr std::size_t kMostNodes = 1000;
+  std::size_t count = 0;
+  bool found = false;
+  g.block()->visit([&](const Node* n) {
+    ++count;
+    found = found || (!n->hasUses() && n->kind().is_aten() && n->isInplaceOrWrites());
+  });
+  return found && count <= kMostNodes;
+}
+
 }  // namespace
 
 void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
   fold_constants(*g);
-  eliminate_dead_code(g, {.with_aliases = false});  // questions of aliasing are not linear
+  eliminate_dead_code(g, {.with_aliases = may_have_dead_writes(*g)});
   share_constants(*g);
 }
 

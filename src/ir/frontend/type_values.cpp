@@ -1,4 +1,5 @@
 // Types as things of the compiler: casts, constructors of types, classes, named tuples and enums.
+#include "ir/frontend/annotation_words.h"
 #include "ir/frontend/script_error.h"
 #include "ir/frontend/tree.h"
 #include "ir/frontend/values.h"
@@ -64,7 +65,13 @@ class TypeConstructor final : public SugaredValue {
   }
   SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr&) override {
     std::vector<SugaredValuePtr> parts{index};
-    if (!index->asType()) parts = index->asTuple(range, m);
+    const auto refuse_bare = [&](const SugaredValue& part) {  // List[Future]
+      if (const auto* bare = dynamic_cast<const TypeConstructor*>(&part)) script_error(range, missing_contained_type(bare->name_));
+    };
+    if (!index->asType()) {
+      refuse_bare(*index);
+      parts = index->asTuple(range, m);
+    }
     // The rules are those of annotations.
     auto base = std::make_shared<Expr>();
     base->kind = ExprKind::Name;
@@ -77,6 +84,7 @@ class TypeConstructor final : public SugaredValue {
     Members members;
     for (const SugaredValuePtr& p : parts) {
       const TypePtr type = p->asType();
+      if (!type) refuse_bare(*p);
       if (!type) script_error(range, name_ + "[...]: a type was expected; a " + p->kind() + " was given");
       auto member = std::make_shared<Expr>();
       member->kind = ExprKind::Name;
@@ -94,7 +102,8 @@ class TypeConstructor final : public SugaredValue {
       Graph& g = *m.graph();
       return simple_value(g.insertNode(g.createList(basic_type(TypeKind::Tensor), {}))->setSourceRange(range)->output());
     }
-    if (name_ == "tuple" && kwargs.empty() && args.size() <= 1) {
+    if (name_ == "tuple" && kwargs.empty()) {
+      if (args.size() > 1) script_error(range, "tuple expected exactly 1 arguments but found " + std::to_string(args.size()));
       if (args.empty()) return tuple_value({});
       return tuple_value(args[0].value->iter(range, m)->asTuple(range, m));
     }

@@ -2,6 +2,7 @@
 #include <cresset/ir/class_type.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include <cresset/ir/function.h>
 
@@ -159,6 +160,34 @@ bool ClassType::same_details(const Type& other) const {
   return !o || o == this || is_opaque_ || o->is_opaque_;
 }
 
+namespace {
+// Can a method stand where an interface has `wanted`? The first argument is the object itself.
+bool method_fits(const FunctionSchema& have, const FunctionSchema& wanted) {
+  bool out = have.arguments().size() == wanted.arguments().size() && have.returns().size() == wanted.returns().size();
+  for (std::size_t i = 1; out && i < wanted.arguments().size(); ++i)
+    out = wanted.arguments()[i].type->is_subtype_of(*have.arguments()[i].type) && wanted.arguments()[i].name == have.arguments()[i].name;
+  for (std::size_t i = 0; out && i < wanted.returns().size(); ++i) out = have.returns()[i].type->is_subtype_of(*wanted.returns()[i].type);
+  return out;
+}
+
+// Says in `why_not` what a class or interface (`what`) lacks; `method`: its own of a name, or null.
+template <class Method>
+bool has_methods_of(const std::string& what, const std::string& name, const Method& method, const InterfaceType& interface,
+                    std::string* why_not) {
+  for (const FunctionSchema& wanted : interface.methods()) {
+    const FunctionSchema* have = method(wanted.name());
+    if (have && method_fits(*have, wanted)) continue;
+    if (!why_not) return false;
+    const std::string lower(1, static_cast<char>(std::tolower(what[0])));
+    *why_not = !have ? what + " '" + name + "' does not have method '" + wanted.name() + "' but '" + interface.name + "' does."
+                     : "Method on " + lower + what.substr(1) + " '" + name + "' is not compatible with interface '" + interface.name +
+                           "':\n  " + lower + what.substr(1) + ": " + have->str() + "\n  interface: " + wanted.str();
+    return false;
+  }
+  return true;
+}
+}  // namespace
+
 bool ClassType::details_below(const Type& other, std::string* why_not) const {
   const auto* interface = dynamic_cast<const InterfaceType*>(&other);
   if (!interface) return same_details(other);
@@ -166,27 +195,11 @@ bool ClassType::details_below(const Type& other, std::string* why_not) const {
     if (why_not) *why_not = "Interface '" + interface->name + "' is a module interface; class '" + name + "' is no module.";
     return false;
   }
-  for (const FunctionSchema& wanted : interface->methods()) {
-    const Function* own = findMethod(wanted.name());
-    if (!own) {
-      if (why_not) *why_not = "Class '" + name + "' does not have method '" + wanted.name() + "' but '" + interface->name + "' does.";
-      return false;
-    }
-    const FunctionSchema& have = own->getSchema();
-    bool fits = have.arguments().size() == wanted.arguments().size() && have.returns().size() == wanted.returns().size();
-    // The first argument is the object itself.
-    for (std::size_t i = 1; fits && i < wanted.arguments().size(); ++i)
-      fits = wanted.arguments()[i].type->is_subtype_of(*have.arguments()[i].type) && wanted.arguments()[i].name == have.arguments()[i].name;
-    for (std::size_t i = 0; fits && i < wanted.returns().size(); ++i)
-      fits = have.returns()[i].type->is_subtype_of(*wanted.returns()[i].type);
-    if (!fits) {
-      if (why_not)
-        *why_not = "Method on class '" + name + "' is not compatible with interface '" + interface->name + "':\n  class: " + have.str() +
-                   "\n  interface: " + wanted.str();
-      return false;
-    }
-  }
-  return true;
+  const auto own = [&](const std::string& method) {
+    const Function* f = findMethod(method);
+    return f ? &f->getSchema() : nullptr;
+  };
+  return has_methods_of("Class", name, own, *interface, why_not);
 }
 
 const FunctionSchema* InterfaceType::getMethod(std::string_view method) const {
@@ -194,14 +207,10 @@ const FunctionSchema* InterfaceType::getMethod(std::string_view method) const {
     if (m.name() == method) return &m;
   return nullptr;
 }
-bool InterfaceType::details_below(const Type& other, std::string*) const {
+bool InterfaceType::details_below(const Type& other, std::string* why_not) const {
   if (same_details(other)) return true;
   const auto* o = dynamic_cast<const InterfaceType*>(&other);
-  if (!o) return false;
-  return std::all_of(o->methods_.begin(), o->methods_.end(), [&](const FunctionSchema& wanted) {
-    const FunctionSchema* own = getMethod(wanted.name());
-    return own && *own == wanted;
-  });
+  return o && has_methods_of("Interface", name, [&](const std::string& method) { return getMethod(method); }, *o, why_not);
 }
 
 void EnumType::addEnumerator(std::string enumerator, IValue value) {

@@ -49,7 +49,7 @@ std::optional<IValue> find_attribute(const Object& object, const std::string& na
 
 IValue Object::attr(const std::string& name) const {
   auto found = find_attribute(*this, name);
-  CRESSET_CHECK_AS(AttributeError, found, type()->name, " does not have a field with name '", name, "'");
+  CRESSET_CHECK_AS(AttributeError, found, type()->name, " (of Python compilation unit at: 0) does not have a field with name '", name, "'");
   return std::move(*found);
 }
 IValue Object::attr(const std::string& name, IValue or_else) const {

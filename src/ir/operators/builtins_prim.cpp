@@ -97,7 +97,7 @@ int64_t hash_of(const IValue& v) {
     case IValue::Tag::None: return 0x6e6f6e65;
     case IValue::Tag::Device: return static_cast<int64_t>(std::hash<std::string>()(v.toDevice().str()));
     case IValue::Tag::Tensor: return reinterpret_cast<int64_t>(v.toTensor().unsafeGetTensorImpl());
-    default: CRESSET_THROW(TypeError, "unhashable type: '", v.type()->str(), "'");
+    default: CRESSET_THROW(TypeError, "unhashable type: '", v.type()->annotation_str(), "'");
   }
 }
 

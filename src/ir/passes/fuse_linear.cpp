@@ -37,9 +37,11 @@ class Fusion {
   }
 
  private:
-  void replace(Node* n, Value* x, Value* w, Value* bias) {
+  // `product`: the node that multiplies, whose place in the program the layer has.
+  void replace(Node* n, const Node* product, Value* x, Value* w, Value* bias) {
     const Emitter emit(n);
     Value* fresh = emit("aten::linear", {x, w, bias ? bias : emit.none()});
+    fresh->node()->setSourceRange(product->sourceRange());
     rewrite::replace_value(n->output(), fresh, nullptr);
     rewrite::destroy_with_operands(n, aliases_);
   }
@@ -58,7 +60,7 @@ class Fusion {
     if (!w || (!rank && !options_.documented_forms) || rank.value_or(1) > 1 || !rewrite::is_number(n->input(3), 1) ||
         !rewrite::is_number(n->input(4), 1))
       return false;
-    replace(n, n->input(1), w, n->input(0));
+    replace(n, n, n->input(1), w, n->input(0));
     return true;
   }
 
@@ -77,7 +79,7 @@ class Fusion {
       const bool same_dtype = dtype && bias_dtype ? dtype == bias_dtype : options_.documented_forms;
       if (!w || !bias_fits(bias, w) || !same_dtype) continue;
       if (rewrite::written_between(m, n, {x, w}, *aliases_)) continue;
-      replace(n, x, w, bias);
+      replace(n, m, x, w, bias);
       return true;
     }
     return false;
@@ -87,7 +89,7 @@ class Fusion {
     if (!rewrite::calls(n, "aten::matmul")) return false;
     Value* w = matrix_below_transpose(n->input(1), options_);
     if (!w) return false;
-    replace(n, n->input(0), w, nullptr);
+    replace(n, n, n->input(0), w, nullptr);
     return true;
   }
 
@@ -95,7 +97,7 @@ class Fusion {
     if (n->inputs().size() != 4 || n->outputs().size() != 1) return false;
     const std::string& name = n->input(0)->type()->name;
     if (name != "__torch__.torch.nn.functional.linear" && name != "__torch__.cresset.nn.functional.linear") return false;
-    replace(n, n->input(1), n->input(2), n->input(3)->mustBeNone() ? nullptr : n->input(3));
+    replace(n, n, n->input(1), n->input(2), n->input(3)->mustBeNone() ? nullptr : n->input(3));
     return true;
   }
 

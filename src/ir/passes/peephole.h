@@ -21,7 +21,7 @@ struct LengthFact {
   int64_t length;
 };
 using LengthFacts = std::unordered_map<const Value*, std::vector<LengthFact>>;
-/// What the conditions `len(x) == n` and `len(x) != n` of a graph say.
+/// What the conditions `len(x) == n` and `len(x) != n` of a graph say, with `not`, `and` and `or`.
 LengthFacts length_facts(const Graph& graph);
 
 struct Peephole {

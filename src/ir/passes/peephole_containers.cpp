@@ -142,21 +142,48 @@ Value* dict_contains(Node* n, Peephole& p) {
   return p.graph->insertConstant(std::find(e->keys.begin(), e->keys.end(), *key) != e->keys.end());
 }
 
+using Lengths = std::vector<std::pair<const Value*, int64_t>>;
+
+// Which lists have which lengths when the flag is true (false). Ifs that give flags are what `and` and `or` are compiled to: an arm with
+// the other flag was not the one.
+Lengths lengths_when(const Value* flag, bool is, int depth = 0) {
+  static const Symbol eq = Symbol::aten("eq"), ne = Symbol::aten("ne"), len = Symbol::aten("len"), no = Symbol::aten("__not__");
+  constexpr int kDeepest = 32;
+  const Node* n = flag->node();
+  if (depth > kDeepest) return {};
+  if (n->kind() == no) return lengths_when(n->input(0), !is, depth + 1);
+  Lengths out;
+  if ((n->kind() == eq || n->kind() == ne) && n->inputs().size() == 2) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const bool same = (n->kind() == eq) == is;
+      if (const auto other = constant_as<bool>(n->input(1 - i))) return lengths_when(n->input(i), same == *other, depth + 1);
+      const Node* length = n->input(i)->node();
+      const auto count = int_constant(n, 1 - i);
+      if (same && count && length->kind() == len && is_kind(length->input(0), TypeKind::List)) out.emplace_back(length->input(0), *count);
+    }
+    return out;
+  }
+  if (n->kind() != prim::If) return out;
+  for (const std::size_t arm : {0, 1}) {
+    const auto known = constant_as<bool>(n->blocks()[1 - arm]->outputs()[flag->offset()]);
+    if (!known || *known == is) continue;
+    for (const Lengths& more :
+         {lengths_when(n->input(0), arm == 0, depth + 1), lengths_when(n->blocks()[arm]->outputs()[flag->offset()], is, depth + 1)})
+      out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  return out;
+}
+
 }  // namespace
 
 LengthFacts length_facts(const Graph& graph) {
-  static const Symbol eq = Symbol::aten("eq"), ne = Symbol::aten("ne"), len = Symbol::aten("len");
   LengthFacts out;
   graph.block()->visit([&](const Node* branch) {
     if (branch->kind() != prim::If) return;
-    const Node* question = branch->input(0)->node();
-    if ((question->kind() != eq && question->kind() != ne) || question->inputs().size() != 2) return;
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Node* length = question->input(i)->node();
-      const auto n = int_constant(question, 1 - i);
-      if (length->kind() != len || !n || !is_kind(length->input(0), TypeKind::List)) continue;
-      out[length->input(0)].push_back({branch, question->kind() == eq ? std::size_t{0} : std::size_t{1}, *n});
-    }
+    for (const bool is : {true, false})
+      for (const auto& [list, length] : lengths_when(branch->input(0), is))
+        out[list].push_back({branch, is ? std::size_t{0} : std::size_t{1}, length});
   });
   return out;
 }

@@ -1,7 +1,7 @@
 // Replaces op_(x, …) by op(x, …) where x is new memory that nobody has looked at since it was made: not an input, attribute, constant,
-// view, or element of a container. Later users of x get the new value. fill_, zero_ and normal_ become full_like, zeros_like and
-// normal_functional. An in-place operator keeps the dtype of x, so operands that are known to promote it forbid the change. Nothing need
-// run before it.
+// view, or element of a container. Later users of x get the new value. fill_, zero_ and normal_ become full_like, zeros_like and a normal
+// of the sizes, dtype and device of x. An in-place operator keeps the dtype of x, so operands that are known to promote it forbid the
+// change. Nothing need run before it.
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
@@ -69,8 +69,14 @@ Value* replacement(Node* n) {
   if (n->kind() == fill && n->input(1)->type()->kind != TypeKind::Tensor)
     return g.insert(Symbol::aten("full_like"), {n->input(0), n->input(1)}, {}, n->sourceRange());
   if (n->kind() == zero) return g.insert(Symbol::aten("zeros_like"), {n->input(0)}, {}, n->sourceRange());
-  // The operator "normal" takes a tensor of means.
-  const auto kind = n->kind() == normal ? std::optional(Symbol::aten("normal_functional")) : functional(n);
+  if (n->kind() == normal && n->inputs().size() == 4) {
+    Value* x = n->input(0);
+    const auto asked = [&](Symbol what) { return g.insert(what, {x}, {}, n->sourceRange()); };
+    Value *sizes = asked(Symbol::aten("size")), *dtype = asked(Symbol::prim("dtype")), *device = asked(Symbol::prim("device"));
+    return g.insert(Symbol::aten("normal"), {n->input(1), n->input(2), sizes},
+                    {{"generator", n->input(3)}, {"dtype", dtype}, {"device", device}}, n->sourceRange());
+  }
+  const auto kind = functional(n);
   if (!kind || promotes(n)) return nullptr;
   Node* fresh = g.insertNode(g.create(*kind, n->inputs()));
   fresh->copyMetadata(n)->copyAttributes(*n);

@@ -193,6 +193,8 @@ std::optional<Tensor> tensor_from_display(std::string_view text, const Type& giv
     switch (dtype) {
       case ScalarType::Double: *static_cast<double*>(t.data_ptr()) = v; break;
       case ScalarType::Float: *static_cast<float*>(t.data_ptr()) = static_cast<float>(v); break;
+      case ScalarType::Half: *static_cast<Half*>(t.data_ptr()) = static_cast<Half>(static_cast<float>(v)); break;
+      case ScalarType::BFloat16: *static_cast<BFloat16*>(t.data_ptr()) = static_cast<BFloat16>(static_cast<float>(v)); break;
       default: return std::nullopt;
     }
   } else {
@@ -204,6 +206,10 @@ std::optional<Tensor> tensor_from_display(std::string_view text, const Type& giv
       case ScalarType::Int:
         if (v != static_cast<int32_t>(v)) return std::nullopt;
         *static_cast<int32_t*>(t.data_ptr()) = static_cast<int32_t>(v);
+        break;
+      case ScalarType::Short:
+        if (v != static_cast<int16_t>(v)) return std::nullopt;
+        *static_cast<int16_t*>(t.data_ptr()) = static_cast<int16_t>(v);
         break;
       case ScalarType::Bool:
         if (v != 0 && v != 1) return std::nullopt;

@@ -49,6 +49,11 @@ PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 // Which member of a Union the value would have been.
 std::string cast_details(PyObject* o, const Type& type) {
+  if (const auto cls = type.cast<jit::ClassType>(); cls && !cls->is_module()) {
+    for (const jit::ClassAttribute& a : cls->attributes())
+      if (!PyObject_HasAttrString(o, a.name.c_str()))
+        return "\nCast error details: Tried to cast object to type " + cls->name + " but object was missing attribute " + a.name;
+  }
   if (type.kind != TypeKind::Union) return "";
   std::string found = type_name(Py_TYPE(o));
   try {
@@ -212,6 +217,28 @@ namespace {
 
 jit::ValueSet value_set(const std::vector<Value*>& values) { return {values.begin(), values.end()}; }
 
+// Edges from values to the memory that they may share: that of other values, or what comes from outside.
+std::string graphviz(const PyAliasDb& o) {
+  std::vector<Value*> values(o.graph->inputs().begin(), o.graph->inputs().end());
+  o.graph->block()->visit([&](Node* n) {
+    for (Value* v : n->outputs())
+      if (jit::AliasDb::isMutableType(v)) values.push_back(v);
+  });
+  const auto name = [](const Value* v) { return "\"%" + v->debugName() + "\""; };
+  std::string out = "digraph alias_db {\n  rankdir=LR\n  node [shape=rect, color=gray];\n  edge [color=black];\n";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!jit::AliasDb::isMutableType(values[i])) continue;
+    if (o.db->mayAliasWildcard(values[i])) out += "  " + name(values[i]) + " -> \"WILDCARD for " + values[i]->type()->str() + "\"\n";
+    for (std::size_t j = 0; j < i; ++j) {
+      if (o.db->mayAlias(values[i], values[j]))
+        out += "  " + name(values[i]) + " -> " + name(values[j]) + "\n";
+      else if (o.db->mayContainAlias(values[i], values[j]))
+        out += "  " + name(values[i]) + " -> " + name(values[j]) + " [style=dashed, color=blue]\n";
+    }
+  }
+  return out + "}\n";
+}
+
 void init_alias_db(PyObject* module) {
   using Values = std::vector<Value*>;
   static PyMethodDef methods[] = {
@@ -219,6 +246,7 @@ void init_alias_db(PyObject* module) {
              [](PyObject* db, PyObject* o) {
                return is_value(o) ? alias_db_of(db).hasWriters(to_value(o)) : alias_db_of(db).hasWriters(to_node(o));
              }),
+      method("to_graphviz_str", [](PyObject* db) { return graphviz(*reinterpret_cast<PyAliasDb*>(db)); }),
       method("is_mutable", [](PyObject* db, Node* n) { return alias_db_of(db).isMutable(n); }),
       method("may_alias", [](PyObject* db, Value* a, Value* b) { return alias_db_of(db).mayAlias(a, b); }),
       method("may_contain_alias", [](PyObject* db, Value* a, Value* b) { return alias_db_of(db).mayContainAlias(a, b); }),
@@ -255,15 +283,44 @@ void init_alias_db(PyObject* module) {
 // ---- passes: _jit_pass_NAME for each that is registered
 
 // As in PyTorch, whose names these are, the types of the graph are the caller's word, those that a trace wrote included.
+jit::PassContext context_of(PyObject* graph) {
+  jit::PassContext context{.graph = to_graph(graph)};
+  context.options.trust_examples = true;
+  return context;
+}
+
 PyObject* run_pass(PyObject* name, PyObject* const* args, Py_ssize_t n) {
   CRESSET_PY_TRY
   const std::string pass = to_text(name);
-  CRESSET_CHECK_TYPE(n == 1 || (n == 2 && pass == "peephole"), "_jit_pass_", pass, "() takes a Graph.");
-  jit::PassContext context{.graph = to_graph(args[0])};
-  context.options.trust_examples = true;
-  if (n == 2) context.options.trust_types = !Convert<bool>::from(args[1]);  // disable_shape_peepholes
+  CRESSET_CHECK_TYPE(n == 1, "_jit_pass_", pass, "() takes a Graph.");
+  jit::PassContext context = context_of(args[0]);
+  context.options.documented_forms = pass == "fuse_linear";  // asks for no sizes, there
   return PyBool_FromLong(jit::find_pass(pass)->run_in(context));
   CRESSET_PY_CATCH(nullptr)
+}
+
+// The forms of peephole that take a graph and a flag.
+template <bool jit::LoweringOptions::*option, bool value_when_set>
+PyObject* peephole_with_flag(const char* name, const char* flag_name, PyObject* args, PyObject* kwargs) {
+  CRESSET_PY_TRY
+  const char* names[] = {"graph", flag_name, nullptr};
+  PyObject* graph = nullptr;
+  int flag = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, (std::string("O|p:") + name).c_str(), const_cast<char**>(names), &graph, &flag))
+    return nullptr;
+  jit::PassContext context = context_of(graph);
+  if (flag) context.options.*option = value_when_set;
+  return PyBool_FromLong(jit::find_pass("peephole")->run_in(context));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* pass_peephole(PyObject*, PyObject* args, PyObject* kwargs) {
+  return peephole_with_flag<&jit::LoweringOptions::trust_types, false>("_jit_pass_peephole", "disable_shape_peepholes", args, kwargs);
+}
+
+PyObject* pass_peephole_list_idioms(PyObject*, PyObject* args, PyObject* kwargs) {
+  return peephole_with_flag<&jit::LoweringOptions::refine_list_lengths, true>("_jit_pass_peephole_list_idioms", "refine_list_len", args,
+                                                                              kwargs);
 }
 
 void init_passes(PyObject* module) {
@@ -291,9 +348,13 @@ void init_passes(PyObject* module) {
         return jit::eliminate_dead_code(g) || changed;
       },
       "Nodes whose operands are known become constants, and what nobody needs goes.");
-  def(
-      module, "_jit_pass_peephole_list_idioms", [](GraphRef g, std::optional<bool>) { return jit::find_pass("peephole")->run(g); },
-      "Lists whose elements and lengths are known.");
+  static PyMethodDef with_flags[] = {
+      {"_jit_pass_peephole", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&pass_peephole)), METH_VARARGS | METH_KEYWORDS,
+       "Small local simplifications; with disable_shape_peepholes none that types of tensors answer."},
+      {"_jit_pass_peephole_list_idioms", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&pass_peephole_list_idioms)),
+       METH_VARARGS | METH_KEYWORDS, "Lists whose elements and lengths are known; with refine_list_len from conditions, too."},
+      {nullptr, nullptr, 0, nullptr}};
+  checked(PyModule_AddFunctions(module, with_flags));
   def(module, "_jit_passes", [] {
     std::vector<std::vector<std::string>> out;
     for (const auto& p : jit::passes()) out.push_back({p->name, p->phase, p->summary, p->command_name()});
@@ -341,8 +402,11 @@ void set_list_size(jit::Function& f, const std::string& name, int64_t n) {
   CRESSET_CHECK(function, "a function with a graph was required.");
   const FunctionSchema schema = function->getSchema();
   std::vector<cresset::Argument> arguments = schema.arguments();
+  const auto is_list = [](const Type& t) {
+    return t.kind == TypeKind::List || (t.kind == TypeKind::Optional && t.containedTypes().at(0)->kind == TypeKind::List);
+  };
   for (cresset::Argument& a : arguments)
-    if (a.name == name) a.N = static_cast<decltype(a.N)::value_type>(n);
+    if (a.name == name && is_list(*a.type)) a.N = static_cast<decltype(a.N)::value_type>(n);
   function->setSchema(FunctionSchema(OperatorName{schema.name(), ""}, std::move(arguments), schema.returns()));
 }
 

@@ -88,7 +88,8 @@ PyObject* module_getattr(PyObject* self, PyObject* name) {
   const std::string field = to_text(name);
   const auto method = object.find_method(field);
   if (!method && !object.hasattr(field)) {
-    PyErr_Format(PyExc_AttributeError, "%s does not have a field with name '%U'", object.type()->name.c_str(), name);
+    PyErr_Format(PyExc_AttributeError, "%s (of Python compilation unit at: %p) does not have a field with name '%U'",
+                 object.type()->name.c_str(), static_cast<const void*>(python_unit().get()), name);
     return nullptr;
   }
   PyErr_Clear();

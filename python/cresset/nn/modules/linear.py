@@ -28,6 +28,8 @@ class Identity(Module):
 class Linear(Module):
     """input (*, in_features) -> input @ weight.T + bias (*, out_features)."""
 
+    __constants__ = ["in_features", "out_features"]
+
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
         self.in_features = in_features

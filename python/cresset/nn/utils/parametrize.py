@@ -178,6 +178,8 @@ def _add_property(module, name):
     def get(self):
         if not _cache_depth:
             return self.parametrizations[name]()
+        if cresset.jit.is_tracing():
+            raise RuntimeError("Cannot trace a model while caching the parametrized tensors.")
         key = (id(module), name)
         if key not in _cache:
             _cache[key] = self.parametrizations[name]()

@@ -1,0 +1,454 @@
+"""What PyTorch's own tests of scripts ask: types as they are written, marks of errors, annotations that are aliases, indices that are lists."""
+
+import collections
+import re
+import typing
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
+
+import pytest
+
+import cresset
+from cresset import _C, jit, nn
+from cresset.nn.common_types import _size_2_t
+from cresset.nn.utils import parametrize
+
+# ---- futures have square brackets, and round ones inside of dicts and unions; both are read
+
+
+def takes_futures(a: Dict[int, jit.Future[int]], b: Tuple[int, jit.Future[int]], c: List[jit.Future[int]], d: Optional[Dict[int, List[jit.Future[int]]]], e: Union[int, jit.Future[int]]):
+    return a
+
+
+def test_types_with_futures():
+    graph = jit.script(takes_futures).graph
+    wanted = ["Dict(int, Future(int))", "(int, Future[int])", "Future[int][]", "Dict(int, Future(int)[])?", "Union(Future(int), int)"]
+    assert re.findall(r"%\w+ : (.*?)(?:,\n|\):\n)", str(graph)) == wanted
+    assert str(_C.parse_ir(str(graph)).canonicalize()) == str(graph.copy().canonicalize())
+
+
+def optional_union(flag: int) -> Union[str, int, None]:
+    y: Union[int, str, None] = "foo"
+    if flag == 0:
+        x: Optional[Union[int, str]] = y
+    elif flag == 1:
+        x: Optional[Union[int, str]] = 1
+    else:
+        x: Optional[Union[int, str]] = None
+    return x
+
+
+def test_optional_unions_are_flat():
+    compiled = jit.script(optional_union)
+    assert "Optional[Union" not in compiled.code and [compiled(i) for i in range(3)] == ["foo", 1, None]
+
+
+# ---- names that are lists for which one number may stand
+
+
+def sum_of(x: _size_2_t) -> int:
+    return x[0] + x[1]
+
+
+def maybe_sum_of(x: Optional[_size_2_t] = None) -> int:
+    return 0 if x is None else x[0] * x[1]
+
+
+def own_union(x: Union[int, Tuple[int, int]]) -> int:
+    return x if isinstance(x, int) else x[0]
+
+
+def test_sizes():
+    assert jit.script(sum_of)(4) == 8 and jit.script(sum_of)([1, 2]) == 3
+    assert jit.script(maybe_sum_of)(4) == 16 and jit.script(maybe_sum_of)() == 0
+    assert jit.script(own_union)(4) == 4 and jit.script(own_union)((7, 8)) == 7  # the same object, but not the name
+
+
+# ---- lists as indices: their numbers are taken for integers; outside of scripts flags are a mask
+
+
+def by_floats(x):
+    return x[[0.1, 1.2, 2.3]]
+
+
+def by_flags(x):
+    at = [True, False, True]
+    return x[at]
+
+
+def write_by_floats(x):
+    x[[0.5, 2.0]] = 7
+    return x
+
+
+@pytest.mark.parametrize("function, rows", [(by_floats, [0, 1, 2]), (write_by_floats, None), (by_flags, [1, 0, 1])], ids=lambda v: getattr(v, "__name__", ""))
+def test_lists_as_indices(function, rows):
+    x = cresset.arange(6.0).reshape(3, 2)
+    got = jit.script(function)(x.clone())
+    assert cresset.equal(got, function(x.clone()) if function is not by_flags else x[cresset.tensor(rows)])
+    if rows is not None and function is not by_flags:
+        assert cresset.equal(got, x[cresset.tensor(rows)])
+    assert cresset.equal(by_flags(x), x[cresset.tensor([0, 2])])
+
+
+# ---- where errors point, and what they say
+
+
+def unhashable(t: Tuple[int, List[int]]):
+    return hash(t)
+
+
+def largest(x: List[int]):
+    return max(x)
+
+
+@pytest.mark.parametrize("function, argument, words, marked", [(unhashable, (1, [1]), "unhashable type: 'List[int]'", "hash"), (largest, [], "", "max")],
+                         ids=["hash", "max"])
+def test_calls_of_built_in_functions_are_marked_where_they_are_named(function, argument, words, marked):
+    with pytest.raises(Exception) as error:
+        jit.script(function)(argument)
+    text = str(error.value)
+    assert words in text
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if f"return {marked}(" in line)
+    assert lines[at + 1].strip() == "~" * len(marked) + " <--- HERE" and lines[at + 1].index("~") == lines[at].index(f"{marked}(")
+
+
+class Bad:
+    def method(self):
+        import pdb  # noqa: F401
+
+
+def makes_bad(x) -> Bad:
+    return Bad()
+
+
+class Names(NamedTuple):
+    first: cresset.Tensor
+    second: "NobodyKnows"  # noqa: F821
+
+
+def takes_names(x: Names) -> cresset.Tensor:
+    return x.first
+
+
+def list_of_futures(x):
+    return jit.annotate(List[jit.Future], [])
+
+
+class NoInit(nn.Module):
+    def __init__(self):
+        self.x = 2
+
+    def forward(self):
+        pass
+
+
+@pytest.mark.parametrize("compiled, error, words", [
+    (makes_bad, RuntimeError, ["import statements", "is being compiled since it was called from 'makes_bad'", "-> Bad"]),
+    (takes_names, ValueError, ["NobodyKnows", "in NamedTuple Names", "Issue occurred at   File", "def takes_names"]),
+    (list_of_futures, RuntimeError, ["Attempted to use Future without a contained type"]),
+    (NoInit, RuntimeError, ["NoInit' has not been initialized, did you forget to call 'super()'?"]),
+], ids=["class", "named tuple", "future", "module"])  # fmt: skip
+def test_words(compiled, error, words):
+    with pytest.raises(error) as raised:
+        jit.script(compiled() if isinstance(compiled, type) else compiled)
+    at = -1
+    for word in words:
+        at = str(raised.value).index(word, at + 1)
+
+
+@jit.interface
+class Steps(nn.Module):
+    def one(self, x: cresset.Tensor) -> cresset.Tensor:
+        pass
+
+
+class Step(nn.Module):
+    def one(self, x: cresset.Tensor) -> cresset.Tensor:
+        return x
+
+    def forward(self, x: cresset.Tensor) -> cresset.Tensor:
+        return self.one(x)
+
+
+class BehindInterface(nn.Module):
+    step: Steps
+
+    def __init__(self):
+        super().__init__()
+        self.step = Step()
+
+    def forward(self, x):
+        for m in self.modules():
+            x = m(x)
+        return x
+
+
+def test_modules_behind_interfaces_are_not_gone_over():
+    with pytest.raises(RuntimeError, match="Could not compile modules\\(\\) because module is an interface type"):
+        jit.script(BehindInterface())
+
+
+class Numbers:
+    i: int
+
+    def __init__(self, i: int):
+        self.i = i
+
+
+def takes_numbers(x: Numbers) -> int:
+    return x.i
+
+
+def test_arguments_that_are_no_objects_of_the_class():
+    with pytest.raises(RuntimeError, match="Cast error details: Tried to cast object to type .*Numbers but object was missing attribute i"):
+        jit.script(takes_numbers)(cresset.ones(1))
+    assert jit.script(takes_numbers)(Numbers(3)) == 3
+
+
+# ---- interfaces below interfaces
+
+
+@jit.interface
+class OneTwo:
+    def one(self, x: cresset.Tensor) -> cresset.Tensor:
+        pass
+
+
+@jit.interface
+class OneTwoThree:
+    def one(self, x: cresset.Tensor) -> cresset.Tensor:
+        pass
+
+    def three(self, x: cresset.Tensor) -> cresset.Tensor:
+        pass
+
+
+@jit.interface
+class OneOfNumbers:
+    def one(self, x: int) -> int:
+        pass
+
+
+def as_one(x: OneTwo) -> OneTwo:
+    return x
+
+
+def fewer(x: OneTwoThree) -> OneTwo:
+    return as_one(x)
+
+
+def takes_three(x: OneTwoThree) -> OneTwoThree:
+    return x
+
+
+def more(x: OneTwo) -> OneTwoThree:
+    return takes_three(x)
+
+
+def other(x: OneOfNumbers) -> OneTwo:
+    return as_one(x)
+
+
+def test_interfaces_below_interfaces():
+    assert jit.script(fewer).graph.findNode("prim::CallFunction") is not None
+    with pytest.raises(RuntimeError, match="Interface '.*OneTwo' does not have method 'three'"):
+        jit.script(more)
+    with pytest.raises(RuntimeError, match="Method on interface '.*OneOfNumbers' is not compatible with interface '.*OneTwo'"):
+        jit.script(other)
+
+
+# ---- modules
+
+
+def test_sizes_of_linear_layers_are_constants_of_their_classes():
+    a, b, c = (jit.script(nn.Linear(n, n)) for n in (5, 5, 10))
+    assert a._c._type() == b._c._type() != c._c._type()
+
+
+class Symmetric(nn.Module):
+    def forward(self, x):
+        return x.triu() + x.triu(1).mT
+
+
+def test_parametrizations_are_not_traced_while_they_are_kept():
+    model = nn.Linear(5, 5)
+    parametrize.register_parametrization(model, "weight", Symmetric())
+    x = cresset.randn(3, 5)
+    traced = jit.trace_module(model, {"forward": x})
+    with parametrize.cached():
+        assert cresset.equal(traced(x), model(x))
+        with pytest.raises(RuntimeError, match="Cannot trace a model while caching"):
+            jit.trace_module(model, {"forward": x})
+
+
+def test_namespaces_of_operators_have_no_origin():
+    for name in ("__origin__", "__self__"):
+        with pytest.raises(AttributeError, match=f"Invalid attribute '{name}' for '_OpNamespace' 'aten'"):
+            getattr(cresset.ops.aten, name)
+    assert typing.get_origin(cresset.ops.aten) is None
+
+
+# ---- passes under PyTorch's names
+
+
+def lengths(x: List[int], y: List[int]):
+    if len(x) != 4 or len(y) != 5:
+        raise Exception("")  # noqa: TRY002
+    return len(x) + len(y)
+
+
+def test_lengths_that_conditions_tell():
+    for refine, found in ((True, True), (False, False)):
+        graph = jit.script(lengths).graph.copy()
+        _C._jit_pass_peephole_list_idioms(graph, refine_list_len=refine)
+        _C._jit_pass_constant_propagation(graph)
+        assert ("value=9" in str(graph)) == found
+    _C._jit_pass_peephole(graph, disable_shape_peepholes=True)
+    _C._jit_pass_peephole(graph, True)
+
+
+class FunctionalLinear(nn.Module):
+    def __init__(self, weight, bias):
+        super().__init__()
+        self.weight, self.bias = weight, bias
+
+    def forward(self, x):
+        y = cresset.matmul(x, self.weight.t())
+        if self.bias is not None:
+            y.add_(self.bias)
+        return y
+
+
+@pytest.mark.parametrize("bias", [None, cresset.rand(5)], ids=["none", "bias"])
+def test_linear_layers_of_a_trace(bias):
+    x = cresset.rand(3)
+    traced = jit.trace(FunctionalLinear(cresset.rand(5, 3), bias), [x])
+    wanted, place = traced(x), traced.graph.findNode("aten::matmul").sourceRange()
+    _C._jit_pass_fuse_linear(traced.graph)
+    counts = collections.Counter(n.kind() for n in traced.graph.nodes())
+    assert counts["aten::linear"] == 1 and not counts["aten::matmul"] and not counts["aten::add_"]
+    assert traced.graph.findNode("aten::linear").sourceRange() == place
+    assert cresset.allclose(traced(x), wanted)
+
+
+def test_random_numbers_that_are_written_in_place():
+    graph = jit.script(random_in_place).graph
+    _C._jit_pass_remove_mutation(graph)
+    assert "normal_" not in str(graph)
+    cresset.manual_seed(3)
+    wanted = random_in_place()
+    cresset.manual_seed(3)
+    assert cresset.equal(_C._jit_interpret_graph(graph, []), wanted)
+
+
+def random_in_place():
+    return cresset.rand(2, 1, 3, 4, dtype=cresset.float).normal_()
+
+
+def test_elements_of_a_list_that_is_returned():
+    @jit.script
+    def f(x):
+        y = cresset.rand([2, 2])
+        return [y]
+
+    graph = f.graph
+    aliases = graph.alias_db()
+    made = graph.findNode("aten::rand").output()
+    assert aliases.may_contain_alias(made, next(graph.outputs())) and not aliases.may_contain_alias(next(graph.inputs()), made)
+    assert aliases.escapes_scope([made])
+    text = aliases.to_graphviz_str()
+    assert text.startswith("digraph alias_db {") and '"WILDCARD for Tensor"' in text
+
+
+# ---- texts that the parser and the compiler refuse, and what they take
+
+REFUSED = {
+    "*b, = a\n    return b": "A Starred expression may only appear on the lhs within the presence of another non-starred expression",
+    "*b, *c = a\n    return b": "Only one starred expression is allowed on the lhs",
+    "b, c = a\n    return b": "too many values to unpack: need 2 but found 3",
+    "b, c, d, e = a\n    return b": "need 4 values to unpack but found only 3",
+    "for b, c in zip([1], [2], [3]):\n        pass\n    return x": "too many values to unpack: need 2 but found 3",
+    "for b, c, d in zip([1], [2]):\n        pass\n    return x": "need 3 values to unpack but found only 2",
+    "return tuple(1, 2)": "tuple expected exactly 1 arguments but found 2",
+    "return tuple([1, 2])": "cannot statically infer the expected size of a list in this context",
+    "b: Tuple[int, int][int] = a\n    return b": "Subscripted type must be a type identifier",
+    "return 'a' if x.dim() > 1 else 2": "if-expression's true branch has type str but false branch has type int",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED, ids=lambda body: body.replace("\n   ", ""))
+def test_refused(body):
+    with pytest.raises(RuntimeError) as error:
+        jit.CompilationUnit(f"def f(x):\n    a = (x, x, x)\n    {body}\n")
+    assert REFUSED[body] in str(error.value)
+
+
+def prefix(a):
+    #type: (Int) -> Int  # noqa: E265
+    return a + 2
+
+
+def far_prefix(a):
+    #     type: (Int) -> Int
+    return a + 2
+
+
+@jit.unused
+def unused_with_comment(x):
+    # type: (List[int]) -> int
+    return sum(x)
+
+
+def calls_unused(x):
+    # type: (List[int]) -> int
+    return unused_with_comment(x)
+
+
+def test_comments_of_types():
+    for function in (prefix, far_prefix):
+        with pytest.raises(RuntimeError, match="annotation prefix in line 1 is probably invalid.\nIt must be '# type:'"):
+            jit.script(function)
+    assert str(next(jit.script(calls_unused).graph.outputs()).type()) == "int"
+
+
+def any_of(x: int) -> typing.Any:
+    return "a" if x > 1 else {"b": x}
+
+
+def test_conditional_expressions_where_anything_is_wanted():
+    compiled = jit.script(any_of)
+    assert compiled(2) == "a" and compiled(1) == {"b": 1}
+
+
+@pytest.mark.parametrize("name, dtype, value", [("Half", cresset.float16, 123.5), ("BFloat16", cresset.bfloat16, 123.5), ("Short", cresset.int16, 1234)])
+def test_constants_of_few_bits(name, dtype, value):
+    text = f"graph():\n  %1 : {name}(requires_grad=0, device=cpu) = prim::Constant[value={{{value}}}]()\n  return (%1)\n"
+    found = next(_C.parse_ir(text, parse_tensor_constants=True).nodes()).t("value")
+    assert found.dtype == dtype and found.item() == value
+
+
+def dead_writes():
+    a = cresset.rand(2, 3)
+    a += cresset.rand(2, 3)
+    b = cresset.rand(2, 3)
+    b += cresset.rand(2, 3)
+    numbers = [1]
+    numbers.append(2)
+    return a
+
+
+def writes_that_count(x, flag: bool):
+    a = cresset.zeros(2)
+    b = a.view(2)
+    if flag:
+        b += 1
+    x.add_(1)
+    return a
+
+
+def test_writes_that_nobody_sees_go():
+    text = str(jit.script(dead_writes).graph)
+    assert text.count("aten::rand") == 2 and text.count("aten::add_") == 1 and "aten::append" not in text
+    compiled, x = jit.script(writes_that_count), cresset.zeros(1)
+    assert compiled(x, True).tolist() == [1.0, 1.0] and compiled(x, False).tolist() == [0.0, 0.0] and x.item() == 2
