@@ -153,7 +153,9 @@ std::string FunctionSchema::str() const {
   if (is_vararg_) out += first ? "..." : ", ...";
   out += ") -> ";
   if (returns_.empty() && is_varret_) return out + "...";
-  if (returns_.size() == 1 && !is_varret_) return out + returns_[0].str();
+  // One result that is a tuple has its own parentheses, so that it is told from several results.
+  if (returns_.size() == 1 && !is_varret_)
+    if (const std::string result = returns_[0].str(); !result.starts_with("(")) return out + result;
   out += "(";
   for (std::size_t i = 0; i < returns_.size(); ++i) out += (i ? ", " : "") + returns_[i].str();
   if (is_varret_) out += returns_.empty() ? "..." : ", ...";

@@ -1,6 +1,7 @@
 """What PyTorch's own tests of scripts ask: types as they are written, marks of errors, annotations that are aliases, indices that are lists."""
 
 import collections
+import math
 import re
 import typing
 from typing import Dict, List, NamedTuple, Optional, Tuple, Union
@@ -421,6 +422,66 @@ def test_conditional_expressions_where_anything_is_wanted():
     assert compiled(2) == "a" and compiled(1) == {"b": 1}
 
 
+class InPython(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(cresset.rand(3))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+outside, scripted = InPython(), jit.script(InPython())
+
+
+def calls_a_module(x):
+    return outside(x) + 1
+
+
+def calls_a_script_module(x):
+    return scripted(x) + 1
+
+
+def test_modules_of_the_surroundings_are_called_in_python(tmp_path):
+    compiled = jit.script(calls_a_module)
+    assert "^<python_value>" in str(compiled.graph)
+    x = cresset.rand(3)
+    assert cresset.equal(compiled(x), calls_a_module(x))
+    compiled(x).sum().backward()
+    assert cresset.equal(outside.weight.grad, x)
+    with pytest.raises(RuntimeError, match="Could not export Python function call '<python_value>'"):
+        compiled.save(tmp_path / "f.pt")
+    with pytest.raises(RuntimeError, match="Cannot call a ScriptModule that is not a submodule of the caller"):
+        jit.script(calls_a_script_module)
+
+
+@pytest.mark.parametrize("name, arguments, kinds", [
+    ("constant_", (2.5,), ", float"), ("ones_", (), ""), ("zeros_", (), ""), ("uniform_", (), ""), ("normal_", (), ""), ("xavier_normal_", (), ""),
+    ("xavier_uniform_", (), ""),
+])  # fmt: skip
+def test_initial_values_in_scripts(name, arguments, kinds):
+    names = ", ".join("ab"[: 1 + len(arguments)])
+    unit = jit.CompilationUnit(f"def test({names}):\n    # type: (Tensor{kinds})\n    return cresset.nn.init.{name}({names})\n")
+    results = []
+    for function in (unit.test, getattr(nn.init, name)):
+        cresset.manual_seed(5)
+        results.append(function(cresset.ones(2, 3), *arguments))
+    assert cresset.equal(*results)
+
+
+def with_records(x, y):
+    with cresset.autograd.profiler.record_function("outer"):
+        with cresset.autograd.profiler.record_function("inner", "some"):
+            return x + y
+
+
+def test_records_of_the_profiler_in_scripts():
+    compiled = jit.script(with_records)
+    with cresset.autograd.profiler.profile() as profile:
+        assert cresset.equal(compiled(cresset.ones(2), cresset.ones(2)), cresset.full((2,), 2.0))
+    assert [sum(e.name == name for e in profile.function_events) for name in ("outer", "inner")] == [1, 1]
+
+
 @pytest.mark.parametrize("name, dtype, value", [("Half", cresset.float16, 123.5), ("BFloat16", cresset.bfloat16, 123.5), ("Short", cresset.int16, 1234)])
 def test_constants_of_few_bits(name, dtype, value):
     text = f"graph():\n  %1 : {name}(requires_grad=0, device=cpu) = prim::Constant[value={{{value}}}]()\n  return (%1)\n"
@@ -452,3 +513,144 @@ def test_writes_that_nobody_sees_go():
     assert text.count("aten::rand") == 2 and text.count("aten::add_") == 1 and "aten::append" not in text
     compiled, x = jit.script(writes_that_count), cresset.zeros(1)
     assert compiled(x, True).tolist() == [1.0, 1.0] and compiled(x, False).tolist() == [0.0, 0.0] and x.item() == 2
+
+
+# ---- what Python values become where scripts want another kind
+
+
+def flag(x: bool):
+    return x
+
+
+def flags(x: List[bool]):
+    return x
+
+
+def integers(x: List[int]):
+    return x
+
+
+def number(x: float):
+    return x
+
+
+def pair(x: Tuple[bool, int]):
+    return x
+
+
+def table(x: Dict[str, bool]):
+    return x
+
+
+def text(x: str):
+    return x
+
+
+@pytest.mark.parametrize("function, value, wanted", [
+    (flag, 2, True), (flag, 0.0, False), (flag, None, False), (flag, cresset.tensor(1), True), (flags, [0, 1, True], [False, True, True]), (flags, (0, 2), [False, True]),
+    (integers, [True, 2], [1, 2]), (number, True, 1.0), (pair, [0, True], (False, 1)), (table, {"a": 1}, {"a": True}), (text, b"a", "a"),
+], ids=lambda v: getattr(v, "__name__", repr(v)))  # fmt: skip
+def test_values_are_converted(function, value, wanted):
+    got = jit.script(function)(value)
+    assert got == wanted and repr(got) == repr(wanted)
+
+
+@pytest.mark.parametrize("function, value", [(flag, "a"), (flags, ["a"]), (integers, [0.5]), (pair, (True,)), (number, "1"), (text, 1), (table, [1])],
+                         ids=lambda v: getattr(v, "__name__", repr(v)))
+def test_values_that_are_not(function, value):
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        jit.script(function)(value)
+
+
+def one_tuple(x, y: Tuple[int, int]):
+    return y
+
+
+def test_one_result_that_is_a_tuple_has_its_own_parentheses():
+    schema = jit.script(one_tuple).schema
+    assert str(schema) == "one_tuple(Tensor x, (int, int) y) -> ((int, int))"
+    parsed = _C.parse_schema(str(schema))
+    assert len(parsed.returns) == 1 and str(parsed) == str(schema)
+
+
+def no_pairs():
+    return dict([])
+
+
+def test_dict_of_no_pairs():
+    assert jit.script(no_pairs)() == {}
+
+
+@jit.ignore
+def ignored(x, y):
+    return x
+
+
+@jit.ignore
+def gives_a_tuple() -> cresset.Tensor:
+    return ((3, 4),)
+
+
+def too_many(x):
+    return ignored(x, x, x)
+
+
+def too_few(x):
+    return ignored(x)
+
+
+def calls_for_a_tuple():
+    return gives_a_tuple()
+
+
+def hypotenuse(a: float):
+    return math.hypot(a, 2.0)
+
+
+def falls_through(x: int) -> Optional[int]:
+    if x > 0:
+        return 1
+
+
+def too_big():
+    return 0xFFFFFFFFFFFFFFFF
+
+
+@pytest.mark.parametrize("function, words", [
+    (too_many, "Expected at most 2 arguments but found 3 positional arguments."), (too_few, "Argument y not provided."),
+    (hypotenuse, "Python builtin <built-in function hypot> is currently not supported in Torchscript"),
+    (falls_through, "Function was not annotated as having type None, but does not return along all paths"),
+    (too_big, "Integral constant out of range (must fit in a signed 64 bit integer)"),
+], ids=lambda v: getattr(v, "__name__", ""))  # fmt: skip
+def test_more_words(function, words):
+    with pytest.raises(RuntimeError) as error:
+        jit.script(function)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("text, words", [
+    ('def f(a):\n    print("\n    a")\n', "expected a valid token"),
+    ("def f(x : Tuple[(int,)]):\n    return x\n", "Tuple literal in Tuple type annotation must not have any elements"),
+], ids=["string", "tuple"])  # fmt: skip
+def test_words_of_texts(text, words):
+    with pytest.raises(RuntimeError, match=words):
+        jit.CompilationUnit(text)
+
+
+def test_results_of_python_of_another_kind():
+    with pytest.raises(Exception, match="expected value of type Tensor for return value but instead got value of type tuple"):
+        jit.script(calls_for_a_tuple)()
+
+
+def test_rewrites_say_where_new_nodes_come_from():
+    def f(x, y, z, w):
+        x = x + y
+        x = x * z
+        return w - x
+
+    graph = jit.script(f).graph
+    place = graph.findNode("aten::add").sourceRange()
+    before = "graph(%x, %y, %z, %const):\n  %t = aten::add(%x, %y, %const)\n  %o = aten::mul(%t, %z)\n  return (%o)"
+    after = "graph(%x, %y, %z, %const):\n  %o = my::add_mul(%x, %y, %z, %const)\n  return (%o)"
+    _C._jit_pass_custom_pattern_based_rewrite_graph(before, after, graph, value_name_pairs=[("o", "t")])
+    assert graph.findNode("my::add_mul").sourceRange() == place

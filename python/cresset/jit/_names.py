@@ -132,7 +132,11 @@ def _builtin_thing(obj):
     if module in ("builtins", "math"):
         # math.remainder is not what % does.
         name = "mathremainder" if obj is math.remainder else obj.__name__
-        return ("native", name) if module == "builtins" else ("operator", f"aten::{name}")
+        if module == "builtins":
+            return ("native", name)
+        if any(str(s.arguments[0].type) != "Tensor" for s in _C._jit_get_schemas_for_operator(f"aten::{name}") if s.arguments):
+            return ("operator", f"aten::{name}")  # of numbers
+        return ("error", f"Python builtin {obj} is currently not supported in Torchscript")
     if module == "cmath":
         name = {"phase": "angle", "rect": "polar"}.get(obj.__name__, obj.__name__)
         return ("operator", f"aten::{name}") if _kind_named(name) else ("error", f"Python builtin {obj} is currently not supported in Torchscript")

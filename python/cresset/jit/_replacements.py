@@ -18,6 +18,7 @@ def table():
         if inspect.isfunction(function):
             out[getattr(cresset, name)] = function
     out.update({getattr(cresset, cls.__name__): cls for cls in (_grad_mode.no_grad, _grad_mode.enable_grad)})
+    out[cresset.autograd.profiler.record_function] = _grad_mode.record_function
     return out
 
 

@@ -136,8 +136,12 @@ class Annotations {
     if (name.empty()) fail(*e.parts[0], "Subscripted type must be a type identifier");
     if (!constructor) fail(*e.parts[0], "Unknown type constructor " + name);
     std::vector<ExprPtr> written(e.parts.begin() + 1, e.parts.end());
-    // Tuple[()] has no members; Tuple[(int, str)] is Tuple[int, str].
-    if (written.size() == 1 && written[0]->kind == ExprKind::Tuple) written = written[0]->parts;
+    // Tuple[()] has no members.
+    if (written.size() == 1 && written[0]->kind == ExprKind::Tuple) {
+      if (*constructor == Constructor::Tuple && !written[0]->parts.empty())
+        fail(*written[0], "Tuple literal in Tuple type annotation must not have any elements!");
+      written = written[0]->parts;
+    }
     if (plain(name) == "Annotated" && !written.empty()) written.resize(1);
     std::vector<TypePtr> members;
     for (const ExprPtr& w : written) members.push_back(type(w));

@@ -48,7 +48,8 @@ std::size_t end_of_string(std::string_view text, std::size_t at, std::size_t pre
     else
       ++at;
   }
-  throw Failure{begin, close.size() == 3 ? "unterminated triple-quoted string literal" : "unterminated string literal"};
+  throw Failure{begin, close.size() == 3 ? "expected a valid token: unterminated triple-quoted string literal"
+                                         : "expected a valid token: unterminated string literal"};
 }
 
 FormatField field_at(std::string_view text, std::size_t at, std::size_t depth) {

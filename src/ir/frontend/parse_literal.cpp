@@ -56,7 +56,7 @@ ExprPtr Parser::number() {
     const char* last = digits.data() + digits.size();
     int64_t v = 0;
     const auto r = std::from_chars(first, last, v, base);
-    if (r.ec == std::errc::result_out_of_range) fail("integer literal is too large: it must fit into 64 bits");
+    if (r.ec == std::errc::result_out_of_range) fail("Integral constant out of range (must fit in a signed 64 bit integer)");
     if (r.ec != std::errc() || r.ptr != last) fail("invalid number");
     value = IValue(v);
   }

@@ -124,7 +124,10 @@ class TypeConstructor final : public SugaredValue {
                                    const std::vector<CallArgument>& kwargs) {
     Graph& g = *m.graph();
     Value* dict = nullptr;
-    if (!args.empty()) {
+    // dict([]): of no pairs nothing is known, as of {}.
+    const Value* pairs = args.empty() ? nullptr : args[0].value->plainValue();
+    const bool is_empty_list = pairs && pairs->node()->kind() == prim::ListConstruct && pairs->node()->inputs().empty();
+    if (!args.empty() && !is_empty_list) {
       const Value* plain = args[0].value->plainValue();
       dict = plain && plain->type()->kind == TypeKind::Dict
                  ? operator_result(range, m, Symbol::aten("dict"), {args[0].value->asValue(range, m)})->asValue(range, m)

@@ -276,6 +276,8 @@ class IrReader {
   Node* python_call() {
     ++c_.at;
     const std::size_t start = c_.at;
+    constexpr std::string_view kUnnamed = "<python_value>";
+    if (c_.text.substr(start).starts_with(kUnnamed)) c_.at += kUnnamed.size();
     while (c_.at < c_.text.size() && (Cursor::word_char(c_.peek()) || c_.peek() == '.')) ++c_.at;
     if (c_.at == start) c_.fail("expected the name of a Python function here");
     Node* n = graph_->create(prim::PythonOp, 0);

@@ -141,7 +141,7 @@ class Printer {
 
   void kind_and_attributes(const Node& n) {
     if (n.kind() == prim::PythonOp && n.hasAttribute(attr::name) && n.kindOf(attr::name) == AttributeKind::s &&
-        is_plain_name(n.s(attr::name))) {
+        (is_plain_name(n.s(attr::name)) || n.s(attr::name) == "<python_value>")) {
       out_ += "^" + n.s(attr::name) + "(";
       static const Symbol scalar_args = Symbol::attr("scalar_args");
       if (n.hasAttribute(scalar_args) && n.kindOf(scalar_args) == AttributeKind::ival) {

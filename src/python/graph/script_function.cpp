@@ -81,6 +81,57 @@ std::string module_details(PyObject* o, const Type& type) {
   return "\nCast error details: Object of type " + found + " is not compatible with interface " + type.annotation_str();
 }
 
+// What Python makes of a value where scripts want another one: numbers, None and tensors that are true or false, flags that are numbers,
+// and containers of them. Null where it makes nothing.
+Ref converted_argument(PyObject* o, const Type& type) {
+  if (fits(o, type)) return Ref::borrow(o);
+  switch (type.kind) {
+    case TypeKind::Bool: {
+      const PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
+      if (!number || !number->nb_bool) return {};
+      const int truth = PyObject_IsTrue(o);
+      if (truth < 0) PyErr_Clear();
+      return truth < 0 ? Ref() : Ref::borrow(truth ? Py_True : Py_False);
+    }
+    case TypeKind::Int: return PyBool_Check(o) ? checked(PyLong_FromLong(o == Py_True)) : Ref();
+    case TypeKind::Float: return PyBool_Check(o) ? checked(PyFloat_FromDouble(o == Py_True)) : Ref();
+    case TypeKind::String: {
+      if (!PyBytes_Check(o)) return {};
+      Ref text = Ref::steal(PyUnicode_DecodeUTF8(PyBytes_AS_STRING(o), PyBytes_GET_SIZE(o), nullptr));
+      if (!text) PyErr_Clear();
+      return text;
+    }
+    case TypeKind::Optional: return converted_argument(o, *type.element());
+    case TypeKind::List:
+    case TypeKind::Tuple: {
+      const bool is_list = type.kind == TypeKind::List;
+      if (!PyList_Check(o) && !PyTuple_Check(o)) return {};
+      const Ref items = checked(PySequence_Fast(o, ""));
+      const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
+      if (!is_list && static_cast<std::size_t>(size) != type.contained.size()) return {};
+      Ref out = checked(is_list ? PyList_New(size) : PyTuple_New(size));
+      for (Py_ssize_t i = 0; i < size; ++i) {
+        Ref item = converted_argument(PySequence_Fast_GET_ITEM(items.get(), i), *type.contained[is_list ? 0 : static_cast<std::size_t>(i)]);
+        if (!item) return {};
+        is_list ? PyList_SET_ITEM(out.get(), i, item.release()) : PyTuple_SET_ITEM(out.get(), i, item.release());
+      }
+      return out;
+    }
+    case TypeKind::Dict: {
+      if (!PyDict_Check(o)) return {};
+      const Ref out = checked(PyDict_New());
+      PyObject *key, *value;
+      for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
+        const Ref k = converted_argument(key, *type.contained[0]), v = converted_argument(value, *type.contained[1]);
+        if (!k || !v) return {};
+        checked(PyDict_SetItem(out.get(), k.get(), v.get()));
+      }
+      return Ref::borrow(out.get());
+    }
+    default: return {};
+  }
+}
+
 // The value of an argument, or the error that a call with it is.
 IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
   const Type& list = formal.type->kind == TypeKind::Optional ? *formal.type->element() : *formal.type;
@@ -92,11 +143,13 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
     const Ref elements = checked(PySequence_List(o));
     return argument_value(f, elements.get(), formal, position);
   }
-  if (CRESSET_UNLIKELY(!fits(o, *formal.type)))
+  if (CRESSET_UNLIKELY(!fits(o, *formal.type))) {
+    if (const Ref converted = converted_argument(o, *formal.type)) return to_fitting_ivalue(converted.get(), *formal.type);
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
                   "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position,
                   "\nValue: ", to_text(checked(PyObject_Repr(o)).get()), "\nDeclaration: ", f.getSchema().str(),
                   module_details(o, *formal.type), cast_details(o, *formal.type));
+  }
   if (CRESSET_UNLIKELY(is_tracing())) return traced_ivalue(formal.name, o, *formal.type);
   return to_fitting_ivalue(o, *formal.type);
 }
@@ -299,6 +352,23 @@ PyObject* run_pass(PyObject* name, PyObject* const* args, Py_ssize_t n) {
   CRESSET_PY_CATCH(nullptr)
 }
 
+PyObject* rewrite_by_pattern(PyObject*, PyObject* args, PyObject* kwargs) {
+  CRESSET_PY_TRY
+  const char* names[] = {"pattern", "fused_node_name", "g", "value_name_pairs", nullptr};
+  PyObject *pattern = nullptr, *replacement = nullptr, *graph = nullptr, *pairs = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:_jit_pass_custom_pattern_based_rewrite_graph", const_cast<char**>(names), &pattern,
+                                   &replacement, &graph, &pairs))
+    return nullptr;
+  std::vector<std::pair<std::string, std::string>> values;
+  if (pairs)
+    for (const std::vector<std::string>& pair : Convert<std::vector<std::vector<std::string>>>::from(pairs))
+      values.emplace_back(pair.at(0), pair.at(1));
+  jit::SubgraphRewriter rewriter;
+  rewriter.RegisterRewritePattern(to_text(pattern), to_text(replacement), std::move(values));
+  return PyLong_FromSize_t(rewriter.runOnGraph(to_graph(graph)));
+  CRESSET_PY_CATCH(nullptr)
+}
+
 // The forms of peephole that take a graph and a flag.
 template <bool jit::LoweringOptions::*option, bool value_when_set>
 PyObject* peephole_with_flag(const char* name, const char* flag_name, PyObject* args, PyObject* kwargs) {
@@ -348,13 +418,16 @@ void init_passes(PyObject* module) {
         return jit::eliminate_dead_code(g) || changed;
       },
       "Nodes whose operands are known become constants, and what nobody needs goes.");
-  static PyMethodDef with_flags[] = {
+  static PyMethodDef with_names[] = {
+      {"_jit_pass_custom_pattern_based_rewrite_graph", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&rewrite_by_pattern)),
+       METH_VARARGS | METH_KEYWORDS,
+       "Rewrites what matches a pattern, both given as graphs; value_name_pairs says where new nodes come from."},
       {"_jit_pass_peephole", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&pass_peephole)), METH_VARARGS | METH_KEYWORDS,
        "Small local simplifications; with disable_shape_peepholes none that types of tensors answer."},
       {"_jit_pass_peephole_list_idioms", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&pass_peephole_list_idioms)),
        METH_VARARGS | METH_KEYWORDS, "Lists whose elements and lengths are known; with refine_list_len from conditions, too."},
       {nullptr, nullptr, 0, nullptr}};
-  checked(PyModule_AddFunctions(module, with_flags));
+  checked(PyModule_AddFunctions(module, with_names));
   def(module, "_jit_passes", [] {
     std::vector<std::vector<std::string>> out;
     for (const auto& p : jit::passes()) out.push_back({p->name, p->phase, p->summary, p->command_name()});
@@ -386,11 +459,6 @@ void init_passes(PyObject* module) {
     options.report = [&](const jit::PassReport& r) { report.push_back(jit::pass_heading(r) + "\n" + r.graph->toString()); };
     jit::run_passes(g, names, options);
     return report;
-  });
-  def(module, "_jit_pass_custom_pattern_based_rewrite_graph", [](std::string pattern, std::string replacement, GraphRef g) {
-    jit::SubgraphRewriter rewriter;
-    rewriter.RegisterRewritePattern(pattern, replacement);
-    return static_cast<int64_t>(rewriter.runOnGraph(g));
   });
   def(module, "_jit_count_pattern_matches", [](std::string pattern, GraphRef g) {
     return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g, /*skip_marked=*/true).size());

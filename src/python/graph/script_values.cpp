@@ -342,8 +342,8 @@ class PythonCallValue final : public SugaredValue {
     std::vector<Value*> inputs;
     if (self_) inputs.push_back(self_);
     if (args.size() > parameters_.size())
-      script_error(range, name_ + "() expected at most " + std::to_string(parameters_.size()) + " argument(s) but received " +
-                              std::to_string(args.size()));
+      script_error(range, "\n" + declaration() + ":\nExpected at most " + std::to_string(parameters_.size() + inputs.size()) +
+                              " arguments but found " + std::to_string(args.size() + inputs.size()) + " positional arguments.\n");
     for (const CallArgument& k : kwargs)
       if (std::none_of(parameters_.begin(), parameters_.end(), [&](const PythonParameter& p) { return p.name == k.name; }))
         script_error(k.range, name_ + "(): Unknown keyword argument '" + k.name + "'");
@@ -352,7 +352,7 @@ class PythonCallValue final : public SugaredValue {
       Value* v = i < args.size() ? args[i].value->asValue(args[i].range, m) : nullptr;
       for (const CallArgument& k : kwargs)
         if (k.name == p.name) v = k.value->asValue(k.range, m);
-      if (!v && !p.default_value) script_error(range, name_ + "() is missing value for argument '" + p.name + "'");
+      if (!v && !p.default_value) script_error(range, "\n" + declaration() + ":\nArgument " + p.name + " not provided.\n");
       if (!v) v = jit::constant_value(*p.default_value)->asValue(range, m);
       if (!v->type()->is_subtype_of(*p.type))
         script_error(range, name_ + "(): Expected a value of type '" + p.type->annotation_str() + "' for argument '" + p.name +
@@ -367,6 +367,12 @@ class PythonCallValue final : public SugaredValue {
   }
 
  private:
+  std::string declaration() const {
+    std::string out = name_ + "(";
+    if (self_) out += self_->type()->str() + " self";
+    for (const PythonParameter& p : parameters_) out += (out.ends_with("(") ? "" : ", ") + p.type->str() + " " + p.name;
+    return out + ") -> " + returns_->str();
+  }
   int64_t remember() const {
     const std::lock_guard lock(calls_mutex);
     python_calls().push_back(function_);
@@ -399,8 +405,12 @@ void run_python_call(const Node& n, Stack& stack) {
     const Type& wanted = *n.output()->type();
     if (result.get() == Py_None && wanted.kind == TypeKind::Tensor)
       stack.emplace_back(Tensor());  // what is not annotated is taken for a tensor
+    else if (fits(result.get(), wanted))
+      stack.push_back(to_fitting_ivalue(result.get(), wanted));
     else
-      stack.push_back(to_ivalue(result.get(), wanted, "the result of '" + n.s(jit::attr::name) + "'"));
+      CRESSET_THROW(TypeError, n.s(jit::attr::name), "() expected value of type ", wanted.str(),
+                    " for return value but instead got value of type ", type_name(Py_TYPE(result.get())),
+                    ".\nValue: ", to_text(checked(PyObject_Repr(result.get())).get()));
   } catch (const ErrorAlreadySet&) {
     throw_python_error();
   }
