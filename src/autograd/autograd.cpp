@@ -57,8 +57,8 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
   targets.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& input = inputs[i];
+    if (accumulate_grad && input.defined()) input.retain_grad();
     CRESSET_CHECK(input.defined() && input.requires_grad(), "One of the differentiated Tensors does not require grad");
-    if (accumulate_grad) input.retain_grad();
     const std::shared_ptr<Node>& fn = input.grad_fn();
     std::shared_ptr<Node> node = fn ? fn : accumulate_grad ? impl::grad_accumulator(input) : impl::try_get_grad_accumulator(input);
     if (!node)

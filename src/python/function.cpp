@@ -179,12 +179,23 @@ int set_slot(PyObject*& slot, PyObject* value) {
   Py_XSETREF(slot, Py_NewRef(value));
   return 0;
 }
+// As methods written in Python refuse keywords, which these are for readers.
+bool no_keywords(const char* method, PyObject* kwargs) {
+  if (!kwargs || PyDict_GET_SIZE(kwargs) == 0) return true;
+  PyObject* key = nullptr;
+  Py_ssize_t at = 0;
+  PyDict_Next(kwargs, &at, &key, nullptr);
+  PyErr_Format(PyExc_TypeError, "FunctionCtx.%s() got an unexpected keyword argument '%U'", method, key);
+  return false;
+}
 // Methods that keep the tuple of their arguments.
-PyObject* save_for_backward(PyObject* o, PyObject* args) {
+PyObject* save_for_backward(PyObject* o, PyObject* args, PyObject* kwargs) {
+  if (!no_keywords("save_for_backward", kwargs)) return nullptr;
   set_slot(ctx_of(o)->to_save, args);
   Py_RETURN_NONE;
 }
-PyObject* save_for_forward(PyObject* o, PyObject* args) {
+PyObject* save_for_forward(PyObject* o, PyObject* args, PyObject* kwargs) {
+  if (!no_keywords("save_for_forward", kwargs)) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* t = PyTuple_GET_ITEM(args, i);
     if (t == Py_None || cresset::python::is_tensor(t)) continue;
@@ -195,15 +206,20 @@ PyObject* save_for_forward(PyObject* o, PyObject* args) {
   set_slot(ctx_of(o)->saved_for_forward, args);
   Py_RETURN_NONE;
 }
-PyObject* mark_dirty(PyObject* o, PyObject* args) {
+PyObject* mark_dirty(PyObject* o, PyObject* args, PyObject* kwargs) {
+  if (!no_keywords("mark_dirty", kwargs)) return nullptr;
   set_slot(ctx_of(o)->dirty, args);
   Py_RETURN_NONE;
 }
-PyObject* mark_non_differentiable(PyObject* o, PyObject* args) {
+PyObject* mark_non_differentiable(PyObject* o, PyObject* args, PyObject* kwargs) {
+  if (!no_keywords("mark_non_differentiable", kwargs)) return nullptr;
   set_slot(ctx_of(o)->non_differentiable, args);
   Py_RETURN_NONE;
 }
-PyObject* set_materialize_grads(PyObject* o, PyObject* value) {
+PyObject* set_materialize_grads(PyObject* o, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"value", nullptr};
+  PyObject* value = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:FunctionCtx.set_materialize_grads", const_cast<char**>(names), &value)) return nullptr;
   if (!PyBool_Check(value)) {
     PyErr_SetString(PyExc_TypeError, "set_materialize_grads received an invalid combination of arguments - got (), but expected (bool)");
     return nullptr;
@@ -218,13 +234,17 @@ PyObject* get_needs_input_grad(PyObject* o, void*) {
 int set_needs_input_grad(PyObject* o, PyObject* v, void*) { return set_slot(ctx_of(o)->needs_input_grad, v ? v : Py_None); }
 PyObject* get_materialize(PyObject* o, void*) { return PyBool_FromLong(ctx_of(o)->materialize_grads); }
 
+template <PyObject* (*f)(PyObject*, PyObject*, PyObject*)>
+PyMethodDef with_keywords(const char* name, const char* doc) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)), METH_VARARGS | METH_KEYWORDS, doc};
+}
 PyMethodDef context_methods[] = {
-    {"save_for_backward", save_for_backward, METH_VARARGS,
-     "Keeps tensors for backward, where they are ctx.saved_tensors. Once, from forward or setup_context."},
-    {"save_for_forward", save_for_forward, METH_VARARGS, "Keeps tensors for jvp, where they are ctx.saved_tensors."},
-    {"mark_dirty", mark_dirty, METH_VARARGS, "Says which inputs forward changed in place; they must be returned."},
-    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Says which outputs have no gradient."},
-    {"set_materialize_grads", set_materialize_grads, METH_O, "Are missing gradients zeros (the default) or None?"},
+    with_keywords<save_for_backward>("save_for_backward",
+                                     "Keeps tensors for backward, where they are ctx.saved_tensors. Once, from forward or setup_context."),
+    with_keywords<save_for_forward>("save_for_forward", "Keeps tensors for jvp, where they are ctx.saved_tensors."),
+    with_keywords<mark_dirty>("mark_dirty", "Says which inputs forward changed in place; they must be returned."),
+    with_keywords<mark_non_differentiable>("mark_non_differentiable", "Says which outputs have no gradient."),
+    with_keywords<set_materialize_grads>("set_materialize_grads", "Are missing gradients zeros (the default) or None?"),
     {}};
 PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr, "The tensors given to save_for_backward, checked for changes in place.", nullptr},

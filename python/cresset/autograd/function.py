@@ -62,7 +62,7 @@ class FunctionCtx:
     def mark_shared_storage(self, *pairs):
         """Older programs call this; it has nothing to do."""
         warnings.warn(
-            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to `set_()` are not tracked",
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
             stacklevel=2,
         )

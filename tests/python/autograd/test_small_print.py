@@ -202,3 +202,33 @@ def test_materialized_gradients_require_one_as_the_others(create_graph):
     found = torch.autograd.grad((x * x).sum(), [x, unused], materialize_grads=True, create_graph=create_graph)
     assert [g.requires_grad for g in found] == [create_graph] * 2
     assert found[1].tolist() == [0, 0]
+
+
+def test_keywords_of_ctx():
+    seen = []
+
+    class Quiet(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(value=False)
+            for name in ("save_for_backward", "save_for_forward", "mark_dirty", "mark_non_differentiable"):
+                with pytest.raises(TypeError, match=rf"^FunctionCtx.{name}\(\) got an unexpected keyword argument 'x'$"):
+                    getattr(ctx, name)(x=x)
+            return x.clone(), x.clone()
+
+        @staticmethod
+        def backward(ctx, first, second):
+            seen.append(second)
+            return first
+
+    x = torch.ones(2, requires_grad=True)
+    Quiet.apply(x)[0].sum().backward()
+    assert seen == [None] and x.grad.tolist() == [1, 1]
+
+
+def test_gradients_are_kept_only_where_one_is_required():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="^can't retain_grad on Tensor that has requires_grad=False$"):
+        x.sum().backward(inputs=[torch.ones(2)])
+    with pytest.raises(RuntimeError, match="^One of the differentiated Tensors does not require grad$"):
+        torch.autograd.grad(x.sum(), torch.ones(2))
