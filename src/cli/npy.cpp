@@ -70,7 +70,7 @@ Tensor read_npy(const std::string& path) {
     bad(path, "its shape needs " + std::to_string(needed) + " bytes; it has " + std::to_string(bytes.size() - data_at));
   if (columns_first) std::reverse(shape.begin(), shape.end());
   Tensor t = cresset::empty(shape, TensorOptions(*type));
-  std::memcpy(t.mutable_data_ptr(), bytes.data() + data_at, needed);
+  if (needed) std::memcpy(t.mutable_data_ptr(), bytes.data() + data_at, needed);
   if (!columns_first) return t;
   std::vector<int64_t> order(shape.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);

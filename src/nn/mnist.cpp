@@ -33,7 +33,7 @@ Tensor read(const std::string& path, int64_t magic, std::size_t dims) {
   CRESSET_CHECK(static_cast<int64_t>(bytes.size() - start) == count, path, ": ", count, " bytes of data were expected, the file has ",
                 bytes.size() - start);
   Tensor out = cresset::empty(sizes, TensorOptions(kByte));
-  std::memcpy(out.data_ptr<uint8_t>(), bytes.data() + start, static_cast<std::size_t>(count));
+  if (count > 0) std::memcpy(out.data_ptr<uint8_t>(), bytes.data() + start, static_cast<std::size_t>(count));
   return out;
 }
 }  // namespace

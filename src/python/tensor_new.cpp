@@ -137,7 +137,7 @@ void fill_elements(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
         may_wait(given), [&] { return given.detach().to(TensorOptions(CppTypeToScalarType<T>::value).device(kCPU)).contiguous(); });
     CRESSET_CHECK_VALUE(t.sizes() == sizes.slice(dim), "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim),
                         " (got ", t.dim() ? t.size(0) : 0, ")");
-    std::memcpy(static_cast<void*>(out), t.data_ptr(), t.nbytes());
+    if (t.numel()) std::memcpy(static_cast<void*>(out), t.data_ptr(), t.nbytes());
     out += t.numel();
     return;
   }
