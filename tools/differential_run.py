@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import warnings
@@ -301,7 +302,8 @@ def simulated(package: Any, call: Call, outcome: Outcome) -> None:
     if package is PYTORCH or call.random:
         return plain(package, call, outcome)
     names = [a["name"] for a in operators_by_name()[call.operator].data["arguments"]]
-    host = set(names) & samples.HOST_ARGUMENTS
+    base = call.operator.removeprefix("aten::").partition(".")[0]
+    host = {n for n in names if n in samples.HOST_ARGUMENTS or f"{base}.{n}" in samples.HOST_ARGUMENTS}
     bases = [base_tensor(package, m) for m in call.memories]
     there = [t.to("simulated") for t in bases]
 
@@ -315,10 +317,13 @@ def simulated(package: Any, call: Call, outcome: Outcome) -> None:
 
     args = [place(n, v) for n, v in zip(names, call.args)]
     kwargs = {k: place(k, v) for k, v in call.kwargs.items()}
-    results = opened(function_of(package, call)(*args, **kwargs))
-    outcome.results = [t.cpu() if isinstance(t, package.Tensor) else t for t in results]
-    outcome.memories = [t.cpu() for t in there]
-    return None
+    try:
+        results = opened(function_of(package, call)(*args, **kwargs))
+        outcome.results = [t.cpu() if isinstance(t, package.Tensor) else t for t in results]
+        outcome.memories = [t.cpu() for t in there]
+    finally:
+        with contextlib.suppress(RuntimeError):  # what a kernel raised late belongs to this call
+            package.accelerator.synchronize(package.device("simulated"))
 
 
 MODES: dict[str, Callable[[Any, Call, Outcome], None]] = {
@@ -357,6 +362,7 @@ def described(error: Exception) -> str:
     text = str(error)
     if "failed in the TorchScript interpreter" in text:  # and then a traceback with the error's line behind it
         text = ([line for line in text.split("\n") if re.match(r"(\w+Error|RuntimeError|\w+Exception): ", line)] or [text])[-1]
+        text = re.sub(r"^\w+Error: ", "", text)
     text = " ".join(text.split())
     return f"{type(error).__name__}: {text[:150]}"
 
@@ -647,10 +653,16 @@ def compare_derivatives(call: Call, theirs: Outcome, ours: Outcome, name: str) -
             if other is not None and bool((other.detach() != 0).any()):
                 return Difference(kind, f"part {i} is {'missing' if got is None else 'there'}, want {'none' if want is None else 'one'}")
             continue
+        if call.mode == "jvp" and i < len(ours.results) and got.dtype == ours.results[i].dtype and same_type(theirs.results[i], got):
+            want = want.to(theirs.results[i].dtype)  # PyTorch's tangent may have another type than its result
         # "linalg": a derivative is always a longer chain of arithmetic.
         if problem := difference(want, got, name + " linalg", True, lambda: 4 * extra()):
             return Difference(kind, f"part {i} {problem}")
     return None
+
+
+def same_type(want: Any, got: Any) -> bool:
+    return isinstance(want, torch.Tensor) and str(want.dtype).split(".")[-1] == str(got.dtype).split(".")[-1]
 
 
 def changed_memory(call: Call, outcome: Outcome) -> str | None:
@@ -672,7 +684,7 @@ def other_strides(call: Call, theirs: Outcome, ours: Outcome) -> str | None:
     return None
 
 
-# ---- shorter calls and reproductions
+# ---- shorter calls
 
 
 def simpler(call: Call) -> list[Call]:
@@ -739,51 +751,6 @@ def densified(call: Call, view: View, shared: bool = False) -> Call | None:
     swap = lambda v: dense if v is view else v  # noqa: E731
     return replace(call, args=map_leaves(call.args, swap),
                    kwargs={k: map_leaves(v, swap) for k, v in call.kwargs.items()})
-
-
-def shown(call: Call) -> str:
-    """The call in one line."""
-
-    def leaf(value: Any) -> str:
-        if isinstance(value, list):
-            return "[" + ", ".join(leaf(v) for v in value) + "]"
-        if isinstance(value, View):
-            memory = call.memories[value.memory]
-            layout = "" if value.strides == contiguous(value.shape) else f" strides {list(value.strides)}"
-            return f"{memory.dtype}{list(value.shape)}{layout}{' conj' if value.conj else ''}{f' batch {value.batch}' if value.batch is not None else ''}"
-        return value.value if isinstance(value, Name) else repr(value)
-
-    parts = [leaf(v) for v in call.args] + [f"{k}={leaf(v)}" for k, v in call.kwargs.items()]
-    return f"{call.mode} {call.operator}({', '.join(parts)})"
-
-
-def reproduction(call: Call) -> str:
-    """A program that makes the call with `import torch` or `import cresset as torch`."""
-    lines = ["import torch  # or: import cresset as torch", "from numpy import array, inf, nan  # noqa: F401", ""]
-    for i, memory in enumerate(call.memories):
-        if memory.dtype in BITS:
-            lines.append(f"m{i} = torch.tensor({memory.array.tolist()}, dtype=torch.{BITS[memory.dtype]}).view(torch.{memory.dtype})")
-        else:
-            lines.append(f"m{i} = torch.tensor({memory.array.tolist()}, dtype=torch.{memory.dtype})")
-        if call.mode in ("grad", "grad2") and kind_of(memory.dtype) in "fc":
-            lines.append(f"leaf{i} = m{i}.requires_grad_()\nm{i} = leaf{i}.clone()")
-
-    def leaf(value: Any) -> str:
-        if isinstance(value, list):
-            return "[" + ", ".join(leaf(v) for v in value) + "]"
-        if isinstance(value, View):
-            text = f"m{value.memory}.as_strided({value.shape}, {value.strides}, {value.offset})"
-            return text + (".conj()" if value.conj else "")
-        if isinstance(value, Name):
-            return f"torch.device({value.value!r})" if value.kind == "device" else f"torch.{value.value}"
-        return repr(value)
-
-    parts = [leaf(v) for v in call.args] + [f"{k}={leaf(v)}" for k, v in call.kwargs.items()]
-    name, _, which = call.operator.removeprefix("aten::").partition(".")
-    lines.append(f"result = torch.ops.aten.{name}.{which or 'default'}({', '.join(parts)})  # mode: {call.mode}")
-    lines.append("print(result)")
-    lines += [f"print(m{i})" for i in range(len(call.memories)) if call.written]
-    return "\n".join(lines)
 
 
 def checked(call: Call) -> Difference | None:

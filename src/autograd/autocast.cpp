@@ -101,7 +101,8 @@ void set_autocast_enabled(DeviceType device, bool enabled) {
 
 ScalarType get_autocast_dtype(DeviceType device) {
   if (const auto& set = state().dtypes[static_cast<std::size_t>(device)]) return *set;
-  return device == kCPU ? ScalarType::BFloat16 : default_dtype_of_backend(device).value_or(ScalarType::Half);
+  const bool brain = device == kCPU || device == kXLA || device == kHPU || device == kMAIA;
+  return default_dtype_of_backend(device).value_or(brain ? ScalarType::BFloat16 : ScalarType::Half);
 }
 void set_autocast_dtype(DeviceType device, ScalarType dtype) { state().dtypes[static_cast<std::size_t>(device)] = dtype; }
 

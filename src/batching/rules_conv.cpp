@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "batching/batch_call.h"
+#include "ops/pointwise.h"
 
 namespace cresset::batching {
 namespace {
@@ -17,6 +18,8 @@ Tensor out_of_channels(const Batch& b, const Tensor& t) { return cresset::movedi
 
 Tensor with_bias(const Tensor& out, const std::optional<Tensor>& bias, int64_t spatial) {
   if (!bias) return out;
+  CRESSET_CHECK(bias->scalar_type() == out.scalar_type(), "Input type (", ops::cpp_type_name(out.scalar_type()), ") and bias type (",
+                ops::cpp_type_name(bias->scalar_type()), ") should be the same");
   DimVector sizes(static_cast<std::size_t>(spatial) + 1, 1);
   sizes[0] = bias->size(0);
   return cresset::add(out, cresset::view(*bias, sizes));

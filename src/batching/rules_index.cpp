@@ -200,6 +200,7 @@ Tensor index_select_rule(const Tensor& self, int64_t dim, const Tensor& index) {
   const Scatter s(self, dim, index);
   const Batch& b = s.b;
   if (!b.has(index)) return s.wrap(cresset::index_select(s(self), s.dim, index), s.scalar);
+  ops::index_select_shape(self, dim, index);  // what one example is asked
   const Tensor places = index.dim() == 0 ? cresset::unsqueeze(b.front(index), 1) : b.front(index);
   if (!b.has(self) && !s.scalar) {
     const Tensor all = cresset::index_select(self, s.dim - 1, cresset::flatten(places, 0, -1));
@@ -255,6 +256,7 @@ DimVector with_back(IntArrayRef sizes, int64_t last) {
 
 Tensor take_rule(const Tensor& self, const Tensor& index) {
   const Batch b(self, index);
+  ops::take_shape(self, index);
   if (!b.has(self)) return b.wrap(cresset::take(self, b.front(index)));
   const auto flat = [](const Tensor& t) { return t.dim() == 1 ? cresset::unsqueeze(t, 1) : cresset::flatten(t, 1, -1); };
   const Tensor values = flat(b.front(self)), places = flat(b.full(index));

@@ -95,7 +95,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex_rule(const Tensor& a, const 
   const Batch b(a, right);
   const auto [matrices, columns] = equations(b, a, right);
   const auto [x, lu, pivots, info] = cresset::_linalg_solve_ex(matrices, columns, left, check_errors);
-  return {b.wrap(is_vector(a, right) ? cresset::squeeze(x, -1) : x), b.wrap(lu), b.wrap(pivots), b.wrap(info)};
+  const auto of_matrices = [&](const Tensor& t, int64_t dropped) {  // the sizes of one example's matrices, whatever the right side's are
+    return b.wrap(cresset::reshape(t, with_front(b.size(), a.sizes().slice(0, static_cast<std::size_t>(a.dim() - dropped)))));
+  };
+  return {b.wrap(is_vector(a, right) ? cresset::squeeze(x, -1) : x), of_matrices(lu, 0), of_matrices(pivots, 1), of_matrices(info, 2)};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_rule(const Tensor& a, const Tensor& right, std::optional<double> rcond,

@@ -98,9 +98,10 @@ Tensor glu_backward_impl(const Tensor& grad_output, const Tensor& self, int64_t 
   return cresset::cat({grad_output * gate, grad_output * a * gate * (1 - gate)}, dim);
 }
 
-void check_hardtanh(const PointwiseOp&, const PointwiseCall& call, ScalarType common) {
+void check_hardtanh(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
   for (int i = 0; i < call.num_checked && common == kByte; ++i)
     CRESSET_CHECK(call.checked[i].value->toDouble() > -1, "cannot do hardtanh on an unsigned type with negative limits");
+  check_numbers_fit(op, call, common);
 }
 
 }  // namespace cresset::ops

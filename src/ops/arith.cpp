@@ -85,6 +85,12 @@ void check_clamp(const PointwiseOp& op, const PointwiseCall& call, ScalarType co
     if (call.scalars[i]) check_number(*call.scalars[i], common);
 }
 
+void check_pow(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
+  const bool integral = isIntegralType(common) && call.scalars[0]->isIntegral(false);
+  CRESSET_CHECK(!integral || call.scalars[0]->toLong() >= 0, "Integers to negative integer powers are not allowed.");
+  check_numbers_fit(op, call, common);
+}
+
 // Two integral factors are refused although self, and so the result, is floating: the words are those for integral results.
 void check_addcdiv(const PointwiseOp& op, const PointwiseCall& call, ScalarType) {
   const auto integral = [&](int i) { return isIntegralType(call.inputs[i]->scalar_type(), true); };

@@ -2,6 +2,7 @@
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/number_range.h"
 #include "ops/ops_decl_compare.h"
@@ -53,7 +54,10 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
   check_mask(mask);
   CRESSET_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
                 " dimension(s).");
-  if (value.is_complex() && !self.is_complex() && self.scalar_type() != kBool) cresset::detail::raise_scalar_overflow(self.scalar_type());
+  if (value.is_complex() && !self.is_complex() && self.scalar_type() != kBool) {  // a number that is real may be
+    if (!value.is_meta()) check_number(value.item(), self.scalar_type());
+    return masked_fill_tensor(self, mask, cresset::real(value));
+  }
   return cresset::masked_fill_elements(mask, value.to(self.scalar_type()), self).contiguous();
 }
 

@@ -130,6 +130,9 @@ Tensor combinations_impl(const Tensor& self, int64_t r, bool with_replacement) {
   if (r == 0) return cresset::empty({0}, self.options());
   const int64_t n = self.size(0);
   if (n == 0 || (!with_replacement && r > n)) return cresset::slice(self, 0, 0, 0, 1).unsqueeze(1).expand({0, r}).clone();
+  double choices = 1;  // binomial coefficients
+  for (int64_t i = 0; i < r; ++i) choices *= static_cast<double>((with_replacement ? n + r - 1 : n) - i) / static_cast<double>(i + 1);
+  CRESSET_CHECK(choices * static_cast<double>(r) < 1e10, "combinations: ", choices, " choices of ", r, " elements are too many");
   // Choices of positions in lexical order: the rightmost one that can grow does, and those after it follow at once.
   const int64_t step = with_replacement ? 0 : 1;
   std::vector<int64_t> rows, choice(static_cast<std::size_t>(r));

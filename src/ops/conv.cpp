@@ -183,6 +183,8 @@ TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const st
 
 void check_convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntArrayRef stride,
                                 IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
+  for (int64_t p : output_padding)
+    CRESSET_CHECK(transposed || p == 0, "output_padding is not supported for non-transposed convolutions; got: ", p);
   const TensorSpec result = convolution_shape(input, weight, std::nullopt, stride, padding, dilation, transposed, output_padding, groups);
   CRESSET_CHECK(grad_output.sizes() == IntArrayRef(result.sizes), "convolution_backward: expected grad_output to have shape ", result.sizes,
                 ", but got ", grad_output.sizes());

@@ -139,14 +139,14 @@ std::array<TensorSpec, 4> solve_ex_shape(const Tensor& A, const Tensor& B, bool 
   const bool vector = is_vector_rhs(A, B);
   check_same_device("linalg.solve", A, B, "B");
   const SolveSizes sizes = broadcast_solve(A, vector ? B.unsqueeze(-1) : B, "linalg.solve", left);
-  DimVector result(sizes.b), pivots(sizes.a), batch(sizes.a);
+  DimVector result(sizes.b), pivots(A.sizes()), batch(A.sizes());
   pivots.pop_back();
   batch.resize(batch.size() - 2);
   if (vector) result.pop_back();
   TensorSpec x = spec_like(A, result);
   // X A = B is solved as A^T X^T = B^T, which leaves X row-major.
   if (left && result.size() >= 2) x.strides = column_major_strides(result);
-  return {x, column_major_spec(A, sizes.a), spec_like(A, pivots, kInt), spec_like(A, batch, kInt)};
+  return {x, column_major_spec(A, A.sizes()), spec_like(A, pivots, kInt), spec_like(A, batch, kInt)};
 }
 
 Tensor solve_impl(const Tensor& A, const Tensor& B, bool left) {

@@ -73,7 +73,10 @@ void fused_adamw_meta(TensorList self, TensorList grads, TensorList exp_avgs, Te
 void fused_sgd_meta(TensorList self, TensorList grads, TensorList momentum_buffer_list, double, double momentum, double, double, bool, bool,
                     bool, const std::optional<Tensor>&, const std::optional<Tensor>&) {
   check_fused("fused_sgd_", self, {{"grads", grads}});
-  if (momentum != 0) check_fused("fused_sgd_", self, {{"momentum_buffer_list", momentum_buffer_list}});
+  if (momentum != 0)
+    check_fused("fused_sgd_", self, {{"momentum_buffer_list", momentum_buffer_list}});
+  else
+    CRESSET_CHECK(momentum_buffer_list.empty(), "Expected momentum_buffer_list.empty() to be true, but got false.");
 }
 
 void fused_adagrad_meta(TensorList self, TensorList grads, TensorList state_sums, TensorList state_steps, double, double, double, double,

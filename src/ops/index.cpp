@@ -233,6 +233,7 @@ Tensor& index_fill_scalar_meta(Tensor& self, int64_t dim, const Tensor& index, c
 Tensor& index_fill_tensor_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   CRESSET_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
                 " dimension(s).");
+  CRESSET_CHECK(self.is_complex() || !value.is_complex(), "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   return index_fill_scalar_meta(self, dim, index, 0);
 }
 Tensor index_fill_scalar_copy(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {

@@ -176,7 +176,8 @@ int64_t product(IntArrayRef sizes) {
 Tensor tensorinv_impl(const Tensor& self, int64_t ind) {
   CRESSET_CHECK(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind);
   CRESSET_CHECK(self.dim() > 0, "linalg.tensorinv: a tensor of at least one dimension was required; one without dimensions was given.");
-  const std::size_t split = static_cast<std::size_t>(std::min(ind, self.dim()));
+  CRESSET_CHECK(ind <= self.dim(), "linalg.tensorinv: ind must be at most the number of dimensions, ", self.dim(), "; got ", ind);
+  const std::size_t split = static_cast<std::size_t>(ind);
   const IntArrayRef head = self.sizes().slice(0, split), tail = self.sizes().slice(split);
   CRESSET_CHECK(product(tail) == product(head),
                 "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got ", product(tail),

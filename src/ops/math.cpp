@@ -35,7 +35,9 @@ Tensor angle_impl(const Tensor& self) { return self.is_complex() ? cresset::angl
 Tensor conj_impl(const Tensor& self) { return self.is_complex() ? cresset::conj_physical(self) : self; }
 
 Tensor complex_impl(const Tensor& real, const Tensor& imag) {
-  const auto fits = [](const Tensor& t) { return t.is_floating_point() && t.scalar_type() != kBFloat16; };
+  const auto fits = [](const Tensor& t) {
+    return t.is_floating_point() && t.scalar_type() != kBFloat16 && !is_stored_type(t.scalar_type());
+  };
   CRESSET_CHECK(fits(real) && fits(imag), "Expected both inputs to be Half, Float or Double tensors but got ", real.scalar_type(), " and ",
                 imag.scalar_type());
   CRESSET_CHECK(real.scalar_type() == imag.scalar_type(), "Expected object of scalar type ", real.scalar_type(), " but got scalar type ",

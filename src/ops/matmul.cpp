@@ -14,6 +14,7 @@
 #include <cresset/ops/functions_random.h>
 #include <cresset/ops/functions_reduce.h>
 
+#include "ops/number_range.h"
 #include "ops/pointwise.h"
 #include "ops/shape_util.h"
 
@@ -238,6 +239,8 @@ Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
   CRESSET_CHECK(!alpha.isBoolean() || common == kBool, "Boolean alpha only supported for Boolean results.");
   // Truth values stay such: a factor is one too.
   const auto factor = [&](const Scalar& s) { return common == kBool ? Scalar(s.toDouble() != 0) : s; };
+  check_number(alpha, common);
+  check_number(beta, common);
   const Tensor scaled = alpha.equal(1) ? product : product * factor(alpha);
   // self * beta of small integers would wrap before it is widened.
   return beta.equal(0) ? scaled : (beta.equal(1) ? self : self.to(common) * factor(beta)) + scaled;
@@ -290,6 +293,7 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
 Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   CRESSET_CHECK(weight.dim() == 2 || weight.dim() == 1, "linear: weight must be a matrix or a vector, got ", weight.dim(), "-D.");
   if (weight.dim() == 1) {
+    CRESSET_CHECK(!bias || (input.dim() != 2 && bias->dim() == 0), "mat2 must be a matrix, got 1-D tensor");
     const Tensor product = cresset::matmul(input, weight);
     return bias ? product + *bias : product;
   }

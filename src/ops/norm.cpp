@@ -222,6 +222,8 @@ Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weig
 }
 
 Tensor rms_norm_impl(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight, std::optional<double> eps) {
+  const int64_t n = static_cast<int64_t>(normalized_shape.size());
+  CRESSET_CHECK_VALUE(input.dim() >= n, "Input tensor must have at least ", n, " dimensions, but got ", input.dim());
   statistics_sizes(input, normalized_shape);
   check_affine("weight", weight, normalized_shape);
   DimVector dims;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/number_range.h"
 #include "ops/ordered_strides.h"
 #include "ops/promotion.h"
 #include "ops/structured.h"
@@ -65,20 +66,8 @@ void check_scalars(const PointwiseCall& call, ScalarType common) {
                   "For integral input tensors, argument ", checked.name, " must not be a floating point number.");
     CRESSET_CHECK(isComplexType(common) || !checked.value->isComplex(), "For non-complex input tensors, argument ", checked.name,
                   " must not be a complex number.");
-  }
-}
-
-void check_fits(const Scalar& number, ScalarType type) {
-  switch (type) {
-    case kByte: number.to<uint8_t>(); break;
-    case kChar: number.to<int8_t>(); break;
-    case kShort: number.to<int16_t>(); break;
-    case kInt: number.to<int32_t>(); break;
-    case kUInt16: number.to<uint16_t>(); break;
-    case kUInt32: number.to<uint32_t>(); break;
-    case kUInt64: number.to<uint64_t>(); break;
-    case kHalf: number.to<Half>(); break;
-    default: break;
+    const bool narrow = isIntegralType(common) || common == kComplexFloat || (common == kHalf && std::string_view(checked.name) == "alpha");
+    if (narrow) check_number(*checked.value, common);
   }
 }
 
@@ -135,6 +124,14 @@ const char* cpp_type_name(ScalarType type) {
     case kFloat: return "float";
     case kDouble: return "double";
     case kBool: return "bool";
+    case kUInt16: return "short unsigned int";
+    case kUInt32: return "unsigned int";
+    case kUInt64: return "long unsigned int";
+    case kHalf: return "c10::Half";
+    case kBFloat16: return "c10::BFloat16";
+    case kComplexHalf: return "c10::complex<c10::Half>";
+    case kComplexFloat: return "c10::complex<float>";
+    case kComplexDouble: return "c10::complex<double>";
     default: return toString(type);
   }
 }
@@ -193,8 +190,8 @@ PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call)
 
 void check_numbers_fit(const PointwiseOp&, const PointwiseCall& call, ScalarType common) {
   for (int i = 0; i < call.num_scalars; ++i)
-    if (call.scalars[i]) check_fits(*call.scalars[i], common);
-  for (int i = 0; i < call.num_checked; ++i) check_fits(*call.checked[i].value, common);
+    if (call.scalars[i]) check_number(*call.scalars[i], common);
+  for (int i = 0; i < call.num_checked; ++i) check_number(*call.checked[i].value, common);
 }
 
 void order_dimensions(const int64_t* sizes, int ndim, const int64_t* const* strides, int num_operands, int* order) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <cresset/ops/functions_pool.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "ops/ops_decl_pool.h"
 #include "ops/shape_util.h"
@@ -279,6 +280,22 @@ Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef 
       .squeeze(-2);
 }
 
+namespace {
+// One window is the mean, which complex numbers have, too.
+bool is_complex_mean(const Tensor& self, IntArrayRef output_size) {
+  return self.is_complex() && self.dim() > static_cast<int64_t>(output_size.size()) &&
+         std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
+}
+}  // namespace
+
+Tensor adaptive_avg_pool2d_impl(const Tensor& self, IntArrayRef output_size) {
+  const int64_t last[] = {-2, -1};
+  return is_complex_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool2d(self, output_size);
+}
+Tensor adaptive_avg_pool3d_impl(const Tensor& self, IntArrayRef output_size) {
+  const int64_t last[] = {-3, -2, -1};
+  return is_complex_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool3d(self, output_size);
+}
 Tensor adaptive_avg_pool1d_impl(const Tensor& self, IntArrayRef output_size) {
   check_row("adaptive_avg_pool1d", self);
   return cresset::adaptive_avg_pool2d(self.unsqueeze(-2), beside_one(output_size, 1)).squeeze(-2);

@@ -130,7 +130,7 @@ std::tuple<Tensor, Tensor> native_dropout_impl(const Tensor& input, double p, st
   if (input.numel() == 0) return {input.clone(), cresset::empty_like(input)};
   if (train && !*train) return {input.clone(), cresset::ones_like(input, input.options().dtype(kBool))};
   const double keep = 1 - p;
-  Tensor mask = cresset::empty_like(input);
+  Tensor mask = cresset::empty_like(input, input.options().dtype(toRealValueType(input.scalar_type())));
   if (keep == 0)
     mask.zero_();
   else

@@ -84,7 +84,8 @@ struct Tolerances {
 };
 
 Tensor number(const Tensor& self, double value) {
-  return cresset::full({}, value, self.options().dtype(toRealValueType(self.scalar_type())));
+  const ScalarType type = isIntegralType(self.scalar_type(), true) ? kDouble : toRealValueType(self.scalar_type());
+  return cresset::full({}, value, self.options().dtype(type));
 }
 double default_rtol(const Tensor& self) {
   return epsilon(self.scalar_type()) * static_cast<double>(std::max(self.size(-1), self.size(-2)));

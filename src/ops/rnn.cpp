@@ -132,7 +132,7 @@ struct Network {
         if (cx.defined()) last_c.push_back(state.c);
       }
       data = outputs.size() == 1 ? outputs[0] : cresset::cat(outputs, -1);
-      if (train && dropout > 0 && layer + 1 < layers) data = cresset::dropout(data, dropout, true);
+      if (train && dropout != 0 && layer + 1 < layers) data = cresset::dropout(data, dropout, true);
     }
     return {data, cresset::stack(last_h, 0), cx.defined() ? cresset::stack(last_c, 0) : Tensor()};
   }

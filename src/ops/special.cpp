@@ -44,7 +44,7 @@ Tensor mvlgamma_impl(const Tensor& self, int64_t p) {
 // Floating types of 16 bits step through their representation, because they compute in float everywhere else.
 Tensor nextafter_impl(const Tensor& self, const Tensor& other) {
   const ScalarType type = result_type_tensors(self, other);
-  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(type), "\"nextafter_cpu\" not implemented for '", type, "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(type) && !is_stored_type(type), "\"nextafter_cpu\" not implemented for '", type, "'");
   if (!isReducedFloatingType(type)) return cresset::nextafter_values(self, other);
   constexpr int64_t kHalfInfinity = 0x7C00, kBFloat16Infinity = 0x7F80;
   const auto bits = [&](const Tensor& t) { return t.to(type).view(kShort); };
@@ -60,7 +60,9 @@ std::array<TensorSpec, 2> frexp_shape(const Tensor& self) {
 }
 
 Tensor polar_impl(const Tensor& abs, const Tensor& angle) {
-  const auto fits = [](const Tensor& t) { return t.is_floating_point() && t.scalar_type() != kBFloat16; };
+  const auto fits = [](const Tensor& t) {
+    return t.is_floating_point() && t.scalar_type() != kBFloat16 && !is_stored_type(t.scalar_type());
+  };
   CRESSET_CHECK(fits(abs) && fits(angle), "Expected both inputs to be Half, Float or Double tensors but got ", abs.scalar_type(), " and ",
                 angle.scalar_type());
   CRESSET_CHECK(abs.scalar_type() == angle.scalar_type(), "Expected object of scalar type ", abs.scalar_type(), " but got scalar type ",

@@ -513,18 +513,24 @@ Tensor unfold_backward_impl(const Tensor& grad_in, IntArrayRef input_sizes, int6
 }
 
 namespace {
-// A copy with the strides and the offset of self, also where they leave gaps: memory is copied from its beginning.
-Tensor clone_in_place(const Tensor& self) {
+int64_t last_element(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  for (std::size_t d = 0; d < sizes.size(); ++d) offset += (sizes[d] - 1) * strides[d];
+  return offset;
+}
+
+// A copy with the strides and the offset of self, also where they leave gaps: memory is copied from its beginning, to element `reach` at
+// least where there is one.
+Tensor clone_in_place(const Tensor& self, int64_t reach = 0) {
   if (!self.has_storage() || self.numel() == 0 || has_internal_overlap(self)) return self.clone(MemoryFormat::Contiguous);
-  int64_t last = self.storage_offset();
-  for (int64_t d = 0; d < self.dim(); ++d) last += (self.size(d) - 1) * self.stride(d);
+  const int64_t there = static_cast<int64_t>(self.storage().nbytes() / self.itemsize()) - 1;
+  const int64_t last = std::max(last_element(self.sizes(), self.strides(), self.storage_offset()), std::min(reach, there));
   return self.as_strided({last + 1}, {1}, 0).clone().as_strided(self.sizes(), self.strides(), self.storage_offset());
 }
 
 // A copy of self with src in the part that view(copy) shows.
 template <class F>
-Tensor scattered_with(const Tensor& self, const Tensor& src, const char* name, const F& view) {
-  Tensor out = clone_in_place(self);
+Tensor scattered_with(const Tensor& self, const Tensor& src, const char* name, const F& view, int64_t reach = 0) {
+  Tensor out = clone_in_place(self, reach);
   Tensor place = view(out);
   CRESSET_CHECK(place.sizes() == src.sizes(), name, ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
                 ", slice size = ", place.sizes());
@@ -545,7 +551,10 @@ Tensor diagonal_scatter_impl(const Tensor& self, const Tensor& src, int64_t offs
 }
 Tensor as_strided_scatter_impl(const Tensor& self, const Tensor& src, IntArrayRef size, IntArrayRef stride,
                                std::optional<int64_t> storage_offset) {
-  return scattered_with(self, src, "as_strided_scatter", [&](const Tensor& t) { return t.as_strided(size, stride, storage_offset); });
+  const bool whole = size.size() == stride.size() && std::ranges::find(size, 0) == size.end();
+  const int64_t reach = whole ? last_element(size, stride, storage_offset.value_or(self.storage_offset())) : 0;
+  return scattered_with(
+      self, src, "as_strided_scatter", [&](const Tensor& t) { return t.as_strided(size, stride, storage_offset); }, reach);
 }
 
 // ---- at least n dimensions ---------------------------------------------------------------------------------------

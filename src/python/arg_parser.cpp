@@ -305,6 +305,9 @@ void Plan::finish(Signature& s) const {
     p.has_default = !s.hidden;
     p.keyword_only = true;
     p.length = out_length(s);
+    if (p.length == 1)
+      for (const cresset::Argument& a : s.out_op->schema().arguments())
+        if (a.is_out() && a.name != "out") p.alias = interned(a.name.c_str());  // its own name, as in the schema
     p.type_text = p.length == 1 ? "Tensor" : "tuple of Tensors";
     p.text = p.type_text + " out" + (s.hidden ? "" : " = None");
     s.out = static_cast<int>(s.parameters.size());

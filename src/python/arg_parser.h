@@ -42,7 +42,7 @@ enum class Kind : uint8_t {
 /// One parameter as Python callers see it.
 struct Parameter {
   PyObject* name = nullptr;   // interned
-  PyObject* alias = nullptr;  // NumPy's name for it, or null
+  PyObject* alias = nullptr;  // NumPy's name for it, an out's in its schema, or null
   Kind kind = Kind::Other;
   bool optional = false;  // None is a value
   bool has_default = false;

@@ -38,12 +38,14 @@ void solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors, co
               const Tensor& info) {
   const bool vector = ops::is_vector_rhs(A, B);
   const int64_t n = LU.size(-1);
-  Tensor(LU).copy_(A.expand(LU.sizes()));
   // A right-hand side is always a column-major matrix here; X A = B is A^T X^T = B^T, and X^T column-major is X row-major.
   const Tensor b = vector ? B.unsqueeze(-1) : B;
   const Tensor x = vector ? result.unsqueeze(-1) : result;
   const Tensor wanted = left ? x : x.transpose(-2, -1);
-  const Tensor target = column_major_copy(left ? b : b.transpose(-2, -1), wanted.sizes());
+  const Tensor target = column_major_copy(left ? b : b.transpose(-2, -1), wanted.sizes());  // before LU, which may lie where B is
+  Tensor(LU).copy_(A);
+  const IntArrayRef batch = target.sizes().slice(0, target.sizes().size() - 2);
+  const Tensor of = cresset::arange(matrix_count(LU), LU.options().dtype(kLong)).reshape(info.sizes()).expand(batch).contiguous();
   CRESSET_DISPATCH(A.scalar_type(), "lu_cpu", CRESSET_LAPACK_TYPES, [&] {
     Int* status = info.mutable_data_ptr<Int>();
     const Int* p = pivots.const_data_ptr<Int>();
@@ -51,8 +53,10 @@ void solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors, co
     const Matrices<scalar_t> lu(LU), rhs(target);
     const Int order = to_int(n), count = to_int(rhs.columns);
     if (target.numel() > 0)
-      for (int64_t i = 0, batches = matrix_count(LU); i < batches; ++i)
-        lapack::getrs<scalar_t>(left ? 'N' : 'T', order, count, lu[i], lu.ld, p + i * n, rhs[i], rhs.ld);
+      for (int64_t i = 0, batches = matrix_count(target); i < batches; ++i) {
+        const int64_t a = of.const_data_ptr<int64_t>()[i];
+        lapack::getrs<scalar_t>(left ? 'N' : 'T', order, count, lu[a], lu.ld, p + a * n, rhs[i], rhs.ld);
+      }
     if (check_errors) ops::check_info(ops::Factor::Solve, "torch.linalg.solve_ex", info);
   });
   Tensor(wanted).copy_(target);

@@ -124,7 +124,7 @@ void cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, doub
   CRESSET_DISPATCH(x1.scalar_type(), "cdist_backward", CRESSET_FLOATING_TYPES, [&] {
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
     std::fill(to, to + out.numel(), scalar_t(0));
-    if (others == 0) return;
+    if (others == 0 || p == 0) return;  // the number of parts that differ has no slope, whatever grad is
     const scalar_t *const pa = a.const_data_ptr<scalar_t>(), *const pb = b.const_data_ptr<scalar_t>();
     const scalar_t *const pg = g.const_data_ptr<scalar_t>(), *const pd = d.const_data_ptr<scalar_t>();
     with_norm<scalar_t>(p, [&](const auto& norm) {
@@ -168,7 +168,7 @@ void pdist_backward(const Tensor& grad, const Tensor& self, double p, const Tens
   CRESSET_DISPATCH(self.scalar_type(), "pdist_backward", CRESSET_FLOATING_TYPES, [&] {
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
     std::fill(to, to + out.numel(), scalar_t(0));
-    if (rows < 2) return;
+    if (rows < 2 || p == 0) return;
     const scalar_t *const px = x.const_data_ptr<scalar_t>(), *const pg = g.const_data_ptr<scalar_t>(),
                           *const pd = d.const_data_ptr<scalar_t>();
     with_norm<scalar_t>(p, [&](const auto& norm) {

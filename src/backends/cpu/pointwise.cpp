@@ -180,7 +180,9 @@ void Plain::run_repeated(const ops::PointwiseCall& call, const void* params) {
 
 void run_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const ops::PointwiseTypes& types, const void* params,
                  const Tensor& out) {
-  const ComputeType compute = compute_type(types.common);
+  // Loops see the bits of uint64 as int64; what is asked of a single number depends on whether it is zero alone.
+  const bool only_zero_counts = types.common == kUInt64 && kernel.op->rule == DtypeRule::ToBool;
+  const ComputeType compute = only_zero_counts ? ComputeType::Bool : compute_type(types.common);
   const PointwiseLoop loop = loop_of(kernel, compute);
   const ScalarType loop_result = result_of(kernel.op->rule, scalar_type(compute));
   Traversal traversal;

@@ -160,7 +160,9 @@ Tensor& random_cpu(Tensor& self, const std::optional<Generator>& generator) {
 Tensor& random_from(Tensor& self, int64_t from, std::optional<int64_t> to, const std::optional<Generator>& generator) {
   if (isBarebonesUnsignedType(self.scalar_type()) && to) {
     Tensor wide = detail::empty_cpu(self.sizes(), kLong);
-    cresset::_copy_from(random_from(wide, from, to, generator), self, false);
+    random_from(wide, from, to, generator);
+    check_wide_unsigned_range(self.scalar_type(), from, *to);
+    cresset::_copy_from(wide, self, false);
     return self;
   }
   CRESSET_DISPATCH(self.scalar_type(), "random_from_to", CRESSET_REAL_AND_BOOL_TYPES, [&] {

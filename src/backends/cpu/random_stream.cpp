@@ -325,16 +325,48 @@ int64_t inward_to(int64_t to) {
   return previous >= to ? previous - inward_step<T>(to - 1) : to;
 }
 
+// Types as C++ spells them, for error texts.
+template <class T>
+constexpr const char* kCppName = "";
+template <>
+constexpr const char* kCppName<bool> = "bool";
+template <>
+constexpr const char* kCppName<uint8_t> = "unsigned char";
+template <>
+constexpr const char* kCppName<int8_t> = "signed char";
+template <>
+constexpr const char* kCppName<int16_t> = "short int";
+template <>
+constexpr const char* kCppName<int32_t> = "int";
+template <>
+constexpr const char* kCppName<int64_t> = "long int";
+template <>
+constexpr const char* kCppName<uint16_t> = "short unsigned int";
+template <>
+constexpr const char* kCppName<uint32_t> = "unsigned int";
+template <>
+constexpr const char* kCppName<uint64_t> = "long unsigned int";
+template <>
+constexpr const char* kCppName<Half> = "c10::Half";
+template <>
+constexpr const char* kCppName<BFloat16> = "c10::BFloat16";
+template <>
+constexpr const char* kCppName<float> = "float";
+template <>
+constexpr const char* kCppName<double> = "double";
+
 template <class T>
 void check_integer_bound(int64_t value, const char* name) {
   bool inside;
-  if constexpr (std::is_integral_v<T>) {
-    inside = value >= static_cast<int64_t>(std::numeric_limits<T>::min()) && value <= static_cast<int64_t>(std::numeric_limits<T>::max());
+  if constexpr (std::is_same_v<T, bool>) {
+    inside = value == 0 || value == 1;
+  } else if constexpr (std::is_integral_v<T>) {
+    inside = std::in_range<T>(value);
   } else {
     const double highest = static_cast<opmath_type<T>>(std::numeric_limits<T>::max());
     inside = static_cast<double>(value) >= -highest && static_cast<double>(value) <= highest;
   }
-  CRESSET_CHECK(inside, "random_: ", name, " is out of bounds for ", scalar_type_of<T>, "; ", value, " was given.");
+  CRESSET_CHECK(inside, name, " is out of bounds for ", kCppName<T>);
   if constexpr (!std::is_integral_v<T>) {
     constexpr int digits = std::numeric_limits<T>::digits;
     if (magnitude(value) > uint64_t{1} << digits)
@@ -344,6 +376,14 @@ void check_integer_bound(int64_t value, const char* name) {
 }
 
 }  // namespace
+
+void check_wide_unsigned_range(ScalarType type, int64_t from, int64_t to) {
+  const auto check = [&]<class T>(T) {
+    check_integer_bound<T>(from, "from");
+    check_integer_bound<T>(to - 1, "to - 1");
+  };
+  type == kUInt16 ? check(uint16_t{}) : type == kUInt32 ? check(uint32_t{}) : check(uint64_t{});
+}
 
 template <class T>
 IntegerRange integer_range(int64_t from, std::optional<int64_t> to) {

@@ -18,6 +18,7 @@
 #include <cresset/base/half.h>
 #include <cresset/core/generator.h>
 #include <cresset/core/philox.h>
+#include <cresset/core/scalar_type.h>
 
 namespace cresset::cpu {
 
@@ -68,6 +69,8 @@ struct IntegerRange {
 /// Real and bool.
 template <class T>
 IntegerRange integer_range(int64_t from, std::optional<int64_t> to);
+/// Raises when a bound of random_(from, to) is outside an unsigned type of 16 bits or more.
+void check_wide_unsigned_range(ScalarType type, int64_t from, int64_t to);
 /// Uniform integers of a range. Real and bool.
 template <class T>
 void random_range_fill(T* out, int64_t n, IntegerRange range, CPUGeneratorImpl& generator);

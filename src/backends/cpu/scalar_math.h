@@ -141,18 +141,29 @@ inline std::complex<T> expm1(std::complex<T> z) {
 template <class T>
 inline std::complex<T> log1p(std::complex<T> z) {
   const T x = z.real(), y = z.imag();
-  const std::complex<T> far = log(std::complex<T>(1) + z);
+  const std::complex<T> far = log(std::complex<T>(x + 1, y));  // y keeps the sign of a zero
   const bool near = abs(x) < T(0.5) && abs(y) < T(0.5);
   return near ? std::complex<T>(log1p(x * (2 + x) + y * y) / 2, atan2(y, x + 1)) : far;
 }
 
 template <class T>
+inline T quotient(T a, T b) {
+  return a / b;
+}
+// By zero the parts are divided one by one: infinite where they are not zero.
+template <class T>
+inline std::complex<T> quotient(std::complex<T> a, std::complex<T> b) {
+  const std::complex<T> q = a / b;
+  const bool zero = b.real() == T(0) && b.imag() == T(0);
+  return {zero ? a.real() / T(0) : q.real(), zero ? a.imag() / T(0) : q.imag()};
+}
+template <class T>
 inline T reciprocal(T x) {
-  return T(1) / x;
+  return quotient(T(1), x);
 }
 template <class T>
 inline T rsqrt(T x) {
-  return T(1) / sqrt(x);
+  return reciprocal(sqrt(x));
 }
 template <class T>
 inline T sigmoid(T x) {
@@ -475,7 +486,7 @@ inline T logit(T x, std::optional<double> eps) {
 template <class T>
 inline T logit_backward(T grad, T x, std::optional<double> eps) {
   const T slope = grad / (x * (T(1) - x));
-  if (eps) return (x < static_cast<T>(*eps) || x > static_cast<T>(1 - *eps)) ? T(0) : slope;
+  if (eps && !(*eps < 0)) return (x < static_cast<T>(*eps) || x > static_cast<T>(1 - *eps)) ? T(0) : slope;
   return (x < T(0) || x > T(1)) ? kNan<T> : slope;
 }
 template <class T>
