@@ -42,7 +42,7 @@ def _make(dtype, args, device="cpu"):
     if len(args) == 1 and isinstance(first, cresset.Tensor):
         if first.dtype != dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {first.dtype}). Use tensor.to({dtype}) to convert.")
-        return first.detach()
+        return cresset.ops.aten.alias.default(first)
     if len(args) == 1 and cresset.is_storage(first):
         return cresset.storage.tensor_of_storage(first, dtype)
     if len(args) == 1 and isinstance(first, cresset.Size):

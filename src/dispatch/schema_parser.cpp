@@ -43,7 +43,8 @@ const std::unordered_map<std::string_view, TypeKind>& base_types() {
                                                                             {"AnyEnumType", TypeKind::AnyEnum},
                                                                             {"Capsule", TypeKind::Capsule},
                                                                             {"QScheme", TypeKind::Int},
-                                                                            {"NoneType", TypeKind::None}};
+                                                                            {"NoneType", TypeKind::None},
+                                                                            {"None", TypeKind::None}};
   return *m;
 }
 

@@ -398,7 +398,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     t = empty(sizes);
   } else if (is_tensor(data)) {
     const Tensor& other = unwrap(data);
-    t = without_lock(may_wait(other), [&] { return cresset::alias(other.detach()); });
+    t = without_lock(may_wait(other), [&] { return cresset::alias(other); });
   } else {
     CRESSET_CHECK_TYPE(PySequence_Check(data) || PyObject_HasAttrString(data, "__len__"), "new(): data must be a sequence (got ",
                        Py_TYPE(data)->tp_name, ")");

@@ -96,3 +96,24 @@ def test_the_default_tensor_type_warns_once():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.startswith("1 3 torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype()"), done.stderr
+
+
+def test_custom_operators_as_whole_graphs_ask_their_fake_kernel():
+    asked = []
+
+    @torch.library.custom_op("test_compiler::copied", mutates_args=())
+    def copied(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    compiled = torch.compile(copied, backend="eager", fullgraph=True)
+    with pytest.raises(RuntimeError, match="fake"):
+        compiled(torch.ones(2))
+
+    @copied.register_fake
+    def _(x):
+        asked.append(tuple(x.shape))
+        return torch.empty_like(x)
+
+    for size in (2, 2, 3):
+        assert compiled(torch.ones(size)).tolist() == [1] * size
+    assert asked == [(2,), (3,)] and torch.compile(copied) is copied

@@ -122,10 +122,11 @@ class Registry {
     if (!op) op = std::make_unique<Operator>(parse_schema(row.schema), row.function, row.facts);
     return op.get();
   }
+  static bool same(const FunctionSchema& a, const FunctionSchema& b) { return a == b && a.alias_analysis() == b.alias_analysis(); }
   // An operator that was defined anew with another schema is another object.
   const Operator* dispatched(const OperatorHandle& handle) {
     std::vector<std::unique_ptr<Operator>>& versions = dispatched_[handle.entry()];
-    if (versions.empty() || !(versions.back()->schema() == handle.schema())) versions.push_back(std::make_unique<Operator>(handle));
+    if (versions.empty() || !same(versions.back()->schema(), handle.schema())) versions.push_back(std::make_unique<Operator>(handle));
     return versions.back().get();
   }
 

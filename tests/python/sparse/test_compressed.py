@@ -52,3 +52,34 @@ def test_in_place_functions_check_the_type():
 def test_methods_of_tensor_by_their_name_under_the_alias():
     code = "import cresset.as_torch as a; a.install()\nimport torch\ns = torch.eye(3).to_sparse_csr()\nassert torch.Tensor.crow_indices(s).tolist() == [0, 1, 2, 3]\nassert torch.Tensor.sparse_dim(s) == 2"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("one", [False, True])
+def test_sampled_products_write_out_and_take_batches(batch, one):
+    pattern = cresset.tensor([[1.0, 0, 2], [0, 3, 0]]).to_sparse_csr()
+    if batch and not one:
+        pattern = pattern.to_dense().expand(*batch, 2, 3).to_sparse_csr()
+    a, b = cresset.randn(*batch, 2, 4), cresset.randn(*batch, 4, 3)
+    result = cresset.sparse.sampled_addmm(pattern, a, b, alpha=0.5, beta=2.0)
+    dense = pattern.to_dense()
+    assert cresset.allclose(result.to_dense(), (0.5 * (a @ b) + 2 * dense) * (dense != 0), atol=1e-5)
+    out = cresset.sparse_csr_tensor(result.crow_indices().clone(), result.col_indices().clone(), cresset.zeros_like(result.values()), result.shape)
+    assert cresset.sparse.sampled_addmm(pattern, a, b, alpha=0.5, beta=2.0, out=out) is out
+    assert cresset.equal(out.to_dense(), result.to_dense())
+
+
+def test_elements_are_not_assigned():
+    for s in (cresset.eye(3).to_sparse(), cresset.eye(3).to_sparse_csr()):
+        with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+            s[0, 0] = 9.0
+
+
+def test_indices_alone_are_checked():
+    part = lambda *v: cresset.tensor(v)
+    check = cresset._validate_compressed_sparse_indices
+    check(True, part(0, 1, 2), part(0, 1), 2, 2, 2)
+    with pytest.raises(RuntimeError, match=r"`crow_indices\[..., -1\] == nnz` is not satisfied"):
+        check(True, part(0, 1, 1), part(0, 1), 2, 2, 2)
+    with pytest.raises(RuntimeError, match=r"`0 <= row_indices < nrows` is not satisfied"):
+        check(False, part(0, 1, 2), part(0, 2), 2, 2, 2)

@@ -119,3 +119,15 @@ def test_products_by_scatter_round_as_single_products(dtype):
     for i in range(64):
         expected[i] *= b[i]
     assert cresset.equal(a.clone().scatter_reduce(0, cresset.arange(64), b, "prod"), expected)
+
+
+def test_old_constructors_give_differentiable_views():
+    class Own(cresset.Tensor):
+        pass
+
+    for make in (Own, cresset.Tensor, cresset.FloatTensor, cresset.ones(1).new):
+        plain, leaf = cresset.ones(1), cresset.ones(1, requires_grad=True)
+        assert make(plain)._is_view() and make(plain)._base is plain and not make(plain).requires_grad
+        (make(leaf) * 2).sum().backward()
+        assert leaf.grad.tolist() == [2]
+    assert type(Own(cresset.ones(1))) is Own
