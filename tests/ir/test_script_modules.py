@@ -600,3 +600,26 @@ def test_the_graph_that_ran():
     assert "aten::linear" in str(jit.last_executed_optimized_graph())
     with pytest.raises(RuntimeError, match="Expected a value of type"):
         function.graph_for("x")
+
+
+class NoSelf(jit.ScriptModule):
+    @jit.script_method  # noqa: B902
+    def forward():  # noqa: B902
+        return cresset.zeros(3, 4)
+
+
+class IgnoredWithoutSelf(nn.Module):
+    @jit.ignore  # noqa: B902
+    def number():  # noqa: B902
+        # type: () -> int
+        return 1
+
+    def forward(self):
+        return self.number()
+
+
+@pytest.mark.parametrize("make, words", [(NoSelf, "methods must have a self argument"), (lambda: jit.script(IgnoredWithoutSelf()), "does not have a self argument")],
+                         ids=["compiled", "ignored"])
+def test_methods_without_self(make, words):
+    with pytest.raises(Exception, match=words):
+        make()

@@ -129,6 +129,8 @@ class ConcreteType:
         if _overloads.overloads_of(self._methods[name]):
             return  # each is compiled by the first call that it fits
         if _C._jit_class_method(self.type, name) is None:
+            if not inspect.signature(self._methods[name]).parameters:
+                raise RuntimeError("methods must have a self argument")
             definition = _definitions.definition_of(self._methods[name], name)
             if name == "__setstate__" and "__getstate__" in self._methods:
                 self._take_state_type(definition)

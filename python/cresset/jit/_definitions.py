@@ -237,7 +237,10 @@ def python_signature(function, bound):
     function = inspect.unwrap(function)
     types = _types_of(function, closure_names(function))
     tensor = _C.TensorType.get()
-    parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
+    parameters = list(inspect.signature(function).parameters.values())
+    if bound and not parameters:
+        raise RuntimeError(f"{function.__qualname__} does not have a self argument")
+    parameters = parameters[1 if bound else 0 :]
     names = [p.name for p in parameters]
     defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
     return names, [types.get(n, tensor) for n in names], defaults, types.get("return", tensor)
