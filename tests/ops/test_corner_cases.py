@@ -340,3 +340,17 @@ def test_pointwise_convolutions_of_large_planes(groups):
         out.backward(cresset.from_numpy(g))
         for got, expected in ((out.detach(), y), (tx.grad, gx), (tw.grad, gw), (tb.grad, g.sum((0, 2, 3)))):
             np.testing.assert_allclose(got.numpy(), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["prod", "sum"])
+def test_folds_of_integers_of_every_length(name, dtype):
+    """Vectors of one to many blocks, whole and with a rest: no block may be lost. NumPy wraps as int64 does, too."""
+    rng = np.random.default_rng(0)
+    for n in [*range(1, 150), 257, 1000]:
+        values = rng.choice([1, 2, 3, 5, 7], (3, n)) * (1 if dtype.startswith("u") else rng.choice([-1, 1], (3, n)))
+        rows = cresset.from_numpy(values.astype(dtype))
+        want = getattr(np, name)(values.astype(np.int64), axis=1)
+        np.testing.assert_array_equal(getattr(cresset, name)(rows, 1).numpy(), want)
+        np.testing.assert_array_equal(getattr(cresset, name)(rows.t().contiguous(), 0).numpy(), want)
+        assert getattr(rows[0], name)().item() == want[0]

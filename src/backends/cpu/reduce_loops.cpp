@@ -163,13 +163,15 @@ struct ProductOf {
       return a * b;
   }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
-    Acc lanes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    // Lanes stay unsigned: GCC 12 loses factors when products are cast to the signed type in between.
+    using Lane = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+    Lane lanes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
-      for (int k = 0; k < 8; ++k) lanes[k] = mul(lanes[k], static_cast<Acc>(p[i + k]));
-    Acc r = mul(mul(mul(lanes[0], lanes[1]), mul(lanes[2], lanes[3])), mul(mul(lanes[4], lanes[5]), mul(lanes[6], lanes[7])));
-    for (; i < n; ++i) r = mul(r, static_cast<Acc>(p[i]));
-    acc = mul(acc, r);
+      for (int k = 0; k < 8; ++k) lanes[k] *= static_cast<Lane>(p[i + k]);
+    Lane r = ((lanes[0] * lanes[1]) * (lanes[2] * lanes[3])) * ((lanes[4] * lanes[5]) * (lanes[6] * lanes[7]));
+    for (; i < n; ++i) r *= static_cast<Lane>(p[i]);
+    acc = mul(acc, static_cast<Acc>(r));
   }
   CRESSET_NOINLINE static void columns(const T* p, int64_t count, int64_t row_stride, int64_t n, int64_t, Acc* acc) {
     for (int64_t r = 0; r < count; ++r, p += row_stride)
