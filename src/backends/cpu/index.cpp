@@ -186,7 +186,7 @@ bool is_whole_mask(const Tensor& self, OptionalTensorList indices) {
 
 void fill_where(const Tensor& self, const Tensor& mask, const Tensor& value) {
   const Walk<2> walk(self.sizes(), {self.strides(), mask.strides()});
-  const bool* const keep = mask.const_data_ptr<bool>();
+  const Flags keep(mask);
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
     const U v = *static_cast<const U*>(value.const_data_ptr());

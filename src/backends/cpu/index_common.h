@@ -61,6 +61,13 @@ inline Reduction reduction_named(std::string_view name) {
   return name == "amax" ? Reduction::Amax : Reduction::Amin;
 }
 
+// The elements of a bool tensor: memory that came from elsewhere may hold other bytes than 0 and 1, of which none may count more than once.
+struct Flags {
+  explicit Flags(const Tensor& t) : bytes(static_cast<const uint8_t*>(t.const_data_ptr())) {}
+  bool operator[](int64_t i) const { return bytes[i] != 0; }
+  const uint8_t* bytes;
+};
+
 // The value that leaves another one alone.
 template <class T>
 T reduction_start(Reduction how) {

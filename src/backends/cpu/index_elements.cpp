@@ -405,7 +405,7 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
   const DimVector sizes = ops::infer_broadcast(self.sizes(), mask.sizes());
   const Tensor from = self.expand(sizes), where = mask.expand(sizes);
   const Walk<2> walk(sizes, {from.strides(), where.strides()});
-  const bool* const keep = where.const_data_ptr<bool>();
+  const Flags keep(where);
   int64_t count = 0;
   walk.run([&](const std::array<int64_t, 2>& at) {
     const int64_t n = walk.row_size(), s = walk.stride(1);
@@ -434,7 +434,7 @@ Tensor& masked_scatter_inplace(Tensor& self, const Tensor& mask, const Tensor& s
   const Tensor where = mask.expand(self.sizes());
   const Tensor values = source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
   const Walk<2> walk(self.sizes(), {self.strides(), where.strides()});
-  const bool* const keep = where.const_data_ptr<bool>();
+  const Flags keep(where);
   int64_t count = 0;
   walk.run([&](const std::array<int64_t, 2>& at) {
     for (int64_t i = 0; i < walk.row_size(); ++i) count += keep[at[1] + i * walk.stride(1)];
@@ -457,8 +457,9 @@ Tensor nonzero(const Tensor& self) {
   const Tensor from = self.contiguous();
   const int64_t n = from.numel(), dims = from.dim();
   return CRESSET_DISPATCH(self.scalar_type(), "nonzero", CRESSET_ALL_TYPES, [&] {
-    const scalar_t* const p = from.const_data_ptr<scalar_t>();
-    const auto is_nonzero = [](scalar_t v) { return static_cast<opmath_type<scalar_t>>(v) != opmath_type<scalar_t>(0); };
+    using element = std::conditional_t<std::is_same_v<scalar_t, bool>, uint8_t, scalar_t>;  // Flags says why
+    const auto* const p = static_cast<const element*>(from.const_data_ptr());
+    const auto is_nonzero = [](element v) { return static_cast<opmath_type<element>>(v) != opmath_type<element>(0); };
     int64_t count = 0;
     for (int64_t i = 0; i < n; ++i) count += is_nonzero(p[i]);
     // One run of memory for each dimension, as PyTorch lays it out.
@@ -471,7 +472,7 @@ Tensor nonzero(const Tensor& self) {
       DimVector at(dims, 0);  // position of the current row
       for (int64_t row = 0; row < rows && found < count; ++row) {
         // Every position is written where the next one found belongs: what is zero is rarely predictable.
-        const scalar_t* const values = p + row * row_size;
+        const element* const values = p + row * row_size;
         const int64_t first = found;
         for (int64_t i = 0; i < row_size && found < count; ++i) {
           inner[found] = i;
