@@ -654,3 +654,73 @@ def test_rewrites_say_where_new_nodes_come_from():
     after = "graph(%x, %y, %z, %const):\n  %o = my::add_mul(%x, %y, %z, %const)\n  return (%o)"
     _C._jit_pass_custom_pattern_based_rewrite_graph(before, after, graph, value_name_pairs=[("o", "t")])
     assert graph.findNode("my::add_mul").sourceRange() == place
+
+
+# ---- with-statements are left when an error ends them
+
+
+class Counts:
+    def __init__(self, start: int):
+        self.count = cresset.tensor([start], dtype=cresset.double)
+
+    def __enter__(self):
+        self.count.add_(0.5)
+        return self.count
+
+    def __exit__(self, type: typing.Any, value: typing.Any, tb: typing.Any):
+        self.count.sub_(0.5)
+
+
+@jit.script
+def raises() -> cresset.Tensor:
+    raise Exception("raised here")  # noqa: TRY002
+
+
+@jit.script
+def with_that_raises(c: Counts) -> cresset.Tensor:
+    a = cresset.tensor([1])
+    with c as _:
+        a += raises()
+    return a
+
+
+@jit.script
+def nested(x, c: Counts, fails: bool):
+    with c as _:
+        with c as _:
+            if fails:
+                x += raises()
+    return x
+
+
+@jit.script
+def through_calls(x, c: Counts):
+    with c as _:
+        x += with_that_raises(c)
+    return x
+
+
+@jit.script
+def no_grad_that_raises(x):
+    with cresset.no_grad():
+        x = x + raises()
+    return x
+
+
+def test_with_statements_are_left_by_errors():
+    c = Counts(1)
+    for call in (lambda: with_that_raises(c), lambda: nested(cresset.ones(1), c, True), lambda: through_calls(cresset.ones(1), c)):
+        with pytest.raises(Exception, match="raised here"):
+            call()
+        assert c.count.item() == 1
+    nested(cresset.ones(1), c, False)
+    assert c.count.item() == 1
+    with pytest.raises(Exception, match="raised here"):
+        no_grad_that_raises(cresset.ones(1))
+    assert cresset.is_grad_enabled()
+
+
+def test_sizes_in_texts():
+    unit = jit.CompilationUnit("def f(x: BroadcastingList3[float], y: Optional[BroadcastingList2[int]], z):\n    # type: (...) -> List[float]\n    return x\n")
+    assert str(unit.f.schema) == "f(float[3] x, int[2]? y, Tensor z) -> float[]"
+    assert unit.f(1.5, None, cresset.ones(1)) == [1.5, 1.5, 1.5]

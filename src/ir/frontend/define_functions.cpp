@@ -49,6 +49,24 @@ std::optional<IValue> Emitter::default_of(const Parameter& p, const TypePtr& typ
   return v;
 }
 
+namespace {
+// BroadcastingListN[t] and _size_N_t, in Optional, too: of how many equal numbers one may stand for the list.
+std::optional<int32_t> list_size(const ExprPtr& annotation) {
+  if (!annotation) return std::nullopt;
+  if (annotation->kind == ExprKind::Subscript) {
+    const auto size = list_size(annotation->parts[0]);
+    return !size && annotation->parts[0]->text == "Optional" && annotation->parts.size() == 2 ? list_size(annotation->parts[1]) : size;
+  }
+  if (annotation->kind != ExprKind::Name && annotation->kind != ExprKind::Attribute) return std::nullopt;
+  constexpr std::string_view kList = "BroadcastingList", kSize = "_size_", kBehind = "_t";
+  const std::string_view name = annotation->text;
+  std::string_view digit;
+  if (name.starts_with(kList)) digit = name.substr(kList.size());
+  if (name.starts_with(kSize) && name.ends_with(kBehind)) digit = name.substr(kSize.size(), name.size() - kSize.size() - kBehind.size());
+  return digit.size() == 1 && digit[0] >= '1' && digit[0] <= '9' ? std::optional(digit[0] - '0') : std::nullopt;
+}
+}  // namespace
+
 void Emitter::parameters() {
   if (const auto given = definition_.types.find("return"); given != definition_.types.end())
     declared_result_ = given->second;
@@ -74,6 +92,7 @@ void Emitter::parameters() {
     const auto given = definition_.types.find(p.name);
     a.type = given != definition_.types.end() ? given->second : annotation(p.annotation);
     a.default_value = default_of(p, a.type);
+    a.N = list_size(p.annotation);
     input->setType(a.type);
     names_.assign(p.range, p.name, simple_value(input));
     arguments_.push_back(std::move(a));

@@ -234,7 +234,11 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
     }
     case Opcode::ENTER: {
       f.push_inputs(stack, c);
-      if (stack.back().isScriptObject()) call_function(method_of(stack.back(), "__enter__"), stack);
+      if (stack.back().isScriptObject()) {
+        IValue object = stack.back();
+        call_function(method_of(object, "__enter__"), stack);
+        f.open.push_back(std::move(object));
+      }
       if (c.out_count == 0)
         stack.pop_back();
       else
@@ -244,6 +248,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
     case Opcode::EXIT: {
       f.push_inputs(stack, c);
       if (stack.back().isScriptObject()) {
+        if (!f.open.empty()) f.open.pop_back();
         Function& exit = method_of(stack.back(), "__exit__");
         for (int k = 0; k < 3; ++k) stack.emplace_back();
         call_function(exit, stack);
@@ -268,6 +273,17 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       return;
     }
     default: CRESSET_INTERNAL_ASSERT(false, "opcode");
+  }
+}
+
+void leave_open(Frame& f) noexcept {
+  while (!f.open.empty()) {
+    Stack stack{std::move(f.open.back()), IValue(), IValue(), IValue()};
+    f.open.pop_back();
+    try {
+      call_function(method_of(stack.front(), "__exit__"), stack);
+    } catch (...) {  // the error that ends the frame is the one to see
+    }
   }
 }
 

@@ -129,7 +129,8 @@ class Frame {
   const Instruction* start;
   /// For native code: executes an instruction that moves boxed values, calls or makes something.
   void step(const Instruction& i);
-  Stack* stack = nullptr;  // for step(), as `active`
+  Stack* stack = nullptr;    // for step(), as `active`
+  std::vector<IValue> open;  // objects of with-statements that were entered, innermost last
   Active* active = nullptr;
   /// What one of them has thrown, for the interpreter to throw again.
   std::exception_ptr error;
@@ -170,5 +171,7 @@ class Activation {
 
 /// The instructions that are calls, kept out of the loop over the fast ones.
 void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack& stack);
+/// Leaves the with-statements that are open when an error ends the frame, innermost first. What raises then is dropped for that error.
+void leave_open(Frame& f) noexcept;
 
 }  // namespace cresset::jit

@@ -300,6 +300,10 @@ void Code::run(Stack& stack) const {
     activation.active.at = ip;
     Activation::annotate(e);
     stack.resize(std::min(stack.size(), base));
+    leave_open(f);
+    throw;
+  } catch (...) {
+    leave_open(f);
     throw;
   }
 #undef CRESSET_FORGET_AND_NEXT
