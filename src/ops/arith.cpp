@@ -85,6 +85,10 @@ void check_clamp(const PointwiseOp& op, const PointwiseCall& call, ScalarType co
     if (call.scalars[i]) check_number(*call.scalars[i], common);
 }
 
+void check_integers_fit(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
+  if (isIntegralType(common)) check_numbers_fit(op, call, common);
+}
+
 void check_pow(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
   const bool integral = isIntegralType(common) && call.scalars[0]->isIntegral(false);
   CRESSET_CHECK(!integral || call.scalars[0]->toLong() >= 0, "Integers to negative integer powers are not allowed.");

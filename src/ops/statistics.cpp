@@ -149,6 +149,7 @@ Tensor cov_impl(const Tensor& self, int64_t correction, const std::optional<Tens
     return cresset::div(cresset::mm(centred, cresset::conj(centred.t())), std::max<int64_t>(freedom, 0)).squeeze();
   }
   const Tensor total = cresset::sum(weights);
+  CRESSET_CHECK(total.is_meta() || cresset::ne(total, 0).item<bool>(), "cov(): weights sum to zero, can't be normalized");
   Tensor freedom = total;
   if (correction != 0) {
     const bool importance = aweights && aweights->defined();

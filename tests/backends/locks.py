@@ -63,7 +63,7 @@ CALLS = {
     **{name: lambda x, name=name: getattr(x, name)()
        for name in ("float", "double", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool", "cfloat", "cdouble", "clone", "detach")},
     "tensor": lambda x: cresset.tensor([1.0, 2.0], device=DEVICE), "tensor of tensors": lambda x: cresset.tensor([x[0, 0], x[0, 1]]),
-    "tensor of rows": lambda x: cresset.tensor([x[0], x[1]]), "tensor of tensor": lambda x: cresset.tensor(x), "as_tensor": lambda x: cresset.as_tensor([1.0], device=DEVICE),
+    "tensor of elements": lambda x: cresset.tensor([x[0, 0], x[1, 1]]), "tensor of tensor": lambda x: cresset.tensor(x), "as_tensor": lambda x: cresset.as_tensor([1.0], device=DEVICE),
     "as_tensor back": lambda x: cresset.as_tensor(x, device="cpu"), "new_tensor": lambda x: x.new_tensor([1.0]), "asarray": lambda x: cresset.asarray([1.0], device=DEVICE),
     "Tensor()": lambda x: cresset.Tensor(x), "Tensor sizes": lambda x: cresset.Tensor(2, 3, device=DEVICE), "scalar_tensor": lambda x: cresset.scalar_tensor(2, device=DEVICE),
     **{name: lambda x, name=name: getattr(cresset, name)(3, device=DEVICE) for name in ("ones", "zeros", "empty", "rand", "randn", "arange", "eye", "randperm")},

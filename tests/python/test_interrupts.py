@@ -230,7 +230,7 @@ print(unit("def f(n: int) -> int:\\n    s = 0\\n    for i in range(n):\\n       
 def test_limits():
     out = run("""
 endless = unit("def f(i: int) -> int:\\n    while i >= 0:\\n        i = i + 1 - i % 2\\n    return i").f
-greedy = unit("def f():\\n    kept = [torch.ones(1)]\\n    while True:\\n        kept.append(torch.ones(100000))").f
+greedy = unit("def f():\\n    kept = [torch.ones(1)]\\n    while len(kept) > 0:\\n        kept.append(torch.ones(100000))\\n    return len(kept)").f
 text = unit("def f() -> str:\\n    return 'ab' * 1000000000").f
 numbers = unit("def f(n: int):\\n    l = [1]\\n    for i in range(n):\\n        l.append(i)\\n    return l[-1]").f
 for limits, work in [(cresset.jit.Limits(time=0.3), lambda: endless(1)), (cresset.jit.Limits(memory=200 << 20), greedy),

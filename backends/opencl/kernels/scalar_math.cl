@@ -113,6 +113,8 @@ static T cr_round_decimals(T x, long decimals) {
   return decimals < 0 ? rint(x / ten) * ten : rint(x * ten) / ten;
 }
 
+//// quotient
+static T cr_quotient(T a, T b) { return a / b; }
 //// reciprocal
 static T cr_reciprocal(T x) { return (T)1 / x; }
 //// rsqrt
