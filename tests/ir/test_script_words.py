@@ -724,3 +724,12 @@ def test_sizes_in_texts():
     unit = jit.CompilationUnit("def f(x: BroadcastingList3[float], y: Optional[BroadcastingList2[int]], z):\n    # type: (...) -> List[float]\n    return x\n")
     assert str(unit.f.schema) == "f(float[3] x, int[2]? y, Tensor z) -> float[]"
     assert unit.f(1.5, None, cresset.ones(1)) == [1.5, 1.5, 1.5]
+
+
+def test_loops_that_may_not_end_are_kept():
+    unit = cresset.jit.CompilationUnit(
+        "def counted(n: int):\n    l = [1]\n    for i in range(n):\n        l.append(i)\n"
+        "def conditional(n: int):\n    i = 0\n    while i < n:\n        i += 1\n"
+        "def endless():\n    while True:\n        x = 1\n"
+    )
+    assert ["prim::Loop" in str(getattr(unit, name).graph) for name in ("counted", "conditional", "endless")] == [False, True, True]

@@ -1,5 +1,6 @@
 // Removes what nobody needs: marks from the outputs and effects, then sweeps. A write is needed when memory is written that a needed value
 // may share or that is visible outside.
+#include <limits>
 #include <unordered_map>
 
 #include <cresset/ir/alias_analysis.h>
@@ -34,13 +35,22 @@ class DeadCode {
   void mark() {
     for (const Value* v : graph_->outputs()) need(v);
     graph_->block()->visit([&](Node* n) {
-      if (!n->blocks().empty()) return;  // its contents decide
+      if (!n->blocks().empty()) {  // its contents decide, but for loops that may have no end, which is an effect
+        if (!options_.delete_effects && is_while(n)) need(n);
+        return;
+      }
       if ((!options_.delete_effects && n->hasSideEffects()) || (!aliases_ && n->isInplaceOrWrites()))
         need(n);
       else if (aliases_ && aliases_->isMutable(n))
         writer(n);
     });
     work();
+  }
+
+  static bool is_while(const Node* n) {
+    if (n->kind() != prim::Loop) return false;
+    const auto most = constant_as<int64_t>(n->input(0));
+    return most && *most == std::numeric_limits<int64_t>::max();
   }
 
   // A write is needed when others may see it, or once a value is needed that may share the memory.
