@@ -55,7 +55,7 @@ add_custom_command(
   BYPRODUCTS ${outputs}
   COMMAND ${Python_EXECUTABLE} -B ${opgen} generate --tables ${tables} --out ${CRESSET_GEN_DIR}
   COMMAND ${CMAKE_COMMAND} -E touch ${CRESSET_GEN_DIR}/opgen.stamp
-  DEPENDS ${opgen_inputs}
+  DEPENDS ${opgen_inputs} ${PROJECT_SOURCE_DIR}/include/cresset/core/scalar_type.h
   COMMENT "Generating operators from src/ops"
   VERBATIM)
 # Sources of the tree see headers that change for a new row only when one of them calls it (tools/opgen/tree_view.py).

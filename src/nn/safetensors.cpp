@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include <cresset/core/dtype_codes.h>
 #include <cresset/ops/functions_creation.h>
 
 #include "base/replaced_file.h"
@@ -15,26 +16,6 @@
 namespace cresset {
 namespace {
 
-constexpr std::pair<const char*, ScalarType> kTypes[] = {{"BOOL", kBool},
-                                                         {"U8", kByte},
-                                                         {"I8", kChar},
-                                                         {"I16", kShort},
-                                                         {"I32", kInt},
-                                                         {"I64", kLong},
-                                                         {"F16", kHalf},
-                                                         {"BF16", kBFloat16},
-                                                         {"F32", kFloat},
-                                                         {"F64", kDouble},
-                                                         {"C64", kComplexFloat},
-                                                         {"C128", kComplexDouble},
-                                                         {"U16", kUInt16},
-                                                         {"U32", kUInt32},
-                                                         {"U64", kUInt64},
-                                                         {"F8_E4M3", kFloat8_e4m3fn},
-                                                         {"F8_E5M2", kFloat8_e5m2},
-                                                         {"F8_E8M0", kFloat8_e8m0fnu},
-                                                         {"F8_E4M3FNUZ", kFloat8_e4m3fnuz},
-                                                         {"F8_E5M2FNUZ", kFloat8_e5m2fnuz}};
 constexpr uint64_t kMaxHeader = 100u << 20;
 
 [[noreturn]] void bad_file(const std::string& path, const std::string& why) {
@@ -73,9 +54,9 @@ std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& 
     if (name == "__metadata__") continue;
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
       bad_file(path, "'" + name + "' has no dtype, shape or range");
-    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                    [&](const auto& t) { return entry["dtype"].is_string() && entry["dtype"] == t.first; });
-    if (type == std::end(kTypes))
+    const std::optional<ScalarType> type =
+        entry["dtype"].is_string() ? dtype_from_safetensors(entry["dtype"].get_ref<const std::string&>()) : std::nullopt;
+    if (!type)
       bad_file(path,
                "'" + name + "' has the unknown dtype " + (entry["dtype"].is_string() ? entry["dtype"].dump() : entry["dtype"].type_name()));
     std::vector<int64_t> shape;
@@ -90,12 +71,12 @@ std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& 
     for (int64_t s : shape)
       if (s < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(s), &elements) || elements > file_size)
         bad_file(path, "'" + name + "' has an impossible shape");
-    if (range.size() != 2 || range[0] > range[1] || range[1] > data_size || range[1] - range[0] != elements * element_size(type->second))
+    if (range.size() != 2 || range[0] > range[1] || range[1] > data_size || range[1] - range[0] != elements * element_size(*type))
       bad_file(path, "the range of '" + name + "' does not fit its shape or the file");
     // Ranges that overlap would make much memory of a small file.
     data_read += range[1] - range[0];
     if (data_read > data_size) bad_file(path, "the ranges of tensors overlap");
-    Tensor t = cresset::empty(shape, TensorOptions(type->second));
+    Tensor t = cresset::empty(shape, TensorOptions(*type));
     in.seekg(static_cast<std::streamoff>(8 + header_size + range[0]));
     in.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
     if (!in) bad_file(path, "the data of '" + name + "' cannot be read");
@@ -112,10 +93,9 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
     CRESSET_CHECK_VALUE(!header.contains(name) && name != "__metadata__", "save_safetensors: the name '", name,
                         "' is used twice or reserved.");
     dense.push_back(t.detach().to(TensorOptions().device(kCPU)).contiguous());
-    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& k) { return k.second == t.scalar_type(); });
-    CRESSET_CHECK_VALUE(type != std::end(kTypes), "save_safetensors: the format has no type for ", dtype_name(t.scalar_type()), ", which '",
-                        name, "' has.");
-    header[name] = {{"dtype", type->first}, {"shape", t.sizes().vec()}, {"data_offsets", {offset, offset + t.nbytes()}}};
+    const char* code = safetensors_code(t.scalar_type());
+    CRESSET_CHECK_VALUE(code, "save_safetensors: the format has no type for ", dtype_name(t.scalar_type()), ", which '", name, "' has.");
+    header[name] = {{"dtype", code}, {"shape", t.sizes().vec()}, {"data_offsets", {offset, offset + t.nbytes()}}};
     offset += t.nbytes();
   }
   std::string text = header.dump();

@@ -65,12 +65,12 @@ void write(const Tensor& tensor, const Scalar& value) {
 }
 }  // namespace
 
+#define CRESSET_EIGHT_BIT_TYPES(...) CRESSET_FLOAT8_TYPES(CRESSET_TYPE_CASE, __VA_ARGS__)
 void check_number(const Scalar& number, ScalarType type) {
   if (isFloat8Type(type)) {
-    const double v = number.toDouble(), largest = type == kFloat8_e4m3fn     ? 448
-                                                  : type == kFloat8_e4m3fnuz ? 240
-                                                  : type == kFloat8_e8m0fnu  ? 0x1p127
-                                                                             : 57344;
+    const double v = number.toDouble();
+    const double largest = CRESSET_DISPATCH(type, "check_number", CRESSET_EIGHT_BIT_TYPES,
+                                            [] { return static_cast<double>(std::numeric_limits<scalar_t>::max()); });
     if (std::isfinite(v) && std::abs(v) > largest) cresset::detail::raise_scalar_overflow(type);
     return;
   }

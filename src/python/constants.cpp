@@ -2,6 +2,8 @@
 #include <cmath>
 #include <limits>
 
+#include <cresset/core/dtype_codes.h>
+
 #include "python/bind.h"
 #include "python/printed_name.h"
 #include "python/types.h"
@@ -78,11 +80,12 @@ PyObject* make_constant(PyObject* module, PyTypeObject* type, int value, const c
   return reinterpret_cast<PyObject*>(o);
 }
 
-// finfo(dtype): (bits, eps, max, min, tiny, smallest_subnormal, resolution). `mantissa` are the bits behind the leading one.
+// finfo(dtype): (bits, eps, max, min, tiny, smallest_subnormal, resolution).
 template <class T>
-PyObject* float_facts(int mantissa, double resolution) {
+PyObject* float_facts() {
   using L = std::numeric_limits<T>;
-  const double tiny = static_cast<double>(L::min());
+  constexpr int mantissa = L::digits - 1;  // bits behind the leading one
+  const double tiny = static_cast<double>(L::min()), resolution = std::pow(10, -std::floor(mantissa * std::log10(2)));
   return Py_BuildValue("(idddddd)", static_cast<int>(8 * sizeof(T)), static_cast<double>(L::epsilon()), static_cast<double>(L::max()),
                        static_cast<double>(L::lowest()), tiny, std::ldexp(tiny, -mantissa), resolution);
 }
@@ -90,15 +93,12 @@ PyObject* float_facts(int mantissa, double resolution) {
 Object finfo_facts(PyObject* o) {
   CRESSET_CHECK_TYPE(is_dtype(o), "finfo: a dtype was required; a ", type_name(Py_TYPE(o)), " was given.");
   switch (toRealValueType(dtype_of(o))) {
-    case kFloat: return Object(float_facts<float>(23, 1e-6));
-    case kDouble: return Object(float_facts<double>(52, 1e-15));
-    case kHalf: return Object(float_facts<Half>(10, 1e-3));
-    case kBFloat16: return Object(float_facts<BFloat16>(7, 1e-2));
-    case kFloat8_e4m3fn: return Object(float_facts<Float8_e4m3fn>(3, 1));
-    case kFloat8_e5m2: return Object(float_facts<Float8_e5m2>(2, 1));
-    case kFloat8_e4m3fnuz: return Object(float_facts<Float8_e4m3fnuz>(3, 1));
-    case kFloat8_e5m2fnuz: return Object(float_facts<Float8_e5m2fnuz>(2, 1));
-    case kFloat8_e8m0fnu: return Object(float_facts<Float8_e8m0fnu>(0, 1));
+#define CRESSET_FACTS(T, Name, number, text) \
+  case ScalarType::Name: return Object(float_facts<T>());
+    CRESSET_HALF_TYPES(CRESSET_FACTS)
+    CRESSET_WIDE_FLOAT_TYPES(CRESSET_FACTS)
+    CRESSET_FLOAT8_TYPES(CRESSET_FACTS)
+#undef CRESSET_FACTS
     default:
       CRESSET_THROW(TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.",
                     dtype_name(dtype_of(o)), "'");
@@ -157,13 +157,9 @@ void init_constants(PyObject* module) {
   layout(Layout::Strided, "strided");
   layout(Layout::Sparse, "sparse_coo");
   layout(Layout::SparseCsr, "sparse_csr");
-  // Only tensors of the module cresset.sparse have these; no operator in C++ meets one.
-  layout(Layout{5}, "sparse_csc");
-  layout(Layout{6}, "sparse_bsr");
-  layout(Layout{7}, "sparse_bsc");
   layout(Layout::Mkldnn, "_mkldnn");
   layout(Layout::Custom, "custom_layout");
-  // Layouts that only Python's tensor types have; their numbers are PyTorch's.
+  // Layouts that only Python's tensor types have, which no operator in C++ meets; their numbers are PyTorch's.
   layout(static_cast<Layout>(4), "sparse_csc");
   layout(static_cast<Layout>(5), "sparse_bsr");
   layout(static_cast<Layout>(6), "sparse_bsc");
@@ -185,6 +181,7 @@ void init_constants(PyObject* module) {
   });
   def(module, "_printed_name", [] { return printed_name; });
   def(module, "_set_printed_name", [](const std::string& name) { printed_name = name; });
+  def(module, "_safetensors_code", [](ScalarType t) { return std::string(safetensors_code(t) ? safetensors_code(t) : ""); });
   def(module, "_finfo", [](PyObject* o) { return finfo_facts(o); });
   def(module, "_iinfo", [](PyObject* o) { return iinfo_facts(o); });
 }

@@ -3,6 +3,7 @@
 #include "python/tensor_new.h"
 
 #include <cresset/core/backend.h>
+#include <cresset/core/dtype_codes.h>
 #include <cresset/ops/functions_copy.h>
 
 namespace cresset::python {
@@ -31,7 +32,6 @@ struct DLManagedTensor {
   void* manager;
   void (*deleter)(DLManagedTensor*);
 };
-enum Code : uint8_t { kIntCode = 0, kUIntCode = 1, kFloatCode = 2, kBfloat = 4, kComplexCode = 5, kBoolCode = 6 };
 constexpr int32_t kDLCPU = 1, kDLExtDev = 12;
 
 // Backends are extension devices; the id is the index, with the number of the slot behind PrivateUse1's above 8 bits.
@@ -53,34 +53,14 @@ Device device_of_dlpack(DLDevice d) {
   return Device(static_cast<DeviceType>(slot), static_cast<DeviceIndex>(d.id & 0xFF));
 }
 
-// Codes of DLPack 1.1.
-uint8_t float8_code(ScalarType t) {
-  switch (t) {
-    case kFloat8_e4m3fn: return 10;
-    case kFloat8_e4m3fnuz: return 11;
-    case kFloat8_e5m2: return 12;
-    case kFloat8_e5m2fnuz: return 13;
-    default: return 14;  // float8_e8m0fnu
-  }
-}
-
 DLDataType type_to_dlpack(ScalarType t) {
-  const auto bits = static_cast<uint8_t>(8 * element_size(t));
-  if (t == kBool) return {kBoolCode, 8, 1};
-  if (t == kBFloat16) return {kBfloat, 16, 1};
-  if (isFloat8Type(t)) return {float8_code(t), 8, 1};
-  if (isIntegralType(t)) return {isSignedType(t) ? kIntCode : kUIntCode, bits, 1};
-  if (isComplexType(t)) return {kComplexCode, bits, 1};
-  return {kFloatCode, bits, 1};
+  const auto [code, bits] = dlpack_type(t);
+  return {code, bits, 1};
 }
 
 ScalarType type_from_dlpack(DLDataType t) {
   CRESSET_CHECK(t.lanes == 1, "ATen does not support lanes != 1");
-  for (int i = 0; i < static_cast<int>(ScalarType::Undefined); ++i) {
-    const auto s = static_cast<ScalarType>(i);
-    const DLDataType d = type_to_dlpack(s);
-    if (element_size(s) && d.code == t.code && d.bits == t.bits) return s;
-  }
+  if (const auto type = dtype_from_dlpack(t.code, t.bits)) return *type;
   CRESSET_THROW(Error, "from_dlpack: unsupported element type with code ", static_cast<int>(t.code), " and ", static_cast<int>(t.bits),
                 " bits.");
 }

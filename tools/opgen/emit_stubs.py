@@ -1,6 +1,7 @@
 """Type stubs of the Python package: cresset/_C/*.pyi for the operators and cresset/__init__.pyi."""
 
 import re
+from pathlib import Path
 
 from table import PYTHON_PLACES
 
@@ -16,6 +17,7 @@ VALUE = {
     "ScalarType": "_dtype", "Layout": "_layout", "Device": "_DeviceLike", "MemoryFormat": "_memory_format", "Generator": "Generator",
 }
 ALIASES = "from cresset._C import _DeviceLike, _dtype, _layout, _memory_format, _Number\n"
+ROOT = Path(__file__).resolve().parents[2]
 KEYWORDS = {"from", "lambda", "in", "is", "not", "and", "or", "with", "as", "def", "class", "global", "import", "pass", "None"}
 
 BASE = '''_Number = _int | _float | _bool | _complex
@@ -202,9 +204,8 @@ def emit(names, out):
 
 
 def _package():
-    dtypes = ("bool uint8 int8 int16 short int32 int int64 long float16 half bfloat16 float32 float float64 double "
-              "complex64 cfloat complex128 cdouble uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu "
-              "complex32 chalf").split()
+    rows = re.findall(r'\b_\([^"\n]*, \d+, "(\w+)"', (ROOT / "include/cresset/core/scalar_type.h").read_text())
+    dtypes = [*rows, *"short int long half float double chalf cfloat cdouble".split()]
     lines = [PRELUDE, "from . import autograd as autograd, linalg as linalg, nn as nn, optim as optim, special as special, utils as utils\n",
              "from ._C import Generator as Generator, Size as Size, Tensor as Tensor, device as device, dtype as dtype\n",
              "from ._C import layout as layout, memory_format as memory_format\n", ALIASES,

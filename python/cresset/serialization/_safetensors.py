@@ -20,13 +20,8 @@ from ._zip import fill
 
 __all__ = ["is_safetensors", "read_safetensors", "write_safetensors"]
 
-_CODES = {
-    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
-    "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64", "uint16": "U16", "uint32": "U32", "uint64": "U64",
-    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ",
-}  # fmt: skip
-_NAMES = {code: name for name, code in _CODES.items()}
 _DTYPES = frozenset(name for name, value in vars(_C).items() if isinstance(value, _C.dtype))
+_CODES = {code: dtype for name in _DTYPES if (code := _C._safetensors_code(dtype := getattr(_C, name)))}
 _STRUCTURE, _VERSIONS, _COMPLEX128 = "cresset.structure", "cresset.versions", "cresset.complex128"
 _DEVICES = "cresset.devices"  # name -> "tag:index" of the tensors that were on a device
 _BACKEND_META = "cresset.backend_meta"  # name -> what the backend keeps beside the tensor
@@ -176,7 +171,7 @@ def write_safetensors(obj, write):
         if _dtype_name(tensor.dtype) == "complex128":  # the format has no such dtype
             tensor = cresset.view_as_real(tensor)
             complex128.append(name)
-        if _dtype_name(tensor.dtype) not in _CODES:
+        if not _C._safetensors_code(tensor.dtype):
             raise TypeError(f"save: the dtype of {name!r} has no safetensors code; got {tensor.dtype}. Cast it first.")
         if tensor.is_meta:
             raise NotImplementedError(f"save: a tensor with data was required; {name!r} is on the meta device.")
@@ -199,7 +194,7 @@ def write_safetensors(obj, write):
     header = {"__metadata__": metadata}
     for name, tensor in plain.items():
         header[name] = {
-            "dtype": _CODES[_dtype_name(tensor.dtype)], "shape": list(tensor.shape), "data_offsets": offsets[name],
+            "dtype": _C._safetensors_code(tensor.dtype), "shape": list(tensor.shape), "data_offsets": offsets[name],
         }  # fmt: skip
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -239,9 +234,9 @@ def _check_entry(name, entry):
         code, shape, (start, end) = entry["dtype"], list(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
         raise _broken(f"the entry {name!r} is incomplete") from None
-    if not isinstance(code, str) or code not in _NAMES:
+    if not isinstance(code, str) or code not in _CODES:
         raise _broken(f"{name!r} has the unknown dtype {code!r}")
-    dtype = getattr(cresset, _NAMES[code])
+    dtype = _CODES[code]
     numbers = [start, end, *shape]
     if not all(isinstance(n, int) and n >= 0 for n in numbers):
         raise _broken(f"{name!r} has sizes or offsets that are not whole numbers")

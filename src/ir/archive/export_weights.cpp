@@ -3,34 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include <cresset/core/dtype_codes.h>
 #include <cresset/ops/functions_view.h>
 
 namespace cresset::jit::exported {
 
 namespace {
-
-// The format has numbers of its own for types.
-constexpr std::pair<int, ScalarType> kScalarTypes[] = {{1, kByte},
-                                                       {2, kChar},
-                                                       {3, kShort},
-                                                       {4, kInt},
-                                                       {5, kLong},
-                                                       {6, kHalf},
-                                                       {7, kFloat},
-                                                       {8, kDouble},
-                                                       {9, kComplexHalf},
-                                                       {10, kComplexFloat},
-                                                       {11, kComplexDouble},
-                                                       {12, kBool},
-                                                       {13, kBFloat16},
-                                                       {28, kUInt16},
-                                                       {29, kFloat8_e4m3fn},
-                                                       {30, kFloat8_e5m2},
-                                                       {31, kFloat8_e4m3fnuz},
-                                                       {32, kFloat8_e5m2fnuz},
-                                                       {33, kFloat8_e8m0fnu},
-                                                       {34, kUInt32},
-                                                       {35, kUInt64}};
 
 int64_t fixed_size(const Field& size) {
   if (!size.has("as_int")) size.fail("a number: sizes of weights do not vary");
@@ -83,8 +61,7 @@ Tensor read_tensor(const ZipReader& zip, const std::string& file, const Field& m
 
 ScalarType scalar_type_of(const Field& number) {
   const int64_t n = number.integer();
-  for (const auto& [code, type] : kScalarTypes)
-    if (code == n) return type;
+  if (const auto type = dtype_from_exported(n)) return *type;
   number.fail("a known dtype (" + std::to_string(n) + " is none)");
 }
 Layout layout_of(const Field& number) {
