@@ -383,6 +383,7 @@ Tensor masked_scatter_copy(const Tensor& self, const Tensor& mask, const Tensor&
 Tensor masked_scatter_backward_impl(const Tensor& grad_output, const Tensor& mask, IntArrayRef sizes) {
   int64_t numel = 1;
   for (int64_t s : sizes) numel *= s;
+  if (grad_output.is_meta()) return cresset::empty(sizes, grad_output.options());  // how many are picked is not known, and need not be
   const Tensor picked = grad_output.masked_select(mask.expand(grad_output.sizes()));
   return cresset::constant_pad_nd(picked, {0, numel - picked.numel()}, 0).reshape(sizes);
 }

@@ -75,6 +75,8 @@ Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& sel
 Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   CRESSET_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
   const Tensor z = checked_distance("huber_cpu", self, target).abs();
+  CRESSET_CHECK(canCast(z.scalar_type(), self.scalar_type()), "result type ", z.scalar_type(), " can't be cast to the desired output type ",
+                self.scalar_type());
   return reduce_loss(cresset::where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta).to(self.scalar_type()), reduction);
 }
 Tensor huber_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
@@ -87,11 +89,13 @@ Tensor huber_loss_backward_impl(const Tensor& grad_output, const Tensor& self, c
 std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                                                  int64_t reduction, int64_t) {
   CRESSET_CHECK(self.dim() >= 1, "input tensor should be 1D or more; ", self, " was given.");
-  CRESSET_CHECK(target.dim() == (self.dim() == 1 ? 0 : self.dim() - 1) || (self.dim() == 1 && target.dim() == 1 && target.numel() == 1),
-                self.dim() > 2
-                    ? "only batches of spatial targets supported (one dimension less than the input), but got targets of dimension: "
-                    : "0D or 1D target tensor expected, multi-target not supported; dimension: ",
-                target.dim());
+  const bool one_each = target.dim() == (self.dim() == 1 ? 0 : self.dim() - 1);
+  if (self.dim() > 2)
+    CRESSET_CHECK(one_each, "only batches of spatial targets supported (", self.dim() - 1,
+                  "D tensors) but got targets of dimension: ", target.dim());
+  else
+    CRESSET_CHECK(one_each || (self.dim() == 1 && target.dim() == 1 && target.numel() == 1),
+                  "0D or 1D target tensor expected, multi-target not supported");
   const int64_t classes = self.dim() == 1 ? self.size(0) : self.size(1);
   DimVector positions(self.sizes());
   if (self.dim() == 1)
@@ -111,6 +115,22 @@ std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tenso
   CRESSET_CHECK(!weight || weight->scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ",
                 weight ? weight->scalar_type() : kFloat);
   return {spec_like(self, reduction == kReduceNone ? positions : DimVector{}), spec_like(self, {})};
+}
+
+Tensor nll_loss_nd_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
+                        int64_t ignore_index) {
+  const int64_t dim = self.dim(), samples = target.dim() == 0 ? 0 : target.size(0);
+  if (dim == 1 && target.dim() == 1)
+    CRESSET_CHECK_VALUE(samples == 1, "For 1D input, 1D target must have size 1, but got target size: ", samples);
+  if (dim > 1)
+    CRESSET_CHECK_VALUE(self.size(0) == samples, "Expected input batch_size (", self.size(0), ") to match target batch_size (", samples,
+                        ").");
+  if (dim == 3 || dim > 4) {
+    DimVector positions(self.sizes());
+    positions.erase(positions.begin() + 1);
+    CRESSET_CHECK(target.sizes() == IntArrayRef(positions), "Expected target size ", IntArrayRef(positions), ", got ", target.sizes());
+  }
+  return std::get<0>(cresset::nll_loss_forward(self, target, weight, reduction, ignore_index));
 }
 
 TensorSpec nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,

@@ -104,6 +104,7 @@ TensorSpec addmv_shape(const Tensor& self, const Tensor& mat, const Tensor& vec,
                 ", ", vec.dim());
   CRESSET_CHECK(mat.size(1) == vec.size(0) && (self.numel() == mat.size(0) || self.numel() == 1), "size mismatch, got input (",
                 self.dim() ? self.size(0) : 1, "), mat (", mat.size(0), "x", mat.size(1), "), vec (", vec.size(0), ")");
+  CRESSET_CHECK_NOT_IMPLEMENTED(mat.scalar_type() != kBool, "\"addmv_impl_cpu\" not implemented for 'Bool'");
   check_same_dtypes_of_addmv(self.scalar_type(), mat, vec);
   return spec_like(mat, {mat.size(0)});
 }

@@ -174,3 +174,7 @@ STEP = [cresset.tensor(1.0)]
 def test_refusals(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_no_parameters_and_a_rate_in_a_tensor():
+    assert cresset.ops.aten._fused_adam_.tensor_lr([], [], [], [], [], [], **(ADAM | {"lr": cresset.tensor(0.1)})) is None

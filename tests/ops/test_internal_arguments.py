@@ -86,3 +86,9 @@ def test_what_fits_passes():
     # A gradient of another type is converted, not read as bytes of the wrong size.
     grads = aten.convolution_backward(ones(1, 2, 3, 3).double(), ones(1, 2, 4, 4), ones(2, 2, 2, 2), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True] * 3)
     assert all(g.equal(h) for g, h in zip(grads, convolution(), strict=True))
+
+
+def test_results_whose_size_only_values_know():
+    assert aten.masked_scatter_backward(ones(4, 6, device="meta"), ones(4, 6, device="meta", dtype=cresset.bool), [12]).shape == (12,)
+    # The slices' inverse and counts are there whatever was asked, as in PyTorch.
+    assert [t.tolist() for t in aten.unique_consecutive(ones(5, 2), dim=1)] == [[[1]] * 5, [0, 0], [2]]

@@ -1,4 +1,4 @@
-"""multi_margin_loss, multilabel_margin_loss, nll_loss2d and _trilinear against values that PyTorch gave."""
+"""Losses of classes and distances, and _trilinear, against values and errors that PyTorch gave."""
 
 import cresset
 import pytest
@@ -90,3 +90,27 @@ def test_trilinear():
 def test_errors(call, words):
     with pytest.raises(RuntimeError, match=words):
         call(cresset.tensor(X), cresset.nn.functional)
+
+
+@pytest.mark.parametrize("sizes, target, error, words", [
+    ((3,), (2,), ValueError, "For 1D input, 1D target must have size 1, but got target size: 2"),
+    ((3,), (2, 2), RuntimeError, "0D or 1D target tensor expected, multi-target not supported"),
+    ((2, 3), (), ValueError, r"Expected input batch_size \(2\) to match target batch_size \(0\)"),
+    ((2, 3), (2, 2), RuntimeError, "0D or 1D target tensor expected, multi-target not supported"),
+    ((2, 3, 4), (2, 2), RuntimeError, r"Expected target size \[2, 4\], got \[2, 2\]"),
+    ((1, 2, 3, 2), (2, 2), ValueError, r"Expected input batch_size \(1\) to match target batch_size \(2\)"),
+    ((1, 2, 3, 2), (1,), RuntimeError, r"only batches of spatial targets supported \(3D tensors\) but got targets of dimension: 1"),
+    ((2, 3, 4, 5, 6), (2, 4, 5), RuntimeError, r"Expected target size \[2, 4, 5, 6\], got \[2, 4, 5\]"),
+])  # fmt: skip
+def test_sizes_of_targets(sizes, target, error, words):
+    with pytest.raises(error, match=words):
+        cresset.nn.functional.nll_loss(cresset.ones(sizes), cresset.zeros(target, dtype=cresset.int64))
+
+
+def test_one_sample_has_a_total_of_weights():  # of PyTorch 2.13, also where the loss is not reduced
+    assert cresset.ops.aten.nll_loss_forward(cresset.tensor([0.5]), cresset.tensor([0]), None, 0, 1)[1].item() == 1
+
+
+def test_a_huber_loss_is_not_rounded():
+    with pytest.raises(RuntimeError, match="result type Double can't be cast to the desired output type Long"):
+        cresset.nn.functional.huber_loss(cresset.arange(3), cresset.tensor([0.5, 1, 2], dtype=cresset.float64), reduction="sum")

@@ -167,3 +167,9 @@ def test_normal_into_a_tensor():
     assert cresset.ops.aten.normal.out(cresset.ones(3), 1.0, 2.0, out=out) is out
     cresset.manual_seed(3)
     assert cresset.equal(out, cresset.zeros(3).normal_(1.0, 2.0))
+
+
+def test_unsigned_numbers_up_to_the_last():  # the numbers are PyTorch 2.13's
+    for dtype, numbers in ((cresset.uint16, [42092, 6324, 57923, 48523, 1586]), (cresset.uint32, [2669420035, 2354058110, 1770528641, 344194071, 1417377426])):
+        cresset.manual_seed(3)
+        assert getattr(cresset.ops.aten.random, "from")(cresset.zeros(5, dtype=dtype), 1, None).tolist() == numbers

@@ -49,6 +49,7 @@ void nll_loss_forward(const Tensor& self, const Tensor& target, const std::optio
       const A value = kept ? -A(px[shape.offset(i, pt[i])]) * wi : A(0);
       if (reduction == ops::kReduceNone) {
         out[i] = scalar_t(value);
+        if (self.dim() == 1) weights = wi;  // one sample has a total always, as in PyTorch
         continue;
       }
       part += value;
@@ -62,7 +63,7 @@ void nll_loss_forward(const Tensor& self, const Tensor& target, const std::optio
     sum += part;
     weights += weight_part;
     if (reduction != ops::kReduceNone) out[0] = scalar_t(reduction == ops::kReduceMean ? sum / weights : sum);
-    total_weight.mutable_data_ptr<scalar_t>()[0] = scalar_t(reduction == ops::kReduceNone ? A(0) : weights);
+    total_weight.mutable_data_ptr<scalar_t>()[0] = scalar_t(weights);
   });
 }
 

@@ -158,7 +158,8 @@ Tensor& random_cpu(Tensor& self, const std::optional<Generator>& generator) {
 }
 
 Tensor& random_from(Tensor& self, int64_t from, std::optional<int64_t> to, const std::optional<Generator>& generator) {
-  if (isBarebonesUnsignedType(self.scalar_type()) && to) {
+  if (isBarebonesUnsignedType(self.scalar_type()) && (to || self.scalar_type() != kUInt64)) {
+    if (!to) to = self.scalar_type() == kUInt16 ? 1 << 16 : int64_t{1} << 32;
     Tensor wide = detail::empty_cpu(self.sizes(), kLong);
     random_from(wide, from, to, generator);
     check_wide_unsigned_range(self.scalar_type(), from, *to);

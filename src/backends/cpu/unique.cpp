@@ -196,7 +196,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_elements(const Tensor& self, bool inve
   });
 }
 
-std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim, bool inverse, bool counts, bool sort) {
+// PyTorch gives all three, whatever was asked.
+std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim, bool sort) {
   const int64_t d = maybe_wrap_dim(dim, self.dim(), /*wrap_scalar=*/false), n = self.size(d);
   bool zero = false;
   for (int64_t i = 0; i < self.dim(); ++i) zero |= i != d && self.size(i) == 0;
@@ -215,7 +216,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim
     const auto starts = [&](int64_t i) {
       return !std::equal(row(order[i - 1]), row(order[i - 1]) + width, row(order[i]), [&](K x, K y) { return x == y && !keys.is_nan(x); });
     };
-    const auto [first, of, number] = Groups(n, starts, [&](int64_t i) { return order[i]; }).results(inverse, {n}, counts);
+    const auto [first, of, number] = Groups(n, starts, [&](int64_t i) { return order[i]; }).results(true, {n}, true);
     // In memory the slices lie one after the other, as in PyTorch.
     return std::tuple(rows.index_select(0, first).movedim(0, d), of, number);
   });
@@ -230,13 +231,10 @@ std::tuple<Tensor, Tensor> unique_two(const Tensor& self, bool, bool return_inve
 std::tuple<Tensor, Tensor, Tensor> unique_three(const Tensor& self, bool, bool return_inverse, bool return_counts) {
   return unique_elements(self, return_inverse, return_counts, true);
 }
-std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool, bool) {
-  return unique_slices(self, dim, true, true, true);  // PyTorch returns all three whatever was asked
-}
+std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool, bool) { return unique_slices(self, dim, true); }
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts,
                                                       std::optional<int64_t> dim) {
-  return dim ? unique_slices(self, *dim, return_inverse, return_counts, false)
-             : unique_elements(self, return_inverse, return_counts, false);
+  return dim ? unique_slices(self, *dim, false) : unique_elements(self, return_inverse, return_counts, false);
 }
 
 // ---- searching -------------------------------------------------------------------------------------------------------
