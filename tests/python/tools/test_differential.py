@@ -69,13 +69,14 @@ def test_outs_over_memory_of_their_own(calls):
 
 def test_meant_differences(tool, tmp_path):
     file = tmp_path / "known.toml"
-    file.write_text('["it is meant"]\nsort = ["bool"]\n"aten::add*" = ["^value: .*NaN", "^raises: TypeError", "^gradient: @ conj"]\n')
+    file.write_text('["it is meant"]\nsort = ["bool"]\n"aten::add*" = ["^value: .*NaN", "^raises: TypeError", "^gradient: @ conj"]\n"aten::cos aten::sin*" = ["^value"]\n')
     known = tool("differential").Known(file)
     assert known.reason("aten::add.Tensor", "value: 3 NaN, want 1", "plain") == "it is meant"
     assert known.reason("aten::add.Tensor", "value: max abs diff 3", "plain") is None
     assert known.reason("aten::add.Tensor", "gradient: 3", "grad aten::add(float32[3] conj)") == "it is meant"
     assert known.reason("aten::add.Tensor", "gradient: 3", "grad aten::add(float32[3])") is None
     assert known.reason("aten::sub.Tensor", "raises: TypeError: no", "plain") is None
+    assert [known.reason(f"aten::{name}", "value: 3", "plain") for name in ("cos", "cosh", "sinh")] == ["it is meant", None, "it is meant"]
 
 
 def test_the_list_of_meant_differences_is_readable(tool):
