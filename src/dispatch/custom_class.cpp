@@ -36,6 +36,12 @@ bool is_identifier(const std::string& s) {
 
 }  // namespace
 
+IValue CustomClassInfo::get_state(const IValue& object) const {
+  Stack stack{object};
+  methods.at("__getstate__").run(stack);
+  return stack.size() == 1 ? std::move(stack[0]) : IValue(ivalue::Tuple::create(std::move(stack)));
+}
+
 void CustomClassInfo::add_method(const std::string& name, CustomMethod method) {
   std::vector<Argument> arguments = method.schema.arguments();
   // A constructor's arguments are counted behind the object that it fills.

@@ -59,6 +59,9 @@ struct CRESSET_API CustomClassInfo {
   std::map<std::string, CustomMethod> methods;
   std::map<std::string, CustomProperty> properties;
   void add_method(const std::string& name, CustomMethod method);
+  bool has_state() const { return methods.contains("__getstate__") && methods.contains("__setstate__"); }
+  /// What __getstate__ gives: one value, a tuple where C++ gives a std::tuple. Only with has_state().
+  IValue get_state(const IValue& object) const;
 };
 
 /// Raises when the name or the C++ type is taken.

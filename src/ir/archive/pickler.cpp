@@ -296,15 +296,12 @@ void Pickler::object(const IValue& v) {
 // An object of a class that C++ code registered.
 void Pickler::custom_object(const IValue& v) {
   const CustomClassInfo* info = find_custom_class(typeid(*v.toCustomClassHolder()));
-  CRESSET_CHECK(info && info->methods.count("__getstate__") && info->methods.count("__setstate__"), "archive: ", path_,
-                " is an object of the C++ class '", info ? info->qualified_name : v.type()->str(),
-                "', which has no def_pickle. Give it one to save it.");
+  CRESSET_CHECK(info && info->has_state(), "archive: ", path_, " is an object of the C++ class '",
+                info ? info->qualified_name : v.type()->str(), "', which has no def_pickle. Give it one to save it.");
   const std::size_t dot = info->qualified_name.rfind('.');
   global(info->qualified_name.substr(0, dot), info->qualified_name.substr(dot + 1));
   out_ += ")\x81";
-  Stack stack{v};
-  info->methods.at("__getstate__").run(stack);
-  member(stack.at(0), nullptr, ".__getstate__()");
+  member(info->get_state(v), nullptr, ".__getstate__()");
   out_ += 'b';
 }
 

@@ -55,12 +55,10 @@ class DeepCopier {
   // An object of C++ by its state; without one it is shared.
   IValue copy_custom(const IValue& v) {
     const CustomClassInfo* info = find_custom_class(v.type()->name);
-    if (!info || !info->methods.contains("__getstate__") || !info->methods.contains("__setstate__")) return v;
+    if (!info || !info->has_state()) return v;
     const void* key = v.toCustomClass<CustomClassHolder>().get();
     if (const auto found = done_.find(key); found != done_.end()) return found->second;
-    Stack stack{v};
-    info->methods.at("__getstate__").run(stack);
-    stack = {copy(stack.at(0))};
+    Stack stack{copy(info->get_state(v))};
     info->methods.at("__setstate__").run(stack);
     return done_[key] = std::move(stack.at(0));
   }
