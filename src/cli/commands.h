@@ -13,6 +13,7 @@ struct Shared {
   int status = 0;
 };
 
+void add_compile(CLI::App& app, Shared& shared);
 void add_config(CLI::App& app, Shared& shared);
 void add_conform(CLI::App& app, Shared& shared);
 void add_doctor(CLI::App& app, Shared& shared);

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   cresset::cli::add_conform(app, shared);
   cresset::cli::add_doctor(app, shared);
   cresset::cli::add_explain(app, shared);
+  cresset::cli::add_compile(app, shared);
   cresset::cli::add_lower(app, shared);
   cresset::cli::add_new_backend(app, shared);
   cresset::cli::add_ops(app, shared);

@@ -133,6 +133,7 @@ void init_ir_types(PyObject* module);
 void init_ir(PyObject* module);
 void init_script_archive(PyObject* module);
 void init_script_function(PyObject* module);
+void init_engine(PyObject* module);
 void init_script_lowering(PyObject* module);
 void init_script_source(PyObject* module);
 void init_script_types(PyObject* module);

@@ -7,6 +7,7 @@
 
 #include "python/convert.h"
 #include "python/graph/ir.h"
+#include "python/graph/lowering_settings.h"
 #include "python/graph/script_convert.h"
 
 namespace cresset::python {
@@ -35,27 +36,6 @@ jit::InputSpecs input_specs(PyObject* list) {
   return out;
 }
 
-// {"options": ["name=value"], "inputs": […], "only": […], "stop_after": str, "dump_before": […], "dump_after": […], "check_with": (…),
-// "verify": bool}
-jit::PipelineOptions pipeline_options(PyObject* dict) {
-  jit::PipelineOptions o;
-  const auto get = [&](const char* key) -> PyObject* {
-    PyObject* v = PyDict_GetItemString(dict, key);
-    return v == Py_None ? nullptr : v;
-  };
-  using Names = std::vector<std::string>;
-  if (PyObject* v = get("options"))
-    for (const std::string& option : Convert<Names>::from(v)) jit::set_lowering_option(o.lowering, option);
-  if (PyObject* v = get("inputs")) o.inputs = input_specs(v);
-  if (PyObject* v = get("only")) o.only = Convert<Names>::from(v);
-  if (PyObject* v = get("stop_after")) o.stop_after = to_text(v);
-  if (PyObject* v = get("dump_before")) o.dump_before = Convert<Names>::from(v);
-  if (PyObject* v = get("dump_after")) o.dump_after = Convert<Names>::from(v);
-  if (PyObject* v = get("check_with")) o.check_with = values_of(v);
-  if (PyObject* v = get("verify")) o.verify = PyObject_IsTrue(v) == 1;
-  return o;
-}
-
 // (index, name, changed, seconds, [(level, file:line:column or "", text)])
 Ref report_tuple(const jit::PassReport& r) {
   const Ref notes = checked(PyList_New(0));
@@ -64,12 +44,6 @@ Ref report_tuple(const jit::PassReport& r) {
         PyList_Append(notes.get(), checked(Py_BuildValue("(sss)", to_string(n.log_level()), n.where.str().c_str(), n.text.c_str())).get()));
   return checked(Py_BuildValue("(nsOdO)", static_cast<Py_ssize_t>(r.index), r.pass->name.c_str(), r.changed ? Py_True : Py_False, r.seconds,
                                notes.get()));
-}
-
-jit::Module module_of(PyObject* o) {
-  const jit::Object object = object_of(o);
-  CRESSET_CHECK_TYPE(object.defined(), "a ScriptModule or Graph was required; a ", type_name(Py_TYPE(o)), " was given.");
-  return jit::Module(object._ivalue());
 }
 
 Ref parameter_list(std::vector<IValue> values) {
@@ -287,6 +261,31 @@ void init_loggers(PyObject* module) {
 }
 
 }  // namespace
+
+jit::PipelineOptions pipeline_options(PyObject* dict) {
+  jit::PipelineOptions o;
+  const auto get = [&](const char* key) -> PyObject* {
+    PyObject* v = PyDict_GetItemString(dict, key);
+    return v == Py_None ? nullptr : v;
+  };
+  using Names = std::vector<std::string>;
+  if (PyObject* v = get("options"))
+    for (const std::string& option : Convert<Names>::from(v)) jit::set_lowering_option(o.lowering, option);
+  if (PyObject* v = get("inputs")) o.inputs = input_specs(v);
+  if (PyObject* v = get("only")) o.only = Convert<Names>::from(v);
+  if (PyObject* v = get("stop_after")) o.stop_after = to_text(v);
+  if (PyObject* v = get("dump_before")) o.dump_before = Convert<Names>::from(v);
+  if (PyObject* v = get("dump_after")) o.dump_after = Convert<Names>::from(v);
+  if (PyObject* v = get("check_with")) o.check_with = values_of(v);
+  if (PyObject* v = get("verify")) o.verify = PyObject_IsTrue(v) == 1;
+  return o;
+}
+
+jit::Module module_of(PyObject* o) {
+  const jit::Object object = object_of(o);
+  CRESSET_CHECK_TYPE(object.defined(), "a ScriptModule or Graph was required; a ", type_name(Py_TYPE(o)), " was given.");
+  return jit::Module(object._ivalue());
+}
 
 void init_script_lowering(PyObject* module) {
   init_loggers(module);

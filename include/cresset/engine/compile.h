@@ -1,0 +1,40 @@
+// Modules with engines: a method is lowered, partitioned, and what an engine has becomes one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <cresset/engine/partition.h>
+#include <cresset/ir/lowering.h>
+
+namespace cresset::engine {
+
+struct CompileOptions {
+  std::string backend = "cpu";  // an engine builder's name
+  jit::PipelineOptions pipeline;
+  int64_t min_block_size = 3;  // not asked of a graph that the engine has as a whole
+  std::vector<std::string> torch_executed_ops = {};
+  bool require_full_compilation = false;
+};
+
+struct Compiled {
+  jit::Module module;  // the given one where no engine came of it
+  std::string report;  // of the partition, with a line for each node
+  std::size_t engines = 0;
+};
+
+/// A module with the method, which calls engines (attributes engine_0, …) and leaves the rest to the interpreter; it saves and loads as any
+/// other. The given module stays as it is. Raises ValueError when the whole had to be compiled and something is not the engine's (named
+/// with its place), or when that is asked for together with operators or modules that the engine shall not have; lowering's errors
+/// otherwise.
+CRESSET_API Compiled compile(const jit::Module& module, const std::string& method = "forward", const CompileOptions& options = {});
+
+/// The partition alone, with the same decisions.
+CRESSET_API std::string partition_report(const jit::Module& module, const std::string& method = "forward",
+                                         const CompileOptions& options = {}, bool nodes = true);
+
+/// Can the engine have the whole method? `missing` receives the operators that it does not have.
+CRESSET_API bool check_method_operator_support(const jit::Module& module, const std::string& method = "forward",
+                                               const CompileOptions& options = {}, std::vector<std::string>* missing = nullptr);
+
+}  // namespace cresset::engine

@@ -1,0 +1,64 @@
+// Engines: graphs that a backend has compiled, as values that operators take, modules keep and archives hold.
+//
+// A backend registers what it can compile and how:
+//
+//   register_engine_builder({.name = "mine", .supports = [](const jit::Node* n) { … }, .build = [](const EngineSource& source) { … }});
+//
+// `cresset::execute_engine(Tensor[] inputs, Engine engine) -> Tensor[]` runs one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cresset/dispatch/custom_class.h>
+#include <cresset/ir/ir.h>
+
+namespace cresset::engine {
+
+/// What a backend compiles: a graph of tensors whose last inputs are the weights.
+struct EngineSource {
+  std::string name;  // of the engine, in errors and reports
+  std::shared_ptr<const jit::Graph> graph;
+  std::vector<Tensor> weights;
+};
+
+/// A compiled graph. Any number of threads may run it.
+class CRESSET_API Program {
+ public:
+  virtual ~Program() = default;
+  /// The results for the graph's inputs without the weights.
+  virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs) const = 0;
+};
+
+struct EngineBuilder {
+  std::string name;
+  /// Can it compile the node, as far as kind, types and constants say?
+  std::function<bool(const jit::Node*)> supports;
+  std::function<std::unique_ptr<Program>(const EngineSource&)> build;
+};
+/// A builder of a name that is taken replaces it, with a warning. Raises ValueError without name or functions.
+CRESSET_API void register_engine_builder(EngineBuilder builder);
+/// Raises ValueError with the names that there are. "cpu" is always there: it runs kernels of the CPU one after the other.
+CRESSET_API const EngineBuilder& engine_builder(const std::string& name);
+CRESSET_API std::vector<std::string> engine_builders();
+
+/// An engine with its source, from which it is built again when it is loaded.
+class CRESSET_API Engine : public CustomClassHolder {
+ public:
+  Engine(const std::string& builder, EngineSource source);
+  /// Raises ValueError for another number of inputs.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
+  const std::string& name() const { return source_.name; }
+  const std::string& builder() const { return builder_; }
+  const EngineSource& source() const { return source_; }
+  std::size_t num_inputs() const { return source_.graph->inputs().size() - source_.weights.size(); }
+
+ private:
+  std::string builder_;
+  EngineSource source_;
+  std::unique_ptr<Program> program_;
+};
+
+}  // namespace cresset::engine
