@@ -34,6 +34,7 @@ struct GraphPart {
   IValue (*traced_ivalue)(const std::string& argument, PyObject* o, const Type& type);
   void (*forget_traced_arguments)();
   void (*note_subscript)(bool slice, std::initializer_list<PyObject*> parts);
+  void (*note_assignment)(bool runs);
   void (*same_value)(const Tensor& outer, const Tensor& inner);
 };
 

@@ -142,6 +142,21 @@ PyObject* subscript(PyObject* self, PyObject* index) {
   CRESSET_PY_CATCH(nullptr)
 }
 
+// While a trace records: what runs now is an assignment.
+class TracedAssignment {
+ public:
+  TracedAssignment() : on_(is_tracing()) {
+    if (CRESSET_UNLIKELY(on_)) graph_part->note_assignment(true);
+  }
+  ~TracedAssignment() {
+    if (CRESSET_UNLIKELY(on_)) graph_part->note_assignment(false);
+  }
+  TracedAssignment(const TracedAssignment&) = delete;
+
+ private:
+  bool on_;
+};
+
 int assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   if (!value) {
     PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
@@ -154,6 +169,7 @@ int assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   const Tensor& t = unwrap(self);
   if (index == Py_False) return 0;
   const std::vector<indexing::TensorIndex> indices = indices_of(index);
+  const TracedAssignment assignment;
   if (is_tensor(value)) {
     const Tensor& source = unwrap(value);
     without_lock(may_wait(t) || may_wait(source) || any_index_waits(indices), [&] { indexing::set_item(t, indices, source); });

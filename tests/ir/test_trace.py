@@ -688,8 +688,6 @@ def test_errors_of_the_program_go_through():
 def test_arguments_of_trace():
     with pytest.raises(RuntimeError, match="example_kwarg_inputs should be a dict"):
         jit.trace(lambda x: x)
-    with pytest.raises(NotImplementedError, match="exporting to ONNX"):
-        jit.trace(lambda x: x, rand(3), _force_outplace=True)
     with pytest.raises(AttributeError, match="expected torch.nn.Module as the first argument"):
         jit.trace_module(lambda x: x, {"forward": rand(3)})
     with pytest.raises(AttributeError, match="expected a dictionary of .method_name, input. pairs"):
@@ -738,8 +736,6 @@ def test_scopes_that_were_not_pushed():
 
     with pytest.raises(RuntimeError, match="pop_scope: no scope was pushed"):
         jit._get_trace_graph(pops, rand(2))
-    with pytest.raises(NotImplementedError, match="exporting to ONNX"):
-        jit._get_trace_graph(pops, rand(2), _force_outplace=True)
 
 
 # ---- what cannot be traced, or means another thing than it seems

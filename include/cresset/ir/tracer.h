@@ -74,6 +74,10 @@ class CRESSET_API TracingState {
     std::vector<Value*> values;  // null for plain numbers
   };
   std::vector<Subscript> subscripts;
+  /// Operators that write are recorded as their twins that give a new tensor, which stands for the written one from then on.
+  bool force_outplace = false;
+  /// An assignment to a subscript runs: its copy into a part stays a write.
+  bool assigning = false;
 
   Node* create(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs = 1);
   Value* operand(const Argument& formal, const IValue& v);
@@ -138,6 +142,8 @@ CRESSET_API void call_function(Function& f, Stack& stack);
 CRESSET_API FunctionSchema traced_schema(const Graph& g, const std::string& name);
 /// Where the user's program is, for the source ranges of nodes; the bindings install Python's answer.
 CRESSET_API void set_source_range_provider(SourceRange (*provider)());
+/// Who tells the user what a trace may have got wrong; the bindings install Python's warning.
+CRESSET_API void set_warning_provider(void (*provider)(const char* text));
 /// The type with nothing known of the tensors in it.
 CRESSET_API TypePtr without_shapes(const TypePtr& type);
 

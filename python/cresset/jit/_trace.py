@@ -48,10 +48,9 @@ def trace(
 
     Python's control flow and numbers are part of the recording as they were; sizes of tensors stay variable. With `check_trace` the
     trace is made again and its results are compared, within `check_tolerance`. `strict=False` allows dictionaries and lists as results.
+    `_force_outplace` records operators that write as those that give a new tensor; writes into parts of a tensor are lost then, with a warning.
     """
     del optimize, _module_class, _compilation_unit, _store_inputs
-    if _force_outplace:
-        raise NotImplementedError("trace: _force_outplace is part of exporting to ONNX, which is not supported.")
     options = {"check_trace": check_trace, "check_inputs": check_inputs, "check_tolerance": check_tolerance, "strict": strict}
     module = _module_behind(func)
     if module is not None:
@@ -63,11 +62,11 @@ def trace(
         inputs = _positional(module.forward, example_inputs, example_kwarg_inputs)
         if check_inputs is not None:
             options["check_inputs"] = [{"forward": i} for i in check_inputs]
-        return trace_module(module, {"forward": inputs}, **options)
+        return trace_module(module, {"forward": inputs}, _force_outplace=_force_outplace, **options)
     if isinstance(getattr(func, "__self__", None), cresset.nn.Module):
         raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
     inputs = _positional(func, example_inputs, example_kwarg_inputs)
-    traced = _function_from_trace(func, inputs, strict)
+    traced = _function_from_trace(func, inputs, strict, _force_outplace)
     if check_trace:
         for some in [inputs] if check_inputs is None else [_as_tuple(i) for i in check_inputs]:
             _trace_check.check(
@@ -75,7 +74,7 @@ def trace(
                 traced,
                 func,
                 some,
-                lambda again: _function_from_trace(func, again, strict),
+                lambda again: _function_from_trace(func, again, strict, _force_outplace),
                 check_tolerance,
             )
     return traced
@@ -99,8 +98,6 @@ def trace_module(
     del optimize, _module_class, _compilation_unit, _store_inputs
     from cresset.jit import _traced_module
 
-    if _force_outplace:
-        raise NotImplementedError("trace_module: _force_outplace is part of exporting to ONNX, which is not supported.")
     if not isinstance(mod, cresset.nn.Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):
@@ -108,7 +105,7 @@ def trace_module(
     inputs = {
         name: _positional(getattr(mod, name), None, i) if example_inputs_is_kwarg else _as_tuple(i) for name, i in inputs.items()
     }
-    traced = _traced_module.traced(mod, inputs, strict)
+    traced = _traced_module.traced(mod, inputs, strict, _force_outplace)
     if check_trace:
         for some in [inputs] if check_inputs is None else check_inputs:
             for name, given in some.items():
@@ -117,7 +114,7 @@ def trace_module(
                     getattr(traced, name),
                     getattr(mod, name) if name != "forward" else mod,
                     _as_tuple(given),
-                    lambda again, name=name: getattr(_traced_module.traced(mod, {name: again}, strict), name),
+                    lambda again, name=name: getattr(_traced_module.traced(mod, {name: again}, strict, _force_outplace), name),
                     check_tolerance,
                 )
     return traced
@@ -195,10 +192,10 @@ def _check_containers(output, strict):
         _check_containers(part, strict)
 
 
-def record(call, names, inputs, strict, owner=None, taken=()):
+def record(call, names, inputs, strict, owner=None, taken=(), force_outplace=False):
     """The graph of `call(*inputs)`. `taken` are tensors that are no inputs: one that is given all the same gets an identity of its own."""
     inputs = own_tensors(inputs, {id(t): t for t in taken})
-    _C._trace_begin(names, inputs, owner)
+    _C._trace_begin(names, inputs, owner, force_outplace)
     try:
         output = call(*inputs)
         _check_containers(output, strict)
@@ -208,8 +205,8 @@ def record(call, names, inputs, strict, owner=None, taken=()):
         raise
 
 
-def _function_from_trace(func, inputs, strict):
-    graph = record(func, parameter_names(func, len(inputs)), inputs, strict)
+def _function_from_trace(func, inputs, strict, force_outplace=False):
+    graph = record(func, parameter_names(func, len(inputs)), inputs, strict, force_outplace=force_outplace)
     name = getattr(func, "__name__", type(func).__name__)
     traced = _C._create_function_from_graph("_lambda" if name == "<lambda>" else name, graph)
     _C._trace_set_schema(traced)
@@ -224,8 +221,8 @@ class TracingState:
 
 def get_trace_graph(f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False, _return_inputs_states=False):
     """(graph, result) of a function or module, flat; parameters and buffers are inputs behind the arguments. What libraries that count do."""
-    if _force_outplace or _return_inputs_states:
-        raise NotImplementedError("_get_trace_graph: _force_outplace and _return_inputs_states are part of exporting to ONNX, which is not supported.")
+    if _return_inputs_states:
+        raise NotImplementedError("_get_trace_graph: _return_inputs_states is part of exporting to ONNX, which is not supported.")
     args = _as_tuple(args)
     state = list(f.state_dict(keep_vars=True).values()) if isinstance(f, cresset.nn.Module) else []
     results = []
@@ -235,5 +232,5 @@ def get_trace_graph(f, args=(), kwargs=None, strict=True, _force_outplace=False,
         return results[0]
 
     inputs = (*args, *{id(t): t for t in state}.values())
-    graph = record(call, parameter_names(None, len(inputs)), inputs, strict)
+    graph = record(call, parameter_names(None, len(inputs)), inputs, strict, force_outplace=_force_outplace)
     return (graph, results[0], inputs) if return_inputs else (graph, results[0])

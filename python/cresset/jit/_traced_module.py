@@ -86,7 +86,7 @@ class _Calls:
         del module_tracers[threading.get_ident()]
 
 
-def traced(module, inputs, strict):
+def traced(module, inputs, strict, force_outplace=False):
     """The traced module: {method: inputs} are recorded one after the other."""
     tree = _Tree(module)
     handle = _C._trace_module(tree.description)
@@ -94,6 +94,6 @@ def traced(module, inputs, strict):
         method = getattr(module, name)
         call = module if name == "forward" else method
         with _Calls(tree.paths):
-            graph = _trace.record(call, _trace.parameter_names(method, len(given)), given, strict, handle, tree.tensors)
+            graph = _trace.record(call, _trace.parameter_names(method, len(given)), given, strict, handle, tree.tensors, force_outplace)
         _C._trace_add_method(handle, name, graph)
     return _face(handle, TopLevelTracedModule, {})

@@ -16,6 +16,7 @@ namespace {
 thread_local constinit std::shared_ptr<TracingState>* state_of_thread = nullptr;  // on the heap: thread-local storage is scarce
 
 SourceRange (*source_range_provider)() = nullptr;
+void (*warning_provider)(const char*) = nullptr;
 SourceRange source_range() { return source_range_provider ? source_range_provider() : SourceRange(); }
 
 std::string text_of(const IValue& v) {
@@ -435,6 +436,63 @@ Node* create_node(TracingState& state, const std::string& name, std::vector<Valu
   return state.create(Symbol::aten("_convolution"), operands, outputs);
 }
 
+bool writes_first(const FunctionSchema& schema) {
+  return !schema.arguments().empty() && schema.arguments()[0].is_mutable() && !schema.arguments()[0].is_out();
+}
+
+void warn_of_references(const TracingState& state, const std::string& name, const Tensor& written) {
+  if (!written.defined() || !written.has_storage()) return;
+  const auto references = written.storage().use_count();
+  if (references <= 1) return;
+  const std::string text = str(
+      "There are ", references, " live references to the data region being modified when tracing in-place operator ", name,
+      state.assigning || name == "copy_" ? " (possibly due to an assignment)" : "",
+      ". This might cause the trace to be incorrect, because all other views that also reference this data will not reflect this change in "
+      "the trace! On the other hand, if all other views use the same memory chunk, but are disjoint (e.g. are outputs of torch.split), "
+      "this "
+      "might still be safe.");
+  if (warning_provider) warning_provider(text.c_str());
+}
+
+Node* create_if_known(TracingState& state, std::string_view name, const std::vector<Value*>& operands) {
+  Node* n = state.create(Symbol::aten(std::string(name)), operands);
+  if (n->maybeSchema()) return n;
+  n->destroy();
+  return nullptr;
+}
+
+// The call without its writes, null where there is no such operator.
+Node* create_outplace(TracingState& state, const OperatorHandle& op, std::vector<Value*> operands, const IValue* arguments) {
+  constexpr std::string_view kNamespace = "aten::";
+  const FunctionSchema& schema = op.schema();
+  std::string name = op.operator_name().name;
+  if (!name.starts_with(kNamespace) || schema.returns().size() != 1 || schema.returns()[0].type->kind != TypeKind::Tensor) return nullptr;
+  name.erase(0, kNamespace.size());
+  if (!writes_first(schema)) {
+    const std::size_t all = operands.size();
+    for (std::size_t i = schema.arguments().size(); i-- > 0;)
+      if (schema.arguments()[i].is_out()) operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(i));
+    return operands.size() == all ? nullptr : create_if_known(state, name, operands);
+  }
+  if (!name.ends_with('_') || name.ends_with("__")) return nullptr;
+  warn_of_references(state, name, arguments[0].toTensor());
+  if (name == "copy_") {
+    if (state.assigning) return nullptr;
+    Node* n = state.create(Symbol::aten("expand_as"), {operands[1], operands[0]});
+    if (arguments[0].toTensor().scalar_type() == arguments[1].toTensor().scalar_type()) return n;
+    n->output()->setType(plain_tensor());
+    return state.create(Symbol::aten("type_as"), {n->output(), operands[0]});
+  }
+  if (name == "fill_" && state.assigning) return nullptr;
+  if (name == "zero_" || name == "fill_") {
+    constexpr int kOptions = 5;  // dtype, layout, device, pin_memory, memory_format
+    for (int i = 0; i < kOptions; ++i) operands.push_back(state.value_of(IValue()));
+    return create_if_known(state, name == "zero_" ? "zeros_like" : "full_like", operands);
+  }
+  name.pop_back();
+  return create_if_known(state, name, operands);
+}
+
 void record(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::Tracer);
   if (recorded_by_parts(op)) return op.redispatchBoxed(below, stack);
@@ -446,13 +504,18 @@ void record(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   }
   const std::size_t arguments = schema.arguments().size();
   const std::vector<Value*> operands = state->operands(op, stack->data() + (stack->size() - arguments));
+  Node* outplace = nullptr;
+  if (state->force_outplace && schema.is_mutable()) {
+    const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
+    outplace = create_outplace(*state, op, operands, stack->data() + (stack->size() - arguments));
+  }
   {
     const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
     op.redispatchBoxed(below, stack);
   }
   const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
   const auto& returns = schema.returns();
-  Node* n = create_node(*state, op.operator_name().name, operands, returns.size());
+  Node* n = outplace ? outplace : create_node(*state, op.operator_name().name, operands, returns.size());
   const IValue* results = stack->data() + (stack->size() - returns.size());
   for (std::size_t i = 0; i < returns.size(); ++i) n->output(i)->setType(without_shapes(returns[i].type));
   for (std::size_t i = 0; i < returns.size(); ++i) state->bind(results[i], n->output(i));
@@ -526,5 +589,6 @@ void clean_up(const std::shared_ptr<Graph>& graph, bool merge_equal_nodes) {
 }
 
 void set_source_range_provider(SourceRange (*provider)()) { source_range_provider = provider; }
+void set_warning_provider(void (*provider)(const char*)) { warning_provider = provider; }
 
 }  // namespace cresset::jit::tracer

@@ -55,6 +55,7 @@ constexpr GraphPart kPart = {
     .traced_ivalue = &traced_ivalue,
     .forget_traced_arguments = &forget_traced_arguments,
     .note_subscript = &note_subscript,
+    .note_assignment = &note_assignment,
     .same_value = &jit::tracer::same_value,
 };
 

@@ -87,13 +87,14 @@ jit::tracer::TracingState& state() {
   return *tracer::current();
 }
 
-void begin(std::vector<std::string> names, PyObject* inputs, PyObject* self) {
+void begin(std::vector<std::string> names, PyObject* inputs, PyObject* self, bool force_outplace) {
   CRESSET_CHECK(!tracer::current(), "Tracing can't be nested");
   CRESSET_CHECK(PyTuple_Check(inputs) && static_cast<std::size_t>(PyTuple_GET_SIZE(inputs)) == names.size(),
                 "trace: a name for each input was required.");
   intrusive_ptr<ivalue::Object> object;
   if (self != Py_None) object = object_of(self)._ivalue();
   const auto state = std::make_shared<tracer::TracingState>(std::move(object));
+  state->force_outplace = force_outplace;
   const IValue values = traced_value(inputs);
   if (!names.empty()) tracer::check_input(values);
   for (std::size_t i = 0; i < names.size(); ++i) state->add_input(names[i], values.toTupleElements()[i]);
@@ -219,6 +220,8 @@ void forget_traced_arguments() {
   state().subscripts.clear();
 }
 
+void note_assignment(bool runs) { state().assigning = runs; }
+
 void note_subscript(bool slice, std::initializer_list<PyObject*> parts) {
   tracer::TracingState::Subscript s{slice, {}, {}};
   constexpr int64_t kLeftOut[] = {0, INT64_MAX, 1};  // what the operator is given for a start, stop and step that are left out
@@ -250,6 +253,10 @@ void init_tracer(PyObject* module) {
                      .release();
   checked(PyModule_AddObjectRef(module, "TracerWarning", warning_type));
   tracer::set_source_range_provider(&python_place);
+  tracer::set_warning_provider([](const char* text) {
+    const GilAcquire gil;
+    warn_tracer(text);
+  });
   def(module, "_jit_set_tracer_state_warn", [](bool on) { warns = on; }, "Whether traces warn of what they cannot record.");
   def(module, "_jit_get_tracer_state_warn", [] { return warns; });
   def(module, "_trace_push_scope", [](std::string name) {
@@ -261,7 +268,9 @@ void init_tracer(PyObject* module) {
     CRESSET_CHECK(scope, "pop_scope: no scope was pushed.");
     state().graph()->set_current_scope(scope->parent());
   });
-  def(module, "_trace_begin", [](std::vector<std::string> names, PyObject* inputs, PyObject* self) { begin(names, inputs, self); });
+  def(module, "_trace_begin", [](std::vector<std::string> names, PyObject* inputs, PyObject* self, bool force_outplace) {
+    begin(names, inputs, self, force_outplace);
+  });
   def(module, "_trace_end", [](PyObject* output) { return end(output); });
   def(module, "_trace_abandon", [] { tracer::set_current(nullptr); }, "Ends a trace that failed.");
   def(module, "_trace_module", [](PyObject* description) { return Object(wrap_object(ModuleTree().module_of(description))); });

@@ -26,6 +26,8 @@ IValue traced_ivalue(const std::string& argument, PyObject* o, const Type& type)
 void forget_traced_arguments();
 /// A slice (start, stop, step) or an index of a subscript.
 void note_subscript(bool slice, std::initializer_list<PyObject*> parts);
+/// Does an assignment to a subscript run now?
+void note_assignment(bool runs);
 
 void init_tracer(PyObject* module);
 
