@@ -79,7 +79,7 @@ def dense(sparse):
     sparse = coordinates(sparse)
     result = cresset.zeros(sparse.shape, dtype=sparse.dtype, device=sparse.device)
     if sparse.sparse_dim() == 0:
-        return result + sparse._v.sum(0)
+        return sparse._v.any(0) if sparse.dtype is _C.bool else result + sparse._v.sum(0, dtype=sparse.dtype)
     if sparse.dtype is _C.bool:
         sparse = coalesced(sparse)
         return result.index_put_(tuple(sparse._i), sparse._v)

@@ -35,6 +35,8 @@ def gathered(grad, like):
         if isinstance(grad, Compressed):
             grad = coordinates(grad)
         return matched(grad, place, like.shape)
+    if not place.shape[0]:  # no dimension that indices address
+        return grad.expand(like.shape).expand(place.shape[1], *like.shape)
     return grad.expand(like.shape)[tuple(place)]
 
 

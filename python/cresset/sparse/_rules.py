@@ -279,9 +279,10 @@ def _addcmul(self, a, b, *, value=1):
 
 
 def _dim(sparse, dim):
-    if not -sparse.dim() <= dim < max(sparse.dim(), 1):
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-sparse.dim()}, {sparse.dim() - 1}], but got {dim})")
-    return dim % max(sparse.dim(), 1)
+    rank = max(sparse.dim(), 1)
+    if not -rank <= dim < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+    return dim % rank
 
 
 _TURNED = {_C.sparse_csr: _C.sparse_csc, _C.sparse_csc: _C.sparse_csr, _C.sparse_bsr: _C.sparse_bsc, _C.sparse_bsc: _C.sparse_bsr}

@@ -42,3 +42,13 @@ def test_masks_of_results():
         masked._input_mask(X)
     with pytest.raises(ValueError, match="_output_mask expected masked operation"):
         masked._output_mask(masked.logaddexp, X, X, mask=MASK)
+
+
+def test_scalars_without_indices():
+    for dtype in (cresset.bool, cresset.int32, cresset.float32):
+        one = cresset.tensor(1).to(dtype)
+        for pattern in (one.to_sparse(), cresset.zeros((), dtype=dtype).to_sparse()):
+            assert one.sparse_mask(pattern)._values().shape == (pattern._nnz(),)
+            assert pattern.to_dense().dtype is dtype and pattern.transpose(0, -1).shape == ()
+        twice = cresset.sparse_coo_tensor(cresset.zeros(0, 2, dtype=cresset.int64), cresset.tensor([1, 1]).to(dtype), ())
+        assert twice.to_dense() == cresset.tensor(2).to(dtype)

@@ -65,6 +65,8 @@ def _layouts(*sparse, needs_mask=True):
     def wrap(function):
         @functools.wraps(function)
         def call(input, *args, mask=None, **kwargs):
+            if mask is None and hasattr(input, "get_mask"):  # a MaskedTensor
+                input, mask = input.get_data(), input.get_mask()
             layout, name = input.layout, function.__name__
             mask = _strided(mask)
             if layout is cresset.strided:
@@ -108,6 +110,26 @@ def _output_mask(op, input, *args, mask=None, keepdim=False, dim=None, **kwargs)
     if name == "norm" and args:
         args = args[1:]  # the order
     return cresset.any(full, _dims(args[0] if args else dim, input.dim()), builtins.bool(keepdim))
+
+
+def _combine_input_and_mask(op, input, mask, *args):
+    """The input with the identity of the reduction `op` (a function or its name) where the mask is False."""
+    if mask is None:
+        return input
+    fill = _reduction_identity(op if isinstance(op, str) else op.__name__, input, *args)
+    if fill is None:
+        raise TypeError(f"{op} has no identity, so no value stands for an element that is left out")
+    return cresset.where(_full_mask(input, mask), input, fill)
+
+
+def _where(mask, input, fill_value):
+    """The input with the number `fill_value` where the mask is False. Under a sparse mask the result is sparse and has the elements (rows, with dense
+    dimensions) that the mask keeps."""
+    if mask.layout is cresset.strided:
+        return cresset.where(mask, input, fill_value)
+    kept = _strided(mask)
+    pattern = mask.coalesce() if mask.dense_dim() else kept.to_sparse(layout=mask.layout)
+    return cresset.where(kept, _strided(input), fill_value).sparse_mask(pattern)
 
 
 def _full_mask(input, mask):
@@ -275,6 +297,7 @@ def _var(input, dim, unbiased, correction, keepdim, dtype, mask):
     if input.dtype == cresset.bool:
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. Convert it to a number type first.")
     count = _count(input, dims, True, mask)
+    input = _fill(input, mask, 0)  # a nan that is left out must not reach the mean's gradient
     distance = input - cresset.true_divide(sum(input, dims, keepdim=True, dtype=dtype, mask=mask), count)
     total = sum(distance * distance.conj(), dims, keepdim=keepdim, dtype=dtype, mask=mask)
     divisor = cresset.clamp_min(_count(input, dims, keepdim, mask) - correction, 0)
