@@ -56,8 +56,6 @@ class Future(Generic[T]):
             try:
                 value = callback(future)
             except Exception as error:
-                if future._error is error:  # handed on
-                    return result._finish(None, error)
                 message = f"Got the following error when running the callback: {type(error).__name__}: {error}"
                 return result._finish(None, RuntimeError(message).with_traceback(error.__traceback__))
             return result._finish(value, None)

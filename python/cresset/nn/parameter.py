@@ -85,7 +85,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 _ALLOWED = frozenset(
-    ["to", "cpu", "cuda", "half", "float", "double", "bfloat16", "is_floating_point", "is_complex", "requires_grad_", "__hash__"]
+    ["to", "cpu", "cuda", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "size", "get_device", "copy_", "is_floating_point",
+     "is_complex", "requires_grad_", "__hash__"]
 )  # fmt: skip
 
 

@@ -292,7 +292,8 @@ _TURNED = {_C.sparse_csr: _C.sparse_csc, _C.sparse_csc: _C.sparse_csr, _C.sparse
 def _transpose(sparse, a, b):
     a, b = _dim(sparse, a), _dim(sparse, b)
     order = list(range(sparse.dim()))
-    order[a], order[b] = b, a
+    if a != b:
+        order[a], order[b] = b, a
     return _permute(sparse, order)
 
 

@@ -9,7 +9,7 @@ import cresset
 import cresset.__future__ as _conversion
 from cresset import Tensor
 from cresset._hints import with_hint
-from cresset.nn.parameter import Parameter
+from cresset.nn.parameter import Parameter, is_lazy
 from cresset.utils._swap import swap_tensors
 
 from ._hooks import _add
@@ -219,9 +219,10 @@ class _StatefulModule:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but received {type(value)}'
             )
             return
-        if target.dim() == 0 and len(value.shape) == 1 and value.shape[0] == 1:
+        lazy = is_lazy(target)
+        if not lazy and target.dim() == 0 and len(value.shape) == 1 and value.shape[0] == 1:
             value = value[0]  # old files kept scalars as one-element vectors
-        if value.shape != target.shape:
+        if not lazy and value.shape != target.shape:
             error_msgs.append(
                 f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
                 f"the shape in current model is {target.shape}."
@@ -250,7 +251,7 @@ class _StatefulModule:
                     target.copy_(value)
         except Exception as e:
             error_msgs.append(
-                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are {target.shape} and whose dimensions in '
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are {target.size()} and whose dimensions in '
                 f"the checkpoint are {value.shape}, an exception occurred : {e.args}."
             )
 
