@@ -11,7 +11,7 @@ __all__ = [
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
     "conv_tbc", "from_file", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
-    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
+    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_assert_tensor_metadata", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
 ]  # fmt: skip
 
@@ -303,3 +303,18 @@ def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: Optional[int]
     """A view with src's sizes and strides of the memory that `input`, a slice, has a part of: what the slice was taken from. RuntimeError where
     the memory does not reach as far."""
     return input.as_strided(src.shape, src.stride(), src.storage_offset())
+
+
+@overridable
+def _assert_tensor_metadata(a: Tensor, size=None, stride=None, dtype=None, *, device=None, layout=None) -> None:
+    """RuntimeError where a tensor has another size, stride, dtype, device or layout than those given."""
+    facts = (
+        ("sizes", size if size is None else list(size), list(a.shape)),
+        ("strides", stride if stride is None else list(stride), None if stride is None else list(a.stride())),
+        ("dtype", dtype, a.dtype),
+        ("device", device if device is None else cresset.device(device), a.device),
+        ("layout", layout, a.layout),
+    )
+    for what, expected, got in facts:
+        if expected is not None and expected != got:
+            raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {got}")

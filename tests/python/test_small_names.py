@@ -218,3 +218,62 @@ def test_sparse_gradients_of_operators():
         F.embedding_bag(indices, w, offsets, sparse=True, mode="sum", scale_grad_by_freq=True).sum().backward()
     with pytest.raises(ValueError, match="max mode does not support sparse weights"):
         F.embedding_bag(indices, w, offsets, sparse=True, mode="max")
+
+
+def test_reductions_by_number():
+    from cresset.nn import _reduction
+
+    assert [_reduction.get_enum(word) for word in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.raises(ValueError, match="x is not a valid value for reduction"):
+        _reduction.get_enum("x")
+    old = {(None, None): "mean", (True, False): "none", (False, True): "sum", (None, False): "none", (False, None): "sum"}
+    for (size_average, reduce), word in old.items():
+        with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):
+            assert _reduction.legacy_get_string(size_average, reduce) == word
+        assert _reduction.legacy_get_enum(size_average, reduce, emit_warning=False) == _reduction.get_enum(word)
+
+
+def test_what_a_tensor_must_be():
+    x = cresset.ones(2, 3)
+    cresset._assert_tensor_metadata(x)
+    cresset._assert_tensor_metadata(x, [2, 3], [3, 1], cresset.float32, device="cpu", layout=cresset.strided)
+    wrong = {"sizes": ([3, 2],), "strides": (None, [1, 1]), "dtype": (None, None, cresset.int32)}
+    for what, args in wrong.items():
+        with pytest.raises(RuntimeError, match=f"Tensor {what} mismatch! Expected: "):
+            cresset._assert_tensor_metadata(x, *args)
+    for what, options in {"device": {"device": "meta"}, "layout": {"layout": cresset.sparse_coo}}.items():
+        with pytest.raises(RuntimeError, match=f"Tensor {what} mismatch! Expected: "):
+            cresset._assert_tensor_metadata(x, **options)
+
+
+def test_lazy_tensors_meet_lazy_tensors():
+    from cresset.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+    def module(value, lazy=True):
+        class Lazy(cresset.nn.modules.lazy.LazyModuleMixin, cresset.nn.Module):
+            pass
+
+        m = Lazy() if lazy else cresset.nn.Module()
+        m.x = value
+        return m
+
+    for unknown, known in ((UninitializedBuffer, Buffer), (UninitializedParameter, Parameter)):
+        m = module(unknown())
+        m.load_state_dict(module(unknown()).state_dict())
+        assert type(m.x) is unknown and m.has_uninitialized_params()
+        m.load_state_dict(module(known(cresset.ones(2, 2))).state_dict())
+        assert type(m.x) is not unknown and cresset.equal(m.x, cresset.ones(2, 2))
+        with pytest.raises(RuntimeError, match="Can't access the shape of an uninitialized"):
+            m.load_state_dict(module(unknown()).state_dict())
+        with pytest.raises(RuntimeError, match=r"dimensions in the model are \S*Size\(\[0\]\) and whose dimensions in the checkpoint are \S*Size\(\[2\]\)"):
+            module(unknown(), lazy=False).load_state_dict({"x": cresset.ones(2)})
+
+
+def test_checks_that_never_ran_say_so(capsys):
+    from cresset.testing import FileCheck
+
+    check = FileCheck().check("a")
+    del check
+    assert capsys.readouterr().out == "You have not run this instance of FileCheck!\nFileCheck checks:\n\tCHECK: a\n\n"
+    FileCheck().check("a").run("a")
+    assert capsys.readouterr().out == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,10 @@ class FileCheck:
     def __init__(self) -> None:
         self._checks: list[_Check] = []
         self._has_run = False
+
+    def __del__(self) -> None:
+        if not self._has_run and sys is not None and not sys.is_finalizing():
+            print(self)
 
     def _add(self, kind: str, text: str, count: int = 0) -> FileCheck:
         self._checks.append(_Check(kind, text, count))
