@@ -14,6 +14,7 @@
 
 #include <cresset/base/error.h>
 
+#include "base/processors.h"
 #include "base/signals.h"
 #include "base/thread_state.h"
 
@@ -23,8 +24,7 @@ namespace {
 int default_interop_threads() {
   if (const char* text = std::getenv("CRESSET_NUM_INTEROP_THREADS"))
     if (const int n = std::atoi(text); n > 0) return n;
-  const unsigned n = std::thread::hardware_concurrency();
-  return n ? static_cast<int>(n) : 1;
+  return usable_processors();
 }
 
 struct Task {

@@ -1,12 +1,16 @@
 // float32 convolutions through oneDNN. oneDNN picks its own blocked layouts; tensors are reordered on the way in and out.
-// Primitives are kept by problem in a small per-thread cache.
+// Primitives are kept by problem in a small per-thread cache. The pool's threads take parts of a
+// convolution.
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/onednn.h"
 
+#include <algorithm>
 #include <cstring>
 #include <list>
 #include <string>
 #include <unordered_map>
+
+#include <cresset/base/parallel.h>
 
 namespace cresset::cpu {
 namespace {
@@ -46,7 +50,7 @@ memory::dims weight_dims(const ConvProblem& p) {
 memory::desc described(const ConvProblem& p, const Tensor& t, const memory::dims& dims, bool weight) {
   memory::dims strides;
   const bool grouped = weight && p.groups > 1;
-  if (grouped) strides.push_back(t.stride(0) * (t.size(0) / p.groups));
+  if (grouped) strides.push_back(t.stride(0) * (p.w[0] / p.groups));
   strides.push_back(t.stride(0));
   strides.push_back(t.stride(1));
   if (p.spatial == 1) strides.push_back(t.stride(2) * t.size(2));
@@ -121,9 +125,9 @@ Primitive make(Kind kind, const ConvProblem& p, bool bias) {
   return {dnnl::convolution_backward_weights(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()};
 }
 
-// The tensor's memory in the wanted layout: itself, or a scratch copy.
-memory input_in(OnednnScratch& scratch, const memory::desc& have, const Tensor& t, const memory::desc& want) {
-  memory m(have, onednn_engine(), t.data_ptr());
+// The memory in the wanted layout: itself, or a scratch copy.
+memory input_in(OnednnScratch& scratch, const memory::desc& have, float* data, const memory::desc& want) {
+  memory m(have, onednn_engine(), data);
   if (have == want) return m;
   memory reordered = scratch.make(want);
   dnnl::reorder(m, reordered).execute(onednn_stream(), m, reordered);
@@ -139,8 +143,8 @@ const Primitive* cached(Kind kind, const ConvProblem& p, bool bias) {
 
 // Runs with `out` (an argument of the primitive) written in its own layout or through scratch memory.
 void run_into(OnednnScratch& scratch, const Primitive& prim, std::unordered_map<int, memory> arguments, int out_argument,
-              const memory::desc& have, const Tensor& out, const memory::desc& want) {
-  memory target(have, onednn_engine(), out.data_ptr());
+              const memory::desc& have, float* out, const memory::desc& want) {
+  memory target(have, onednn_engine(), out);
   memory result = have == want ? target : scratch.make(want);
   arguments.emplace(out_argument, result);
   prim.run.execute(onednn_stream(), arguments);
@@ -148,50 +152,149 @@ void run_into(OnednnScratch& scratch, const Primitive& prim, std::unordered_map<
   onednn_stream().wait();
 }
 
+// What a convolution is split along: images, channels of the result, channels of the input, groups.
+enum class Side { Images, Outputs, Inputs, Groups };
+
+struct Split {
+  Side side = Side::Images;
+  int64_t units = 1, height = 1;  // of images, groups or channels; a part has `height` of them
+  int64_t parts() const { return (units + height - 1) / height; }
+};
+
+template <std::size_t N>
+double elements(const std::array<int64_t, N>& sizes) {
+  double n = 1;
+  for (int64_t v : sizes) n *= static_cast<double>(v);
+  return n;
+}
+
+// The split whose longest part ends first: its multiply-adds, and the operand that every part brings into its own layout. Of big problems
+// each thread gets several parts, so that one that is held up leaves some to the others.
+Split split_of(Kind kind, const ConvProblem& p) {
+  constexpr double kWorthThreads = 4e6, kLongPart = 6e7, kReorder = 24;  // multiply-adds, of some 1 ms, that take as long as an element
+  constexpr int64_t kChannels = 16;                                      // of oneDNN's blocks
+  const double work = work_of(p);
+  const int64_t threads = get_num_threads();
+  Split best;
+  if (threads == 1 || in_parallel_region() || work < kWorthThreads) return best;
+  double least = work;
+  const auto consider = [&](Side side, int64_t units, int64_t step, double shared) {
+    for (int64_t each : {4, 2, 1}) {
+      if (each > 1 && work / static_cast<double>(threads) < kLongPart * static_cast<double>(each)) continue;
+      const int64_t blocks = (units + step - 1) / step, height = (blocks + threads * each - 1) / (threads * each);
+      const int64_t parts = (blocks + height - 1) / height, rounds = (parts + threads - 1) / threads;
+      const double time =
+          static_cast<double>(rounds) * (work * static_cast<double>(height) / static_cast<double>(blocks) + kReorder * shared);
+      if (parts > 1 && time < least) {
+        least = time;
+        best = {side, units, height * step};
+      }
+    }
+  };
+  if (p.groups > 1) {
+    consider(Side::Groups, p.groups, p.w[0] / p.groups >= kChannels ? 1 : kChannels, 0);
+    if (kind != Kind::BackwardWeight) consider(Side::Images, p.x[0], 1, elements(p.w));
+    return best;
+  }
+  if (kind != Kind::BackwardWeight) consider(Side::Images, p.x[0], 1, elements(p.w));
+  if (kind != Kind::BackwardData) consider(Side::Outputs, p.w[0], kChannels, elements(p.x));
+  if (kind != Kind::Forward) consider(Side::Inputs, p.w[1], kChannels, elements(p.y));
+  return best;
+}
+
+// A part of a problem and where its tensors begin, in steps of the first two strides of each.
+struct Part {
+  ConvProblem p;
+  int64_t image = 0, input = 0, output = 0, weight_input = 0;
+
+  float* x(const Tensor& t) const { return t.data_ptr<float>() + image * t.stride(0) + input * t.stride(1); }
+  float* w(const Tensor& t) const { return t.data_ptr<float>() + output * t.stride(0) + weight_input * t.stride(1); }
+  float* y(const Tensor& t) const { return t.data_ptr<float>() + image * t.stride(0) + output * t.stride(1); }
+};
+
+Part part_of(const ConvProblem& p, const Split& split, int64_t number) {
+  Part part{p};
+  const int64_t from = number * split.height, n = std::min(split.height, split.units - from);
+  if (split.parts() == 1) return part;
+  switch (split.side) {
+    case Side::Images:
+      part.image = from;
+      part.p.x[0] = part.p.y[0] = n;
+      break;
+    case Side::Outputs:
+      part.output = from;
+      part.p.w[0] = part.p.y[1] = n;
+      break;
+    case Side::Inputs:
+      part.input = part.weight_input = from;
+      part.p.w[1] = part.p.x[1] = n;
+      break;
+    case Side::Groups:
+      part.input = from * p.w[1];
+      part.output = from * (p.w[0] / p.groups);
+      part.p.groups = n;
+      part.p.x[1] = n * p.w[1];
+      part.p.w[0] = part.p.y[1] = n * (p.w[0] / p.groups);
+      break;
+  }
+  return part;
+}
+
+template <class Run>
+bool in_parts(Kind kind, const ConvProblem& p, const Run& run) {
+  return onednn_guarded("convolution", [&] {
+    const Split split = split_of(kind, p);
+    parallel_for(0, split.parts(), 1, [&](int64_t begin, int64_t end) {
+      const SignalsBlocked blocked;
+      use_one_onednn_thread();
+      for (int64_t i = begin; i < end; ++i) {
+        OnednnScratch scratch;
+        run(part_of(p, split, i), scratch);
+      }
+    });
+    return true;
+  });
+}
+
 }  // namespace
 
 bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
-  return onednn_guarded("convolution", [&] {
-    OnednnScratch scratch;
-    set_onednn_threads(work_of(p));
-    const Tensor xd = usable(x) ? x : x.contiguous(), wd = usable(w) ? w : w.contiguous();
-    const Tensor bd = bias ? bias->contiguous() : Tensor();
-    const Primitive& prim = *cached(Kind::Forward, p, bias.has_value());
-    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, input_in(scratch, described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)},
-                                              {DNNL_ARG_WEIGHTS, input_in(scratch, described(p, wd, weight_dims(p), true), wd, prim.w)}};
+  const Tensor xd = usable(x) ? x : x.contiguous(), wd = usable(w) ? w : w.contiguous();
+  const Tensor bd = bias ? bias->contiguous() : Tensor();
+  return in_parts(Kind::Forward, p, [&](const Part& part, OnednnScratch& scratch) {
+    const ConvProblem& q = part.p;
+    const Primitive& prim = *cached(Kind::Forward, q, bias.has_value());
+    std::unordered_map<int, memory> arguments{
+        {DNNL_ARG_SRC, input_in(scratch, described(q, xd, tensor_dims(q, q.x), false), part.x(xd), prim.x)},
+        {DNNL_ARG_WEIGHTS, input_in(scratch, described(q, wd, weight_dims(q), true), part.w(wd), prim.w)}};
     if (bias)
-      arguments.emplace(DNNL_ARG_BIAS,
-                        memory(memory::desc({p.w[0]}, memory::data_type::f32, memory::format_tag::x), onednn_engine(), bd.data_ptr()));
-    run_into(scratch, prim, std::move(arguments), DNNL_ARG_DST, described(p, y, tensor_dims(p, p.y), false), y, prim.y);
-    return true;
+      arguments.emplace(DNNL_ARG_BIAS, memory(memory::desc({q.w[0]}, memory::data_type::f32, memory::format_tag::x), onednn_engine(),
+                                              bd.data_ptr<float>() + part.output));
+    run_into(scratch, prim, std::move(arguments), DNNL_ARG_DST, described(q, y, tensor_dims(q, q.y), false), part.y(y), prim.y);
   });
 }
 
 bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, const Tensor& gx) {
-  return onednn_guarded("convolution", [&] {
-    OnednnScratch scratch;
-    set_onednn_threads(work_of(p));
-    const Tensor gd = usable(gy) ? gy : gy.contiguous(), wd = usable(w) ? w : w.contiguous();
-    const Primitive& prim = *cached(Kind::BackwardData, p, false);
+  const Tensor gd = usable(gy) ? gy : gy.contiguous(), wd = usable(w) ? w : w.contiguous();
+  return in_parts(Kind::BackwardData, p, [&](const Part& part, OnednnScratch& scratch) {
+    const ConvProblem& q = part.p;
+    const Primitive& prim = *cached(Kind::BackwardData, q, false);
     run_into(scratch, prim,
-             {{DNNL_ARG_DIFF_DST, input_in(scratch, described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
-              {DNNL_ARG_WEIGHTS, input_in(scratch, described(p, wd, weight_dims(p), true), wd, prim.w)}},
-             DNNL_ARG_DIFF_SRC, described(p, gx, tensor_dims(p, p.x), false), gx, prim.x);
-    return true;
+             {{DNNL_ARG_DIFF_DST, input_in(scratch, described(q, gd, tensor_dims(q, q.y), false), part.y(gd), prim.y)},
+              {DNNL_ARG_WEIGHTS, input_in(scratch, described(q, wd, weight_dims(q), true), part.w(wd), prim.w)}},
+             DNNL_ARG_DIFF_SRC, described(q, gx, tensor_dims(q, q.x), false), part.x(gx), prim.x);
   });
 }
 
 bool onednn_conv_backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, const Tensor& gw) {
-  return onednn_guarded("convolution", [&] {
-    OnednnScratch scratch;
-    set_onednn_threads(work_of(p));
-    const Tensor gd = usable(gy) ? gy : gy.contiguous(), xd = usable(x) ? x : x.contiguous();
-    const Primitive& prim = *cached(Kind::BackwardWeight, p, false);
+  const Tensor gd = usable(gy) ? gy : gy.contiguous(), xd = usable(x) ? x : x.contiguous();
+  return in_parts(Kind::BackwardWeight, p, [&](const Part& part, OnednnScratch& scratch) {
+    const ConvProblem& q = part.p;
+    const Primitive& prim = *cached(Kind::BackwardWeight, q, false);
     run_into(scratch, prim,
-             {{DNNL_ARG_DIFF_DST, input_in(scratch, described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
-              {DNNL_ARG_SRC, input_in(scratch, described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)}},
-             DNNL_ARG_DIFF_WEIGHTS, described(p, gw, weight_dims(p), true), gw, prim.w);
-    return true;
+             {{DNNL_ARG_DIFF_DST, input_in(scratch, described(q, gd, tensor_dims(q, q.y), false), part.y(gd), prim.y)},
+              {DNNL_ARG_SRC, input_in(scratch, described(q, xd, tensor_dims(q, q.x), false), part.x(xd), prim.x)}},
+             DNNL_ARG_DIFF_WEIGHTS, described(q, gw, weight_dims(q), true), part.w(gw), prim.w);
   });
 }
 

@@ -119,6 +119,8 @@ constexpr int64_t kPartUnit = 16;                // elements that OpenBLAS's ker
 constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds worth waking a thread for
 constexpr int64_t kFewTerms = 32;                // products of fewer terms wait for memory rather than for arithmetic
 constexpr int64_t kLongPart = int64_t{1} << 31;  // multiply-adds: less than a tenth of a second
+constexpr int64_t kHeldPart = int64_t{1} << 26;  // a millisecond: what a thread that is held up may keep to itself
+constexpr int64_t kShares = 2;                   // of a thread
 constexpr int64_t kMostParts = 512;
 constexpr int64_t kPartElements = 1 << 15;  // of such a product: BLAS goes over the result twice, the second time in the cache
 
@@ -136,10 +138,13 @@ Parts parts_of(int64_t m, int64_t n, int64_t limit) {
   return best;
 }
 
-// One for each thread where there is work enough, and as many more as let big products be stopped between two parts.
+// One for each thread where there is work enough, some more where a thread may be held up, and as many as let big products be stopped
+// between two parts.
 int64_t number_of_parts(int64_t work, bool vector, int64_t threads) {
   const int64_t each = std::clamp<int64_t>(work / kPartWork, 1, threads);
-  return vector ? each : each * std::clamp<int64_t>(work / each / kLongPart, 1, kMostParts);
+  return vector ? each
+                : each * std::clamp<int64_t>(std::max(work / each / kLongPart, std::min(work / each / kHeldPart, each > 1 ? kShares : 1)),
+                                             1, kMostParts);
 }
 
 // Parts of kPartElements, each some whole rows.
@@ -167,12 +172,29 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
   });
 }
 
+// False where oneDNN has no such product.
+bool bfloat16_gemm(int64_t m, int64_t n, int64_t k, const BFloat16* a, MatrixRef ar, const BFloat16* b, MatrixRef br, BFloat16* c,
+                   int64_t ldc) {
+  const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
+  const Parts parts = parts_of(m, n, number_of_parts(m * n * k, m == 1 || n == 1, threads));
+  std::atomic<bool> possible{true};
+  parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && possible.load(std::memory_order_relaxed); ++i) {
+      const int64_t row = i / parts.columns * parts.height, column = i % parts.columns * parts.width;
+      const MatrixRef x{a + row * ar.row, ar.row, ar.column}, y{b + column * br.column, br.row, br.column};
+      if (!onednn_bfloat16_gemm(std::min(parts.height, m - row), std::min(parts.width, n - column), k, x, y, c + row * ldc + column, ldc))
+        possible.store(false, std::memory_order_relaxed);
+    }
+  });
+  return possible.load();
+}
+
 // Half types: widen, multiply in float, narrow once.
 template <class T>
 void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c,
                int64_t ldc) {
   if constexpr (std::is_same_v<T, BFloat16>)
-    if (alpha == 1 && beta == 0 && m * n * k > kWorthOnednn && onednn_bfloat16_gemm(m, n, k, ar, br, c, ldc)) return;
+    if (alpha == 1 && beta == 0 && m * n * k > kWorthOnednn && bfloat16_gemm(m, n, k, a, ar, b, br, c, ldc)) return;
   std::vector<float> fa(static_cast<std::size_t>(m * k)), fb(static_cast<std::size_t>(k * n)), fc(static_cast<std::size_t>(m * n));
   for (int64_t i = 0; i < m; ++i)
     for (int64_t p = 0; p < k; ++p) fa[i * k + p] = a[i * ar.row + p * ar.column];

@@ -9,7 +9,7 @@ namespace cresset::cpu {
 bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc) {
   using dnnl::memory;
   return onednn_guarded("product", [&] {
-    set_onednn_threads(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+    use_one_onednn_thread();
     const auto described = [](int64_t rows, int64_t columns, int64_t row, int64_t column) {
       // Extents of one may carry any stride; oneDNN wants sane ones.
       return memory::desc({rows, columns}, memory::data_type::bf16, memory::dims{std::max<int64_t>(row, 1), std::max<int64_t>(column, 1)});
@@ -36,7 +36,7 @@ bool onednn_sgemm_is_faster(int64_t m, int64_t n, int64_t k) {
 bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                   const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
 #if defined(__x86_64__)
-  set_onednn_threads(0);
+  use_one_onednn_thread();
   const SignalsBlocked blocked;
   return dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
 #else

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include <cresset/base/parallel.h>
+#include <utility>
 
 namespace cresset::cpu {
 
@@ -17,16 +17,12 @@ dnnl::stream& onednn_stream() {
   return s;
 }
 
-// oneDNN runs on OpenMP, whose idle threads spin: they only pay for problems of some size, and never inside of a region of
-// our own. The runtime is whichever one oneDNN was linked with, hence found by name.
-void set_onednn_threads(double work) {
+// oneDNN runs on OpenMP, whose runtime is whichever one oneDNN was linked with, hence found by name.
+void use_one_onednn_thread() {
   using Set = void (*)(int);
   static const auto set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (!set) return;
-  constexpr double kWorthThreads = 4e6;
-  static thread_local int current = 0;
-  const int wanted = in_parallel_region() || work < kWorthThreads ? 1 : get_num_threads();
-  if (current != wanted) set(current = wanted);
+  static thread_local bool done = false;
+  if (!std::exchange(done, true) && set) set(1);
 }
 
 }  // namespace cresset::cpu

@@ -14,8 +14,9 @@ namespace cresset::cpu {
 dnnl::engine& onednn_engine();
 /// Of the calling thread.
 dnnl::stream& onednn_stream();
-/// Tells oneDNN how many threads a problem of `work` multiply-adds may use: one for small problems and inside of parallel regions.
-void set_onednn_threads(double work);
+/// Keeps oneDNN to the calling thread; the pool's threads take parts of problems. Its own threads would be a second set beside the pool,
+/// and wait for each other when the machine is busy.
+void use_one_onednn_thread();
 
 /// Memory for reordered operands. It comes from the tensor allocator, which keeps big blocks: fresh pages would cost more than many a
 /// reordering. Lives as long as this object.

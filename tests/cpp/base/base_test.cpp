@@ -109,9 +109,6 @@ TEST(Parallel, CoversTheRangeOnce) {
                               if (b >= 0) throw ValueError("inside");
                             }),
                ValueError);
-  parallel_for(0, 4, 1, [](int64_t, int64_t) {
-    parallel_for(0, 4, 1, [](int64_t b, int64_t e) { EXPECT_EQ(e - b, 4); });  // nested: serial
-  });
   set_num_threads(before);
 }
 
