@@ -14,7 +14,7 @@ __all__ = [
     "is_available", "current_accelerator", "device_count", "current_device_index", "current_device_idx", "set_device_index",
     "set_device_idx", "device_index", "current_stream", "set_stream", "synchronize", "memory_allocated", "max_memory_allocated", "memory_reserved",
     "max_memory_reserved",
-    "empty_host_cache", "get_device_capability", "reset_accumulated_memory_stats",
+    "empty_host_cache", "host_cache_stats", "get_device_capability", "reset_accumulated_memory_stats",
     "memory_stats", "reset_peak_memory_stats", "get_memory_info", "empty_cache", "load_backend", "registered_backends", "report",
     "set_fallback_mode", "fallback_mode", "fallback_counts", "fallback_report", "reset_fallback_counts",
 ]  # fmt: skip
@@ -134,7 +134,15 @@ def empty_cache():
 
 
 def empty_host_cache():
-    """Give idle pinned memory back: it is given back when its tensor ends, so there is none."""
+    """Give the system back what the host's allocator keeps for reuse."""
+    _C._empty_host_cache()
+
+
+def host_cache_stats():
+    """What the host's allocator keeps of the memory of large tensors, as a dict: `limit` (CRESSET_HOST_CACHE), `idle_bytes`, `used_bytes`,
+    `peak_bytes`, allocations `reused` and `taken` from the system, blocks `given_back`."""
+    names = ("limit", "idle_bytes", "used_bytes", "peak_bytes", "reused", "taken", "given_back")
+    return dict(zip(names, _C._host_cache_stats(), strict=True))
 
 
 def get_device_capability(device=None):

@@ -1,5 +1,4 @@
 // The CPU allocator: thread-local free lists for small blocks, a shared cache for big ones.
-#include <cresset/base/fork.h>
 #include <cresset/base/interrupt.h>
 #include <cresset/core/allocator.h>
 
@@ -11,10 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <new>
-#include <vector>
 
+#include "core/host_cache.h"
 #include "core/memory_watch.h"
 
 #ifndef CRESSET_CACHE_BLOCKS
@@ -31,9 +29,9 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kSmallLimit = 4096;  // blocks up to here live on thread-local lists, in steps of 64 bytes
 constexpr std::size_t kSmallClasses = kSmallLimit / kAlignment;
-constexpr uint32_t kSmallKept = 64;           // blocks kept per class and thread
-constexpr std::size_t kBigStart = 1u << 20;   // blocks from here on are kept for reuse and ask for huge pages
-constexpr std::size_t kBigKept = 512u << 20;  // bytes of idle big blocks kept
+constexpr uint32_t kSmallKept = 64;            // blocks kept per class and thread
+constexpr std::size_t kBigStart = 128u << 10;  // blocks from here on are kept for reuse
+constexpr std::size_t kHugeStart = 1u << 20;   // blocks from here on lie where huge pages may begin
 
 std::atomic<int64_t> live_bytes{0}, peak_bytes{0};
 
@@ -52,7 +50,7 @@ void count(int64_t n) {
 /// Null when there is not enough.
 void* try_system_alloc(std::size_t n) {
   void* p = nullptr;
-  if (n > (std::size_t{1} << 62) || posix_memalign(&p, n >= kBigStart ? std::size_t{2} << 20 : kAlignment, n) != 0) return nullptr;
+  if (n > (std::size_t{1} << 62) || posix_memalign(&p, n >= kHugeStart ? std::size_t{2} << 20 : kAlignment, n) != 0) return nullptr;
 #if defined(MADV_HUGEPAGE)
   if (n >= (std::size_t{4} << 20)) madvise(p, n, MADV_HUGEPAGE);
 #endif
@@ -98,59 +96,9 @@ std::size_t big_size(std::size_t n) {
   return (n + step - 1) / step * step;
 }
 
-class BigCache {
- public:
-  void* take(std::size_t size) {
-    std::lock_guard lock(mutex_);
-    for (std::size_t i = blocks_.size(); i-- > 0;)
-      if (blocks_[i].size == size) {
-        void* p = blocks_[i].p;
-        blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
-        bytes_ -= size;
-        return p;
-      }
-    return nullptr;
-  }
-  void give(void* p, std::size_t size) noexcept {
-    std::lock_guard lock(mutex_);
-    try {
-      blocks_.push_back({p, size});
-    } catch (const std::bad_alloc&) {
-      std::free(p);
-      return;
-    }
-    bytes_ += size;
-    while (bytes_ > kBigKept) {
-      std::free(blocks_.front().p);
-      bytes_ -= blocks_.front().size;
-      blocks_.erase(blocks_.begin());
-    }
-  }
-  /// Gives all idle blocks back to the system.
-  void empty() noexcept {
-    std::lock_guard lock(mutex_);
-    for (const Block& b : blocks_) std::free(b.p);
-    blocks_.clear();
-    bytes_ = 0;
-  }
-
- private:
-  struct Block {
-    void* p;
-    std::size_t size;
-  };
-  ForkSafe<std::mutex> mutex_;
-  std::vector<Block> blocks_;
-  std::size_t bytes_ = 0;
-};
-BigCache& big_cache() {
-  static auto* c = new BigCache;  // never destroyed: tensors may outlive static destruction
-  return *c;
-}
-
 void* system_alloc(std::size_t n) {
   if (void* p = try_system_alloc(n)) return p;
-  big_cache().empty();
+  detail::host_cache().empty();
   if (void* p = try_system_alloc(n)) return p;
   out_of_memory(n);
 }
@@ -165,10 +113,13 @@ void* take_large(std::size_t n) {
   if (n < kBigStart) return system_alloc((n + kAlignment - 1) / kAlignment * kAlignment);
   check_memory_limit(static_cast<int64_t>(std::min<std::size_t>(n, INT64_MAX)));
   const std::size_t size = big_size(n);
-#if CRESSET_CACHE_BLOCKS
-  if (void* p = big_cache().take(size)) return p;
-#endif
-  return system_alloc(size);
+  if (void* p = detail::host_cache().take(size)) return p;
+  try {
+    return system_alloc(size);
+  } catch (...) {
+    detail::host_cache().failed(size);
+    throw;
+  }
 }
 CRESSET_NOINLINE void* alloc_large(std::size_t n) {
   void* p = take_large(n);
@@ -178,7 +129,7 @@ CRESSET_NOINLINE void* alloc_large(std::size_t n) {
 
 CRESSET_NOINLINE void free_large(void* p, std::size_t n) noexcept {
   if (n > kSmallLimit) count(-static_cast<int64_t>(n));
-  if (CRESSET_CACHE_BLOCKS && n >= kBigStart) return big_cache().give(p, big_size(n));
+  if (n >= kBigStart) return detail::host_cache().give(p, big_size(n));
   std::free(p);
 }
 

@@ -2,6 +2,7 @@
 #include <cresset/base/interop.h>
 #include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
+#include <cresset/core/host_cache.h>
 
 #include "python/autograd.h"
 #include "python/bind.h"
@@ -41,6 +42,11 @@ void init_threads(PyObject* module) {
     return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes};
   });
   def(module, "_reset_peak_cpu_memory_stats", [] { reset_peak_cpu_memory_stats(); });
+  def(module, "_host_cache_stats", [] {
+    const HostCacheStats s = host_cache_stats();
+    return std::vector<int64_t>{s.limit, s.idle_bytes, s.used_bytes, s.peak_bytes, s.reused, s.taken, s.given_back};
+  });
+  def(module, "_empty_host_cache", [] { empty_host_cache(); });
 }
 
 bool fill_module(PyObject* module) {

@@ -1,0 +1,115 @@
+"""The memory of large tensors on the host: kept for reuse, never much more than was in use, given back on demand and before a failure."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import cresset
+
+stats = cresset.accelerator.host_cache_stats
+pytestmark = pytest.mark.skipif(stats()["limit"] == 0, reason="this build keeps no blocks")
+SLACK = 32 << 20
+
+
+def run(program, **env):
+    code = f"import cresset, resource\nstats = cresset.accelerator.host_cache_stats\n{program}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_the_next_tensor_of_a_size_takes_the_block_of_the_one_before():
+    x = cresset.empty(3 << 18)
+    address = x.data_ptr()
+    before = stats()
+    del x
+    x = cresset.empty(3 << 18)
+    after = stats()
+    assert x.data_ptr() == address
+    assert after["reused"] == before["reused"] + 1 and after["taken"] == before["taken"]
+    assert after["used_bytes"] == before["used_bytes"]
+
+
+def test_small_blocks_do_not_count():
+    before = stats()
+    x = cresset.empty(1000)
+    assert stats() == before
+    del x
+
+
+def test_idle_blocks_are_given_back_on_demand():
+    x = cresset.empty(1 << 20)
+    used = stats()["used_bytes"]
+    del x
+    assert stats()["idle_bytes"] >= 4 << 20 and stats()["used_bytes"] == used - (4 << 20)
+    cresset.accelerator.empty_host_cache()
+    assert stats()["idle_bytes"] == 0
+
+
+def test_steps_find_what_the_step_before_left():
+    lines = run(
+        """
+model = cresset.nn.Sequential(*[cresset.nn.Linear(256, 256) if i % 2 == 0 else cresset.nn.Tanh() for i in range(12)])
+opt = cresset.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+for step in range(8):
+    opt.zero_grad()
+    model(cresset.randn(1000, 256)).square().sum().backward()
+    opt.step()
+    print(stats()["taken"])
+"""
+    )
+    assert lines[3] == lines[-1]  # nothing more from the system
+
+
+def test_idle_blocks_do_not_raise_the_peak():
+    lines = run(
+        f"""
+for n in range(1, 40):
+    x = cresset.zeros(n << 20)
+    s = stats()
+    assert s["idle_bytes"] + s["used_bytes"] <= 1.5 * s["peak_bytes"] + {SLACK}, s
+    del x
+print(stats()["given_back"])
+"""
+    )
+    assert int(lines[0]) > 0
+
+
+@pytest.mark.parametrize("text, limit", [("0", 0), ("64M", 64 << 20), ("1.5k", 1536), ("2G", 2 << 30), ("123456", 123456)])
+def test_the_limit_is_an_environment_variable(text, limit):
+    lines = run(
+        """
+x = [cresset.ones(1 << 20) for _ in range(40)]
+del x
+print(stats()["limit"], stats()["idle_bytes"])
+""",
+        CRESSET_HOST_CACHE=text,
+    )
+    assert int(lines[0]) == limit and int(lines[1]) <= limit
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1", "12X", "1Kb"])
+def test_other_texts_leave_the_limit_as_it_is(text):
+    assert int(run("print(stats()['limit'])", CRESSET_HOST_CACHE=text)[0]) == stats()["limit"]
+
+
+def test_idle_blocks_are_given_back_before_an_allocation_fails():
+    lines = run(
+        """
+warm = cresset.ones(8) @ cresset.ones(8)
+held = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (held + (600 << 20), held + (600 << 20)))
+x = [cresset.empty(1 << 24) for _ in range(7)]  # 448 MiB
+del x
+y = cresset.empty(1 << 27)  # 512 MiB
+print(stats()["idle_bytes"])
+before = stats()
+try:
+    cresset.empty(1 << 30)
+except cresset.OutOfMemoryError:
+    print("failed", stats()["used_bytes"] == before["used_bytes"], stats()["taken"] == before["taken"])
+"""
+    )
+    assert lines == ["0", "failed", "True", "True"]
