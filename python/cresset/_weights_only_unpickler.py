@@ -185,7 +185,7 @@ def _tensor_types():
 @functools.cache
 def _get_allowed_globals():
     """Full name -> what every file may name."""
-    from cresset import _jit_pickle, _tensor, _utils, storage
+    from cresset import _jit_pickle, _quantized_types, _tensor, _utils, storage
     from cresset.serialization._names import _get_layout
 
     found = {
@@ -198,6 +198,10 @@ def _get_allowed_globals():
     for value in vars(cresset._C).values():
         if isinstance(value, cresset.dtype):
             found["torch." + str(value).rpartition(".")[2]] = value
+    for name in _quantized_types.__all__:
+        value = getattr(_quantized_types, name)
+        if not isinstance(value, type):
+            found["torch." + name] = value
     for name, kind in storage._classes.items():
         found["torch." + name] = kind
     for kind in _tensor_types():

@@ -16,6 +16,7 @@ from . import _C, _fork_pickling
 
 __all__ = ["UntypedStorage", "TypedStorage", "is_storage"]
 
+_files = {}  # (name, whether it is shared) of files that are mapped, by the same address
 _alive = weakref.WeakValueDictionary()  # by the address of the memory block's owner
 
 _NUMBERS = {
@@ -151,7 +152,8 @@ class _Shared:
 
     def is_shared(self):
         """Whether other processes can see the memory."""
-        return _C._storage_shared(self.untyped()._anchor) is not None
+        untyped = self.untyped()
+        return _files.get(untyped._cdata, (None, False))[1] or _C._storage_shared(untyped._anchor) is not None
 
     def share_memory_(self):
         """Move host memory to where processes that are forked, or that it is sent to, see it too; returns the storage.
@@ -176,8 +178,11 @@ class _Shared:
 
     @property
     def filename(self):
-        """Name of the memory in /dev/shm, None where it has none."""
-        shared = _C._storage_shared(self.untyped()._anchor)
+        """Name of the memory in /dev/shm, or of the file that from_file took it from; None where it has none."""
+        untyped = self.untyped()
+        if untyped._cdata in _files:
+            return _files[untyped._cdata][0]
+        shared = _C._storage_shared(untyped._anchor)
         return shared[1] or None if shared else None
 
     def cpu(self):
@@ -239,6 +244,9 @@ class UntypedStorage(_Shared, StorageBase):
     Less memory after `resize_` is only a smaller number, because tensors over the memory may still reach further.
     """
 
+    _fake_device = None  # of a storage without data that stands for one: the device of that one
+    _checkpoint_offset = None  # and where a checkpoint has its bytes
+
     def __init__(self, size=0, *, device="cpu"):
         values = None
         if not isinstance(size, int):
@@ -265,7 +273,27 @@ class UntypedStorage(_Shared, StorageBase):
 
         A shared file is made, and made longer, where that is needed. RuntimeError for a file that cannot be opened or is too short.
         """
-        return cls._of(_mapped_file(os.fsdecode(filename), shared, nbytes))
+        path = os.fsdecode(filename)
+        memory, elements = _mapped_file(path, shared, nbytes)
+        storage = cls._of(elements)
+        if memory is not None:
+            _files[storage._cdata] = path, bool(shared)
+            weakref.finalize(memory, _files.pop, storage._cdata, None).atexit = False
+        return storage
+
+    @classmethod
+    def _new_with_file(cls, file, element_size):
+        """What _write_file has written at the position of an open file, behind the number of elements of `element_size` bytes. RuntimeError when
+        it ends too early."""
+        head = file.read(8)
+        size = int.from_bytes(head, sys.byteorder, signed=True) * element_size
+        data = file.read(size) if len(head) == 8 and size >= 0 else b""
+        if len(head) < 8 or len(data) != max(size, 0):
+            raise RuntimeError(f"unexpected EOF, expected {size - len(data)} more bytes. The file might be corrupted.")
+        storage = cls(size)
+        if size:
+            storage._elements().copy_(cresset.frombuffer(bytearray(data), dtype=cresset.uint8))
+        return storage
 
     def _facts(self):
         return f"device={self.device}"
@@ -421,7 +449,7 @@ for _name, _number in _NUMBERS.items():
 
 
 def _mapped_file(path, shared, nbytes):
-    """A tensor of `nbytes` bytes over a file."""
+    """(the mapping, a tensor of `nbytes` bytes over it) of a file."""
     how = "read-write" if shared else "read-only"
     try:
         opened = os.open(path, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
@@ -434,11 +462,11 @@ def _mapped_file(path, shared, nbytes):
                 raise RuntimeError(f"file <{path}> size <{there}> is smaller than the required mapping size <{nbytes}>")
             os.ftruncate(opened, nbytes)
         if nbytes == 0:
-            return cresset.empty(0, dtype=cresset.uint8)
+            return None, cresset.empty(0, dtype=cresset.uint8)
         memory = mmap.mmap(opened, nbytes, mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
     finally:
         os.close(opened)
-    return cresset.frombuffer(memory, dtype=cresset.uint8)
+    return memory, cresset.frombuffer(memory, dtype=cresset.uint8)
 
 
 class _TypedMeta(type):
@@ -677,7 +705,15 @@ def tensor_of_storage(source, dtype, offset=0, size=None, stride=None):
         for s in reversed(size):
             stride.insert(0, n)
             n *= max(s, 1)
+    if source._fake_device is not None and (mode := _fake_mode()) is not None:
+        return mode.over_storage(source, dtype, offset, size, stride)
     return _C._storage_view(source._anchor, dtype, offset, size, list(stride))
+
+
+def _fake_mode():
+    """The innermost FakeTensorMode that is active, or None."""
+    loaded = sys.modules.get("cresset._subclasses.fake_tensor")
+    return None if loaded is None else loaded.active_mode()
 
 
 _fork_pickling.register(UntypedStorage, "reduce_storage")

@@ -70,6 +70,17 @@ def test_marks_for_the_profiler(module):
     assert event.cpu_parent.cpu_parent.input_shapes == [[2], []]
 
 
+def test_tensors_over_files(module, tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(b"\x01\x02\x03")
+    private, shared = module.mapped(str(path), False, 3), module.mapped(str(path), True, 3)
+    private[0], shared[2] = 9, 7
+    assert private.tolist()[0] == 9 and path.read_bytes() == b"\x01\x02\x07" and module.mapped(str(path), False, 0).numel() == 0
+    for name, size, words in ((str(path), 4, "smaller than the required mapping size <4>"), (str(path) + "x", 1, "unable to open file")):
+        with pytest.raises(RuntimeError, match=words):
+            module.mapped(name, False, size)
+
+
 def test_tensors_and_numbers_go_both_ways(module):
     x = cresset.tensor([1.0, 2.0])
     assert module.add_scaled(x, x, by=3).tolist() == [4.0, 8.0]

@@ -87,6 +87,10 @@ class FakeTensor(cresset.Tensor):
         mode = next(t.fake_mode for t in tree_leaves((args, kwargs or {})) if isinstance(t, FakeTensor))
         return mode.dispatch(func, types, args, kwargs or {})
 
+    def untyped_storage(self):
+        """The storage, which has a size and no bytes."""
+        return cresset.UntypedStorage._of(self._elem)
+
     def tolist(self):
         """The nested list of the elements, which a fake tensor has only where there are none: DataDependentOutputException otherwise."""
         return [part.tolist() for part in self] if self.dim() else self.item()
@@ -122,6 +126,12 @@ def _is_index(func):
     return func._schema.name in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_unsafe_index", "aten::_unsafe_index_put")
 
 
+def active_mode():
+    """The innermost FakeTensorMode that is active, or None."""
+    modes = (_C._get_dispatch_stack_at(i) for i in reversed(range(_C._len_torch_dispatch_stack())))
+    return next((mode for mode in modes if isinstance(mode, FakeTensorMode)), None)
+
+
 class FakeTensorMode(TorchDispatchMode):
     """A block in which factory functions give fake tensors; fake tensors follow their mode outside of the block too.
 
@@ -139,6 +149,7 @@ class FakeTensorMode(TorchDispatchMode):
         self._memo = {}  # id of a real tensor → (weak reference to it, fake)
         self._storages = {}  # address of a real storage's object → (the storage, one-dimensional meta tensor in its place)
         self._constants = {}  # id → weak reference of the fake tensors that have a constant
+        self._loaded = []  # storages of files
         self._entered = []
 
     def __enter__(self):
@@ -191,6 +202,13 @@ class FakeTensorMode(TorchDispatchMode):
         if constant is not None:
             constants, key = self._constants, id(fake)
             constants[key] = weakref.ref(fake, lambda _: constants.pop(key, None))
+        return fake
+
+    def over_storage(self, storage, dtype, offset, size, stride):
+        """A fake over a storage without data that load has made: it has the storage, and is on the storage's device."""
+        with no_dispatch():
+            fake = self._wrap(_C._storage_view(storage._anchor, dtype, offset, size, list(stride)), storage._fake_device)
+        self._loaded.append(storage)  # has no bytes, and what the file says of it stays with it
         return fake
 
     # --- operators

@@ -6,9 +6,10 @@ from contextlib import contextmanager as _contextmanager
 from importlib.machinery import ModuleSpec as _Spec
 from importlib.util import module_from_spec as _module_of
 
-from . import _cuda, _quantized
+from . import _cuda, _precision, _quantized
+from ._precision import disable_global_flags, flags_frozen  # noqa: F401
 
-__all__ = ["cpu", "cuda", "cudnn", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]
+__all__ = ["cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]
 
 
 def _cpu_capability():
@@ -58,6 +59,7 @@ def _settings(module, **defaults):
             module.__dict__.update(before)
 
     module.__dict__.update({**defaults, **module.__dict__}, set_flags=set_flags, flags=flags)
+    module.__class__ = _precision.Settings
     return module
 
 
@@ -127,3 +129,7 @@ quantized = _module("quantized")
 quantized.__class__ = _quantized.QuantizedModule
 openmp = _module("openmp", is_available=_no)
 opt_einsum = _module("opt_einsum", is_available=_no, enabled=False)
+kleidiai = _module("kleidiai", is_available=_no)
+cusparselt = _module("cusparselt", is_available=_no, version=lambda: None, get_max_alg_id=lambda: None)
+_precision.install(__name__, mkldnn, cudnn, cuda)
+globals()["__allow_nonbracketed_mutation"] = _precision.allow_nonbracketed_mutation

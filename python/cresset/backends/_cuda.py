@@ -3,6 +3,8 @@
 import contextlib
 import enum
 
+from ._precision import Settings
+
 __all__ = [
     "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "blas_workspace_size", "can_use_cudnn_attention", "can_use_efficient_attention",
     "can_use_flash_attention", "cuBLASModule", "cuFFTPlanCache", "cuFFTPlanCacheAttrContextProp", "cuFFTPlanCacheManager", "cublas_workspace_size",
@@ -78,7 +80,7 @@ class cuBLASModule:
     allow_tf32 = False
     allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation = False
-    fp32_precision = "none"
+    fp32_precision = Settings.fp32_precision
 
 
 class cuFFTPlanCacheAttrContextProp:

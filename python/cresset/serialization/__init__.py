@@ -17,7 +17,14 @@ from . import _files
 from ._errors import FileError, damage
 from ._files import _open_file_like, is_path
 from ._legacy import SourceChangeWarning
-from ._locations import default_restore_location, location_tag, register_package, validate_cuda_device, validate_hpu_device
+from ._locations import (  # noqa: F401
+    _package_registry,
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+    validate_hpu_device,
+)
 from ._names import _get_layout  # noqa: F401
 from ._options import (
     LoadEndianness,
@@ -263,7 +270,7 @@ def _read(opened, f, map_location, pickle_module, mmap, pickle_load_args):
         return read_safetensors(opened, map_location, _mapped(f) if mmap else None)
     if mmap:
         raise RuntimeError(
-            "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint "
+            f"mmap can only be used with files saved with `torch.save({f}, _use_new_zipfile_serialization=True), please torch.save your checkpoint "
             "with this option in order to use mmap."
         )
     from ._legacy import is_tar_file, read_legacy, read_tar

@@ -6,7 +6,7 @@ import sys
 import cresset
 
 from ._errors import damaged
-from ._locations import location_tag, restorer
+from ._locations import location_tag, mapped_device, restorer
 from ._names import pickler_class, unpickler_class
 from ._options import _serialization_tls, byte_order
 
@@ -34,7 +34,7 @@ class StorageTable:
         """(class, key, location, elements) of a storage. RuntimeError when the same memory came as another type before."""
         kind, count, dtype = storage_facts(storage)
         untyped = storage.untyped()
-        if getattr(untyped, "_fake_device", None) is None and untyped.device.type == "meta":
+        if untyped._fake_device is None and untyped.device.type == "meta":
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if untyped.nbytes() and self._dtypes.setdefault(untyped._cdata, dtype) != dtype:
             raise RuntimeError(
@@ -76,7 +76,7 @@ def write_checkpoint(obj, writer, pickle_module, pickle_protocol, disable_byteor
         writer.write_record("byteorder", sys.byteorder, len(sys.byteorder))
     for key in sorted(table.storages):
         storage, _ = table.storages[key]
-        if _serialization_tls.skip_data or getattr(storage, "_fake_device", None) is not None:
+        if _serialization_tls.skip_data or storage._fake_device is not None:
             writer.write_record_metadata(f"data/{key}", storage.nbytes())
         else:
             writer.write_record(f"data/{key}", host_copy(storage), storage.nbytes())
@@ -90,6 +90,7 @@ class _Storages:
 
     def __init__(self, reader, map_location, mapped):
         self._reader, self._mapped, self._restore = reader, mapped, restorer(map_location)
+        self._fake = cresset.storage._fake_mode() is not None
         recorded = reader.get_record("byteorder") if reader.has_record("byteorder") else None
         try:
             self._swaps = byte_order(recorded) != sys.byteorder
@@ -106,9 +107,21 @@ class _Storages:
             raise damaged(f"the storage {key!r} is mentioned with {found.nbytes()} and {count * dtype.itemsize} bytes")
         return found if found.dtype == dtype else cresset.storage.TypedStorage(wrap_storage=found.untyped(), dtype=dtype, _internal=True)
 
+    def _without_data(self, dtype, size, name, location):
+        """The storage of fake tensors: nothing is read, and `_checkpoint_offset` says where the bytes are."""
+        from cresset.utils._python_dispatch import no_dispatch
+
+        with no_dispatch():
+            storage = cresset.UntypedStorage(size, device="meta")
+        storage._fake_device = mapped_device(location)
+        storage._checkpoint_offset = self._reader.get_record_offset(name)
+        return cresset.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+
     def _load(self, dtype, count, key, location):
         name, size = f"data/{key}", count * dtype.itemsize
         self._reader.check(name, size)
+        if self._fake:
+            return self._without_data(dtype, size, name, location)
         if self._mapped is not None and self._reader.is_stored(name):
             start = self._reader.get_record_offset(name)
             storage = self._mapped[start : start + size]

@@ -5,12 +5,13 @@ A tag of a file is compared with the devices that are there. It never loads a li
 
 import cresset
 from cresset import _C
+from cresset._hints import with_hint
 
 from ._options import _serialization_tls
 
 __all__ = ["register_package", "location_tag", "default_restore_location", "validate_cuda_device", "validate_hpu_device"]
 
-_packages = []  # (priority, tagger, deserializer), the lowest priority first
+_package_registry = []  # (priority, tagger, deserializer), the lowest priority first
 
 
 def register_package(priority, tagger, deserializer):
@@ -19,8 +20,8 @@ def register_package(priority, tagger, deserializer):
     `tagger(storage)` gives the tag of a storage that is saved and `deserializer(storage, tag)` the storage where a tag says; both give
     None for what is not theirs. Those of a lower priority are asked first; Cresset's own have 0 to 25.
     """
-    _packages.append((priority, tagger, deserializer))
-    _packages.sort(key=lambda entry: entry[0])
+    _package_registry.append((priority, tagger, deserializer))
+    _package_registry.sort(key=lambda entry: entry[0])
 
 
 def _own_tag(storage):
@@ -35,7 +36,7 @@ def location_tag(storage):
     fake = getattr(storage.untyped() if cresset.is_storage(storage) else storage, "_fake_device", None)
     if fake is not None:
         return _own_tag(fake)
-    for _, tagger, _ in _packages:
+    for _, tagger, _ in _package_registry:
         tag = tagger(storage)
         if tag:
             return tag
@@ -76,9 +77,9 @@ def device_of_tag(tag):
         )
     device = known_device(f"{name}:{index}" if index else name)
     if device is None:
-        raise RuntimeError(
-            f"load: the file was saved on {tag}, which is not here: no device of that name is registered. "
-            "Load it with map_location='cpu', or name the device once (torch.device) so that its plug-in is loaded."
+        raise with_hint(
+            RuntimeError(f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {tag})"),
+            "No device of that name is registered: load with map_location='cpu', or name the device once (torch.device) so that its plug-in is loaded.",
         )
     if index and device.type not in ("cpu", "meta") and _C._device_count(device) <= int(index):
         raise RuntimeError(
@@ -98,7 +99,7 @@ register_package(25, _own_tag, _own_restore)
 
 def default_restore_location(storage, location):
     """The storage on the device that a location tag names: itself, or a copy. RuntimeError when no package knows the tag."""
-    for _, _, deserializer in _packages:
+    for _, _, deserializer in _package_registry:
         result = deserializer(storage, location)
         if result is not None:
             return result

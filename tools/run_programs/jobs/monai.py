@@ -22,6 +22,6 @@ show("metrics", [DiceMetric()(one, one.flip(-1)), HausdorffDistanceMetric()(one,
 steps = Compose([EnsureChannelFirstd("image", channel_dim="no_channel"), ScaleIntensityd("image"), RandFlipd("image", prob=0.5), RandGaussianNoised("image", prob=1.0), Resized("image", (12, 12))])
 data = CacheDataset([{"image": torch.rand(16, 16)} for _ in range(4)], steps, progress=False)
 for batch in DataLoader(data, batch_size=2):
-    show("batch", [batch["image"], type(batch["image"]).__name__, len(decollate_batch(batch))])
+    show("batch", [batch["image"].as_tensor(), type(batch["image"]).__name__, len(decollate_batch(batch))])
 show("meta", [MetaTensor(torch.eye(3)).affine, (MetaTensor(torch.ones(2)) + 1).as_tensor()])
 show("windows", sliding_window_inference(torch.rand(1, 1, 24, 24), (16, 16), 2, lambda x: x * 2, overlap=0.5))

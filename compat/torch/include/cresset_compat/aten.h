@@ -5,6 +5,7 @@
 #include <cresset_compat/dispatch.h>
 #include <cresset_compat/functions.h>
 #include <cresset_compat/jit_type.h>
+#include <cresset_compat/mapped_file.h>
 
 #include <cresset/base/interop.h>
 #include <cresset/base/parallel.h>
@@ -49,6 +50,7 @@ inline Tensor scalar_to_tensor(const Scalar& s, Device device = kCPU) {
 namespace at {
 
 using cresset::from_blob;
+using cresset::from_file;
 using cresset::manual_seed;
 using cresset::tensor;
 using TensorRef = const Tensor&;

@@ -39,6 +39,7 @@ using cresset::empty;
 using cresset::empty_like;
 using cresset::eye;
 using cresset::from_blob;
+using cresset::from_file;
 using cresset::full;
 using cresset::full_like;
 using cresset::linspace;
