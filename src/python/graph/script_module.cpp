@@ -239,6 +239,9 @@ void init_script_module(PyObject* module) {
                                                       buffer.value_or(false));
              }),
       method("_define", [](PyObject* m, std::string source) { module_of_handle(m).define(source); }),
+      method(
+          "_remove_method", [](PyObject* m, std::string name) { module_of_handle(m).type()->removeMethod(name); },
+          "Take a method out of the class, which no other module may have."),
       method("copy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).copy())); }),
       method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).deepcopy())); }),
       method(
