@@ -41,3 +41,16 @@ def test_a_failing_process_writes_down_why(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         main(0)
     assert json.loads((tmp_path / "deep/error.json").read_text())["message"]["message"] == "ZeroDivisionError: division by zero"
+
+
+def test_what_needs_a_group_says_that_there_is_none():
+    from cresset.distributed import nn
+    from cresset.distributed.nn import functional
+    from cresset.distributed.optim import ZeroRedundancyOptimizer
+
+    words = "Default process group has not been initialized, please make sure to call init_process_group."
+    weight = torch.ones(1, requires_grad=True)
+    for call in (lambda: nn.all_reduce(weight), lambda: functional.all_gather(weight), lambda: ZeroRedundancyOptimizer([weight], torch.optim.SGD, lr=0.1)):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert not isinstance(torch.optim.SGD([weight], lr=0.1), ZeroRedundancyOptimizer)

@@ -31,7 +31,7 @@ def is_torchelastic_launched():
 
 
 def __getattr__(name):
-    if name in ("rpc", "autograd", "tensor", "elastic", "device_mesh"):
+    if name in ("rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim"):
         return importlib.import_module(f"{__name__}.{name}")
     if name == "DeviceMesh":
         return importlib.import_module(f"{__name__}.device_mesh").DeviceMesh

@@ -1,0 +1,18 @@
+"""The functions of distributed.nn, which raise as PyTorch's do in a process without a process group."""
+
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter",
+]  # fmt: skip
+
+
+def _needs_a_group(name):
+    def function(*args, **kwargs):
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Raises ValueError: there is no process group."
+    return function
+
+
+for _name in __all__:
+    globals()[_name] = _needs_a_group(_name)
