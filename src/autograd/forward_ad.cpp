@@ -110,7 +110,9 @@ Tensor fw_grad(const Tensor& t) { return t.defined() ? tangent_of(t) : Tensor();
 Tensor fw_grad_or_zeros(const Tensor& t) {
   if (!t.defined()) return Tensor();
   Tensor tangent = tangent_of(t);
-  return tangent.defined() ? tangent : cresset::zeros(t.sizes(), t.options());
+  if (tangent.defined()) return tangent;
+  // Formulas subtract, which bools cannot.
+  return cresset::zeros(t.sizes(), t.scalar_type() == kBool ? t.options().dtype(kByte) : t.options());
 }
 
 std::vector<Tensor> fw_grad_or_zeros(TensorList list) {

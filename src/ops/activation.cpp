@@ -94,6 +94,8 @@ Tensor glu_impl(const Tensor& self, int64_t dim) {
 
 Tensor glu_backward_impl(const Tensor& grad_output, const Tensor& self, int64_t dim) {
   const auto [a, b] = halves(self, dim);
+  CRESSET_CHECK(grad_output.sizes() == a.sizes(), "glu_backward: a gradient of size ", a.sizes(), " was required; ", grad_output.sizes(),
+                " was given.");
   const Tensor gate = cresset::sigmoid(b);
   return cresset::cat({grad_output * gate, grad_output * a * gate * (1 - gate)}, dim);
 }

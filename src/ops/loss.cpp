@@ -56,6 +56,11 @@ Tensor checked_distance(const char* name, const Tensor& self, const Tensor& targ
   CRESSET_CHECK_NOT_IMPLEMENTED(d.is_floating_point(), "\"", name, "\" not implemented for '", d.scalar_type(), "'");
   return d;
 }
+// A loss and its gradient have self's type, which must not round them.
+void check_holds(const Tensor& self, const Tensor& result) {
+  CRESSET_CHECK(canCast(result.scalar_type(), self.scalar_type()), "result type ", result.scalar_type(),
+                " can't be cast to the desired output type ", self.scalar_type());
+}
 double mean_factor(const Tensor& d, int64_t reduction) { return reduction == kReduceMean ? 1.0 / static_cast<double>(d.numel()) : 1.0; }
 }  // namespace
 
@@ -68,6 +73,7 @@ Tensor smooth_l1_loss_impl(const Tensor& self, const Tensor& target, int64_t red
 Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
   if (beta == 0) return (cresset::sgn(self - target) * mean_factor(self - target, reduction) * grad_output).to(self.scalar_type());
   const Tensor d = checked_distance("smooth_l1_backward_cpu", self, target);
+  check_holds(self, d);
   const Tensor slope = cresset::where(d.abs() < beta, d / beta, d.sign());
   return (slope.masked_fill(d != d, std::nan("")) * mean_factor(d, reduction) * grad_output).to(self.scalar_type());
 }
@@ -75,12 +81,12 @@ Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& sel
 Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   CRESSET_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
   const Tensor z = checked_distance("huber_cpu", self, target).abs();
-  CRESSET_CHECK(canCast(z.scalar_type(), self.scalar_type()), "result type ", z.scalar_type(), " can't be cast to the desired output type ",
-                self.scalar_type());
+  check_holds(self, z);
   return reduce_loss(cresset::where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta).to(self.scalar_type()), reduction);
 }
 Tensor huber_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   const Tensor d = checked_distance("huber_backward_cpu", self, target);
+  check_holds(self, d);
   return (d.clamp(-delta, delta) * mean_factor(d, reduction) * grad_output).to(self.scalar_type());
 }
 

@@ -43,7 +43,8 @@ DimVector front_then(int64_t front, std::initializer_list<int64_t> order) {
 namespace {
 // `rearranged` in the memory format of self, never a view of it.
 Tensor copy_in_format(const Tensor& rearranged, const Tensor& self) {
-  const MemoryFormat format = self.dim() == 4 ? self.suggest_memory_format() : MemoryFormat::Contiguous;
+  const bool batched = self.key_set().has(DispatchKey::FuncTorchBatched);  // the format would be that of an example among others
+  const MemoryFormat format = self.dim() == 4 && !batched ? self.suggest_memory_format() : MemoryFormat::Contiguous;
   return shares_storage(rearranged, self) ? rearranged.clone(format) : rearranged.contiguous(format);
 }
 }  // namespace

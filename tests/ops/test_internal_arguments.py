@@ -92,3 +92,13 @@ def test_results_whose_size_only_values_know():
     assert aten.masked_scatter_backward(ones(4, 6, device="meta"), ones(4, 6, device="meta", dtype=cresset.bool), [12]).shape == (12,)
     # The slices' inverse and counts are there whatever was asked, as in PyTorch.
     assert [t.tolist() for t in aten.unique_consecutive(ones(5, 2), dim=1)] == [[[1]] * 5, [0, 0], [2]]
+
+
+def test_a_gradient_of_glu_has_the_size_of_a_half():
+    with pytest.raises(RuntimeError, match=r"glu_backward: a gradient of size \[1, 3\] was required; \[2, 3\] was given"):
+        aten.glu_backward(ones(2, 3), ones(2, 3), 0)
+
+
+def test_wide_unsigned_numbers_are_not_counted():
+    with pytest.raises(NotImplementedError, match='"bincount_cpu" not implemented for \'UInt32\''):
+        cresset.bincount(cresset.tensor([4294967293], dtype=cresset.uint32))

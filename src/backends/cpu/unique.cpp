@@ -285,8 +285,8 @@ void bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, boo
 
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   CRESSET_CHECK(minlength >= 0, "minlength should be >= 0");
-  CRESSET_CHECK_NOT_IMPLEMENTED(isIntegralType(self.scalar_type(), false), "\"bincount_cpu\" not implemented for '", self.scalar_type(),
-                                "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(isIntegralType(self.scalar_type(), false) && !isBarebonesUnsignedType(self.scalar_type()),
+                                "\"bincount_cpu\" not implemented for '", self.scalar_type(), "'");
   CRESSET_CHECK(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
   const Tensor in = self.to(kLong).contiguous();
   const int64_t n = in.numel();

@@ -255,3 +255,11 @@ def test_rows_one_at_a_time_need_no_rule(x):
     assert close(jacrev(Dynamic.apply, chunk_size=1)(x), 2 * cresset.eye(3, dtype=x.dtype))
     with pytest.raises(RuntimeError, match="vmap"):
         jacrev(Dynamic.apply)(x)
+
+
+@pytest.mark.parametrize("constant", [cresset.tensor([True, True]), cresset.tensor([1, 2])])
+def test_tangents_beside_constants_of_other_types(constant):
+    o, t = cresset.tensor([0.5, 2.0], dtype=cresset.float64), cresset.ones(2, dtype=cresset.float64)
+    number = constant.double()
+    assert close(jvp(lambda v: constant / v, (o,), (t,))[1], -number / o**2)
+    assert close(jvp(lambda v: cresset.fmod(v, constant), (o,), (t,))[1], t)

@@ -311,3 +311,9 @@ def test_quantiles_of_batched_places():
         vmap(cresset.nn.functional.one_hot)(cresset.tensor([0, 1]))
     with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor that doesn't have storage"):
         vmap(lambda t: t.numpy())(x)
+
+
+@pytest.mark.parametrize("rearrange", [lambda t: cresset.channel_shuffle(t, 2), lambda t: cresset.pixel_shuffle(t, 2), lambda t: cresset.pixel_unshuffle(t, 2)])
+def test_examples_between_channels_of_their_neighbours(rearrange):
+    x = cresset.arange(1.0 * 4 * 3 * 2 * 2).view(1, 3, 2, 2, 4).permute(0, 4, 1, 2, 3)  # examples' channels lie last, batch between
+    assert cresset.equal(vmap(rearrange, in_dims=2)(x), cresset.stack([rearrange(x.select(2, i)) for i in range(3)]))
