@@ -380,7 +380,7 @@ void validate_outputs(const edge_list& edges, variable_list& grads, const Node* 
     if (CRESSET_UNLIKELY(edge.input_nr >= edge.function->num_inputs())) continue;
     const InputMetadata& m = edge.function->input_metadata(edge.input_nr);
     if (CRESSET_UNLIKELY(m.was_default_constructed())) continue;
-    if (CRESSET_LIKELY(grad.sizes() == m.shape() && grad.scalar_type() == m.scalar_type() && grad.device() == m.device())) continue;
+    if (CRESSET_LIKELY(grad.sizes() == m.shape() && grad.scalar_type() == m.grad_dtype() && grad.device() == m.device())) continue;
     if (!(grad.sizes() == m.shape())) {
       const IntArrayRef from = m.shape(), to = grad.sizes();
       bool expandable = from.size() <= to.size();
@@ -394,11 +394,13 @@ void validate_outputs(const edge_list& edges, variable_list& grads, const Node* 
     if (!(grad.device() == m.device())) {
       CRESSET_CHECK(grad.dim() == 0 && grad.device().type() != m.device().type(), origin(i), "expected device ", m.device(), " but got ",
                     grad.device());
-      grad = cresset::to(grad, m.options());
+      grad = cresset::to(grad, m.options().dtype(grad.scalar_type()));
     }
-    if (grad.scalar_type() != m.scalar_type()) {
-      if (grad.is_complex() && !isComplexType(m.scalar_type())) grad = cresset::real(grad);
-      if (grad.scalar_type() != m.scalar_type()) grad = cresset::to(grad, m.scalar_type());
+    const ScalarType wanted = m.grad_dtype();
+    if (wanted != ScalarType::Undefined && grad.scalar_type() != wanted) {
+      CRESSET_CHECK(isDifferentiableType(wanted), origin(i), "a grad_dtype of ", toString(wanted), " holds no gradients");
+      if (grad.is_complex() && !isComplexType(wanted)) grad = cresset::real(grad);
+      if (grad.scalar_type() != wanted) grad = cresset::to(grad, wanted);
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "autograd/captured_tensors.h"
 #include "autograd/nodes.h"
+#include "ops/pointwise.h"
 
 namespace cresset::autograd {
 
@@ -296,8 +297,38 @@ std::shared_ptr<Node> grad_accumulator(const Tensor& t) {
   if (auto existing = meta->grad_accumulator_.lock(); existing && existing->input_metadata(0).shape() == t.unsafeGetTensorImpl()->sizes())
     return existing;
   std::shared_ptr<Node> fresh = make_node<AccumulateGrad>(t);
+  if (CRESSET_UNLIKELY(meta->any_grad_dtype_ || meta->grad_dtype_ != ScalarType::Undefined))
+    fresh->mutable_input_metadata(0).set_grad_dtype(meta->any_grad_dtype_ ? ScalarType::Undefined : meta->grad_dtype_);
   meta->grad_accumulator_ = fresh;
   return fresh;
+}
+
+std::optional<ScalarType> grad_dtype(const TensorBase& t) {
+  const AutogradMeta* meta = get_autograd_meta(t);
+  if (meta && meta->any_grad_dtype_) return std::nullopt;
+  return meta && meta->grad_dtype_ != ScalarType::Undefined ? meta->grad_dtype_ : t.scalar_type();
+}
+
+void set_grad_dtype(const TensorBase& t, std::optional<ScalarType> dtype) {
+  AutogradMeta* meta = materialize_autograd_meta(t);
+  CRESSET_CHECK(!dtype || !meta->grad_.defined() || meta->grad_.scalar_type() == *dtype, "Cannot set grad_dtype to '",
+                toString(dtype.value_or(ScalarType::Undefined)), "' because there is already a gradient with dtype '",
+                meta->grad_.defined() ? ops::cpp_type_name(meta->grad_.scalar_type()) : "",
+                "'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the existing "
+                "gradient's dtype.");
+  std::lock_guard<detail::SpinLock> lock(meta->lock_);
+  meta->any_grad_dtype_ = !dtype;
+  meta->grad_dtype_ = dtype.value_or(ScalarType::Undefined);
+  if (const auto accumulator = meta->grad_accumulator_.lock()) accumulator->mutable_input_metadata(0).set_grad_dtype(meta->grad_dtype_);
+}
+
+void check_grad_dtype(const TensorBase& t, const Tensor& grad) {
+  const std::optional<ScalarType> dtype = grad_dtype(t);
+  CRESSET_CHECK(!dtype || grad.scalar_type() == *dtype, "attempting to assign a gradient with dtype '",
+                ops::cpp_type_name(grad.scalar_type()), "' to a tensor with grad_dtype '", toString(dtype.value_or(ScalarType::Undefined)),
+                "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
+                "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a "
+                "tensor and its gradient may break downstream systems that assume they match.");
 }
 
 std::shared_ptr<Node> try_get_grad_accumulator(const Tensor& t) {

@@ -40,6 +40,11 @@ CRESSET_GETTER(itemsize, PyLong_FromLongLong(t.element_size()))
 CRESSET_GETTER(nbytes, PyLong_FromSize_t(t.nbytes()))
 CRESSET_GETTER(grad, wrap(t.grad()))
 CRESSET_GETTER(_grad, wrap(t.grad()))
+CRESSET_GETTER(grad_dtype, [&] {
+  CRESSET_CHECK(t.is_leaf(), "grad_dtype can only be accessed on leaf tensors.");
+  const std::optional<ScalarType> dtype = autograd::impl::grad_dtype(t);
+  return dtype ? wrap_dtype(*dtype) : Py_NewRef(Py_None);
+}())
 CRESSET_GETTER(grad_fn, node_of_tensor(self, t))
 CRESSET_GETTER(_grad_fn, node_of_tensor(self, t))
 CRESSET_BOOL(requires_grad, t.requires_grad())
@@ -158,6 +163,22 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
   CRESSET_PY_CATCH(-1)
 }
 
+int set_grad_dtype(PyObject* self, PyObject* value, void*) {
+  bool done;
+  if (override_set(self, "grad_dtype", value, done) < 0) return -1;
+  if (done) return 0;
+  CRESSET_PY_TRY
+  const Tensor& t = unwrap(self);
+  CRESSET_CHECK(t.is_leaf(), "grad_dtype can only be set on leaf tensors.");
+  CRESSET_CHECK(value && (value == Py_None || is_dtype(value)), "grad_dtype must be a torch.dtype or None, but got ",
+                value ? type_name(Py_TYPE(value)) : "nothing");
+  std::optional<ScalarType> dtype;
+  if (value != Py_None) dtype = static_cast<ScalarType>(constant_value(value));
+  autograd::impl::set_grad_dtype(t, dtype);
+  return 0;
+  CRESSET_PY_CATCH(-1)
+}
+
 int set_grad(PyObject* self, PyObject* value, void*) {
   bool done;
   if (override_set(self, "grad", value, done) < 0) return -1;
@@ -174,8 +195,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   CRESSET_CHECK(grad.device().type() == t.device().type(), "attempting to assign a gradient with device type '",
                 DeviceTypeName(grad.device().type(), true), "' to a tensor with device type '", DeviceTypeName(t.device().type(), true),
                 "'. Please ensure that the gradient and the tensor are on the same device");
-  CRESSET_CHECK(grad.scalar_type() == t.scalar_type(), "attempting to assign a gradient with dtype '", dtype_name(grad.scalar_type()),
-                "' to a tensor with dtype '", dtype_name(t.scalar_type()), "'. The gradient must have the tensor's dtype");
+  autograd::impl::check_grad_dtype(t, grad);
   CRESSET_CHECK(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(), "' to a tensor of size '", t.sizes(),
                 "'. Please ensure that the gradient and the tensor are the same size");
   t.mutable_grad() = grad;
@@ -225,6 +245,10 @@ PyGetSetDef tensor_properties[] = {
     CRESSET_READ(nbytes, "Bytes of all elements."),
     {"grad", get_grad, set_grad, "The accumulated gradient, or None.", nullptr},
     {"_grad", get__grad, set_grad, nullptr, nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype,
+     "The dtype of a leaf's gradient, to which gradients are converted: the tensor's own unless set. None takes gradients of any dtype. "
+     "RuntimeError for non-leaves, and when there is a gradient of another dtype.",
+     nullptr},
     CRESSET_READ(grad_fn, "The node that made this tensor, or None."),
     CRESSET_READ(_grad_fn, nullptr),
     {"requires_grad", get_requires_grad, set_requires_grad, "Are gradients computed for this tensor?", nullptr},

@@ -55,9 +55,11 @@ struct CRESSET_API AutogradMeta : AutogradMetaInterface {
   uint32_t output_nr_ = 0;
   bool requires_grad_ = false;  // only of leaves; others have grad_fn_
   bool retains_grad_ = false;
-  bool is_view_ = false;     // this is a DifferentiableViewMeta
-  bool is_tangent_ = false;  // some tensor has this one as its tangent
-  detail::SpinLock lock_;    // guards the lazily made grad_accumulator_ and a view's grad_fn_
+  bool is_view_ = false;                           // this is a DifferentiableViewMeta
+  bool is_tangent_ = false;                        // some tensor has this one as its tangent
+  bool any_grad_dtype_ = false;                    // grad_ may have any dtype
+  ScalarType grad_dtype_ = ScalarType::Undefined;  // otherwise it has this one; Undefined: the tensor's
+  detail::SpinLock lock_;                          // guards the lazily made grad_accumulator_ and a view's grad_fn_
 };
 
 /// The autograd part of a tensor that is a view. Backward and forward mode may see different roots.
@@ -110,6 +112,11 @@ CRESSET_API void set_grad_accumulator(const Tensor& t, std::weak_ptr<Node> accum
 /// After an in-place operation: the tensor (a view too) is now output 0 of the node. self_index is the number of the
 /// node's edge that belongs to the changed tensor.
 CRESSET_API void rebase_history(const Tensor& self, Edge gradient_edge, std::size_t self_index = 0);
+/// The dtype of a leaf's gradient, to which the engine converts what comes in: the tensor's own unless another was set; nothing: any dtype.
+CRESSET_API std::optional<ScalarType> grad_dtype(const TensorBase& t);
+CRESSET_API void set_grad_dtype(const TensorBase& t, std::optional<ScalarType> dtype);
+/// RuntimeError for a gradient of another dtype.
+CRESSET_API void check_grad_dtype(const TensorBase& t, const Tensor& grad);
 CRESSET_API void set_version_counter(const Tensor& t, const Tensor& shared_with);
 inline uint32_t version(const TensorBase& t) { return t.unsafeGetTensorImpl()->version(); }
 inline void bump_version(const TensorBase& t) { t.unsafeGetTensorImpl()->bump_version(); }
