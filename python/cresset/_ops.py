@@ -149,7 +149,15 @@ def _is_subclass_like(tensor):
     return any(keys.has(getattr(_C.DispatchKey, name)) for name in ("Python", "FuncTorchBatched", "FuncTorchGradWrapper", "Functionalize"))
 
 
-_C._dispatch_find_schema_or_throw = lambda name, overload: getattr(getattr(getattr(ops, name.partition("::")[0]), name.partition("::")[2]), overload or "default")
+def _find_schema(name, overload):
+    namespace, _, operator = name.partition("::")
+    try:
+        return getattr(getattr(getattr(ops, namespace), operator), overload or "default")
+    except AttributeError:
+        raise RuntimeError(f"Could not find schema for {name}.{overload}") from None
+
+
+_C._dispatch_find_schema_or_throw = _find_schema
 _C._dispatch_call_boxed, _C._dispatch_isTensorSubclassLike = _call_boxed, _is_subclass_like
 
 

@@ -25,8 +25,17 @@ std::string default_text(const IValue& v, const std::optional<int32_t>& n) {
     case IValue::Tag::String: {
       std::string out = "\"";
       for (char c : v.toStringRef()) {
-        if (c == '"' || c == '\\') out += '\\';
-        out += c;
+        constexpr std::string_view kCharacters = "\"\\\n\t\r\f\v\a\b", kLetters = "\"\\ntrfvab";
+        const auto byte = static_cast<unsigned char>(c);
+        if (const std::size_t at = kCharacters.find(c); at != std::string_view::npos) {
+          out += '\\';
+          out += kLetters[at];
+        } else if (byte < 0x20 || byte == 0x7f) {
+          out += '\\';
+          for (int shift = 6; shift >= 0; shift -= 3) out += static_cast<char>('0' + (byte >> shift & 7));
+        } else {
+          out += c;
+        }
       }
       return out + "\"";
     }

@@ -373,6 +373,23 @@ class Parser {
     }
   }
 
+  // The character behind a backslash in the string that begins at `start`, or those of three octal digits.
+  char escaped(std::size_t start) {
+    constexpr std::string_view kLetters = "ntrfvab\\\"'", kCharacters = "\n\t\r\f\v\a\b\\\"'";
+    const char c = text_[++at_];
+    if (const std::size_t found = kLetters.find(c); found != std::string_view::npos) {
+      ++at_;
+      return kCharacters[found];
+    }
+    if (c == 'x') fail_at(start, "unsupported hex specifier");
+    int value = 0;
+    for (int i = 0; i < 3; ++i, ++at_) {
+      if (at_ == text_.size() || text_[at_] < '0' || text_[at_] > '7') fail_at(start, "ill formed octal specifier");
+      value = value * 8 + (text_[at_] - '0');
+    }
+    return static_cast<char>(value);
+  }
+
   IValue default_value(const Type& declared, std::optional<int32_t> n) {
     skip();
     const std::size_t start = at_;
@@ -392,8 +409,7 @@ class Parser {
       const char quote = text_[at_++];
       std::string s;
       while (at_ < text_.size() && text_[at_] != quote) {
-        if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
-        s += text_[at_++];
+        s += text_[at_] == '\\' && at_ + 1 < text_.size() ? escaped(start) : text_[at_++];
       }
       if (at_ == text_.size())
         CRESSET_THROW(Error, "expected a valid token but found '", text_.substr(start, 1), "' here:\n", marked(start));

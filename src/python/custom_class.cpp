@@ -14,6 +14,7 @@ namespace {
 
 struct PyScriptObject {
   PyObject_HEAD IValue value;
+  PyObject* weakrefs;
 };
 
 const CustomClassInfo& class_of(PyObject* o) {
@@ -137,6 +138,7 @@ PyObject* make_method(const CustomClassInfo& info, const std::string& name, cons
 
 void object_dealloc(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
+  if (reinterpret_cast<PyScriptObject*>(o)->weakrefs) PyObject_ClearWeakRefs(o);
   reinterpret_cast<PyScriptObject*>(o)->value.~IValue();
   type->tp_free(o);
   Py_DECREF(type);
@@ -257,10 +259,13 @@ PyObject* wrap_script_object(IValue object) {
   auto* o = PyObject_New(PyScriptObject, script_object_type);
   if (!o) return nullptr;
   new (&o->value) IValue(std::move(object));
+  o->weakrefs = nullptr;
   return reinterpret_cast<PyObject*>(o);
 }
 
 void init_custom_class(PyObject* module) {
+  static PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyScriptObject, weakrefs), READONLY, nullptr},
+                                  {nullptr, 0, 0, 0, nullptr}};
   static PyMethodDef methods[] = {{"__reduce__", object_reduce, METH_NOARGS, "For pickle, through the class's def_pickle."},
                                   {"_type", class_name_of, METH_NOARGS, "The qualified name of the class."},
                                   {"_has_method", has_method, METH_O, "Does the class have a method of this name?"},
@@ -270,6 +275,7 @@ void init_custom_class(PyObject* module) {
                                 {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
                                 {Py_tp_repr, reinterpret_cast<void*>(object_repr)},
                                 {Py_tp_methods, methods},
+                                {Py_tp_members, members},
                                 {Py_tp_doc, const_cast<char*>("An object of a C++ class that an extension registered.")},
                                 {0, nullptr}};
   static PyType_Spec spec = {"cresset.ScriptObject", sizeof(PyScriptObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,

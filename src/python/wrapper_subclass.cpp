@@ -65,6 +65,11 @@ struct DispatchingTensorImpl final : TensorImpl {
     try {
       static const OperatorHandle op = question("prim::layout");
       const Ref answer = ask(op);
+      if (answer && PyLong_Check(answer.get())) {  // what prim::layout itself returns
+        const long number = PyLong_AsLong(answer.get());
+        CRESSET_CHECK(number >= 0 && number <= static_cast<long>(Layout::Custom), "unsupported at::Layout");
+        return static_cast<Layout>(number);
+      }
       CRESSET_CHECK(answer && is_layout(answer.get()), "layout returned invalid type ",
                     answer ? type_name(Py_TYPE(answer.get())) : "NoneType", ", expected Layout");
       return static_cast<Layout>(constant_value(answer.get()));

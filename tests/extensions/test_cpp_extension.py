@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,9 @@ def test_warning_handlers(library):
 def test_custom_classes(library):
     counter = cresset.classes.surface.Counter(7)
     assert isinstance(counter, cresset.ScriptObject)
+    ended = []
+    reference = weakref.ref(cresset.classes.surface.Counter(1), ended.append)
+    assert reference() is None and ended == [reference] and weakref.ref(counter)() is counter
     assert counter.next() == 8 and counter.next(by=2) == 10
     assert counter.plus(cresset.zeros(2)).tolist() == [10.0, 10.0]
     counter.value = -1

@@ -733,3 +733,25 @@ def test_loops_that_may_not_end_are_kept():
         "def endless():\n    while True:\n        x = 1\n"
     )
     assert ["prim::Loop" in str(getattr(unit, name).graph) for name in ("counted", "conditional", "endless")] == [False, True, True]
+
+
+def strings_changed(s: str) -> List[str]:
+    return [s.strip(), s.lstrip(), s.rstrip(), s.strip("an "), s.upper(), s.lower(), s.capitalize(), s.title(), s.swapcase(), s.expandtabs(), s.center(9), s.zfill(8)]
+
+
+def strings_cut(s: str) -> List[List[str]]:
+    return [s.split(), s.splitlines(), s.split(" "), s.rsplit(" ", 1)]
+
+
+def strings_asked(s: str) -> List[bool]:
+    return [s.isupper(), s.islower(), s.isdigit(), s.isspace(), s.isalnum(), s.isalpha(), s.isdecimal(), s.isnumeric(), s.isidentifier(), s.istitle()]
+
+
+STRINGS = ["", "12a", "!B", "aB", "AB ", "  \t", "  \n", "\na", "\\n\\t", "n begin", " begin", "titular Strings\v", "\t\fx\n", "spaces at the end "]
+
+
+@pytest.mark.parametrize("function", [strings_changed, strings_cut, strings_asked])
+def test_strings_are_pythons(function):
+    scripted = jit.script(function)
+    for s in STRINGS:
+        assert scripted(s) == function(s), repr(s)

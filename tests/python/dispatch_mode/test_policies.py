@@ -28,6 +28,16 @@ def make(policy=None, device=False, layout=False, answers=ANSWERS):
     return Answering(), asked
 
 
+def test_layouts_are_answered_by_number_too():
+    for number, layout in ((0, torch.strided), (1, torch.sparse_coo), (2, torch.sparse_csr), (4, torch.sparse_csc)):
+        x, _ = make(layout=True, answers={"prim.layout.default": number})
+        assert x.layout is layout
+    for wrong, words in ((99, "unsupported at::Layout"), (-1, "unsupported at::Layout"), ("x", "layout returned invalid type str, expected Layout")):
+        x, _ = make(layout=True, answers={"prim.layout.default": wrong})
+        with pytest.raises(RuntimeError, match=words):
+            x.layout  # noqa: B018
+
+
 QUESTIONS = {
     "size": (lambda x: x.size(), (5, 6), "aten.sym_size.default"),
     "shape": (lambda x: x.shape, (5, 6), "aten.sym_size.default"),

@@ -64,3 +64,21 @@ def test_names_alone_and_names_of_overloads(library):
 
 def test_two_stars_are_one(library):
     assert str(cresset._C.parse_schema("y3(Tensor a, *, *, Tensor b) -> Tensor")) == "y3(Tensor a, *, Tensor b) -> Tensor"
+
+
+ESCAPED = {
+    r'" \n\t\f\v\r\a\b\\\""': " \n\t\f\v\r\a\b\\\"", r"'\''": "'", r'"\101\012"': "A\n", '"tab\tand\nline"': "tab\tand\nline", '"\x01\x7f"': "\x01\x7f", '"ä"': "ä",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("written", ESCAPED)
+def test_defaults_that_are_escaped(written):
+    """Scripts' strip() takes its characters from such a default."""
+    for text in (f"f(str a={written}) -> str", str(cresset._C.parse_schema(f"f(str a={written}) -> str"))):
+        assert cresset._C.parse_schema(text).arguments[0].default_value == ESCAPED[written]
+
+
+def test_escapes_that_stand_for_nothing():
+    for text, words in ((r'"\q"', "ill formed octal specifier"), (r'"\0"', "ill formed octal specifier"), (r'"\x41"', "unsupported hex specifier")):
+        with pytest.raises(RuntimeError, match=words):
+            cresset._C.parse_schema(f"f(str a={text}) -> str")
