@@ -77,6 +77,8 @@ def dense(sparse):
         flat = [dense(matrix) for matrix in sparse._matrices()]
         return cresset.stack(flat).reshape(sparse.shape) if flat else cresset.zeros(sparse.shape, dtype=sparse.dtype)
     sparse = coordinates(sparse)
+    if sparse.dtype is _C.complex32:  # index_put does not add them
+        return dense(Coordinates(sparse._i, sparse._v.to(_C.complex64), sparse.shape, sparse._ordered)).to(_C.complex32)
     result = cresset.zeros(sparse.shape, dtype=sparse.dtype, device=sparse.device)
     if sparse.sparse_dim() == 0:
         return sparse._v.any(0) if sparse.dtype is _C.bool else result + sparse._v.sum(0, dtype=sparse.dtype)

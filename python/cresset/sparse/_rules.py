@@ -311,13 +311,30 @@ def _permute(sparse, dims):
     if dims == sorted(dims):
         return _valued(sparse, sparse._v)
     if isinstance(sparse, Compressed):
-        values = sparse._v if sparse._v.dim() == 1 else sparse._v.transpose(1, 2)
-        return Compressed(sparse._p, sparse._o, values, shape, _TURNED[sparse.layout])
+        return _permute_compressed(sparse, dims, shape)
     count = sparse.sparse_dim()
     if any(d >= count for d in dims[:count]):
         raise RuntimeError("transpositions between sparse and dense dimensions are not allowed.")
     values = sparse._v.permute(0, *(d - count + 1 for d in dims[count:]))
     return Coordinates(sparse._i[dims[:count]], values, shape)
+
+
+def _permute_compressed(sparse, dims, shape):
+    batch = sparse._batch_rank()
+    kinds = ["Batch" if d < batch else "Sparse" if d < batch + 2 else "Dense" for d in range(sparse.dim())]
+    for to, from_ in enumerate(dims):
+        if kinds[to] != kinds[from_]:
+            raise RuntimeError(
+                "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
+                f"{to}({kinds[to]}) and {from_}({kinds[from_]})"
+            )
+    turned = dims[batch] > dims[batch + 1]
+    blocks = ((batch + 2, batch + 1) if turned else (batch + 1, batch + 2)) if sparse._blocksize() else ()
+    behind = 1 + len(blocks) - 2  # the values have their number, and the size of a block, instead of rows and columns
+    values = sparse._v.permute(*dims[:batch], batch, *blocks, *(d + behind for d in dims[batch + 2 :]))
+    indices = (*dims[:batch], batch)
+    layout = _TURNED[sparse.layout] if turned else sparse.layout
+    return Compressed(sparse._p.permute(indices), sparse._o.permute(indices), values, shape, layout)
 
 
 @_rule("unsqueeze")
@@ -338,9 +355,14 @@ def _select(sparse, dim, index):
     if not -size <= index < size:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(sparse.shape)} at dimension {dim}")
     if isinstance(sparse, Compressed):
+        batch = sparse._batch_rank()
+        shape = [s for d, s in enumerate(sparse.shape) if d != dim]
+        if dim < batch:
+            return Compressed(*(part.select(dim, index) for part in (sparse._p, sparse._o, sparse._v)), shape, sparse.layout)
+        if dim >= batch + 2:
+            behind = dim - 1 + (2 if sparse._blocksize() else 0)
+            return Compressed(sparse._p, sparse._o, sparse._v.select(behind, index), shape, sparse.layout)
         coo = _coo(sparse)
-        if coo.dim() == 2:
-            return _select(coo, dim, index)
     else:
         coo = sparse
     count, index = coo.sparse_dim(), index % size
@@ -504,7 +526,9 @@ def _mm(a, b):
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_word(a)} != {_word(b)}")
+        if isinstance(a, Sparse) and isinstance(b, Sparse):
+            raise RuntimeError(f"mat1 dtype {_word(a)} does not match mat2 dtype {_word(b)}")
+        raise RuntimeError(f"expected scalar type {_word(a)} but found {_word(b)}")
     if isinstance(a, Sparse) and isinstance(b, Sparse):
         return _like(_both_sparse(a, b), a)
     if isinstance(a, Sparse):
@@ -512,13 +536,20 @@ def _mm(a, b):
     return _spread(_permute(coordinates(b), (1, 0)), a.t()).t().contiguous()
 
 
+_WORDS = {
+    _C.float32: "Float", _C.float64: "Double", _C.float16: "Half", _C.bfloat16: "BFloat16", _C.int64: "Long", _C.int32: "Int", _C.int16: "Short",
+    _C.int8: "Char", _C.uint8: "Byte", _C.bool: "Bool", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
+}  # fmt: skip
+
+
 def _word(tensor):
-    names = {_C.float32: "float", _C.float64: "double", _C.int64: "long int", _C.int32: "int", _C.float16: "c10::Half", _C.bfloat16: "c10::BFloat16"}
-    return names.get(tensor.dtype, str(tensor.dtype))
+    return _WORDS.get(tensor.dtype, str(tensor.dtype))
 
 
 @_rule("mv")
 def _mv(a, b):
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {_word(a)} but found {_word(b)}")
     return _spread(a, dense(b)[:, None] if isinstance(b, Sparse) else b[:, None])[:, 0]
 
 

@@ -83,3 +83,49 @@ def test_indices_alone_are_checked():
         check(True, part(0, 1, 1), part(0, 1), 2, 2, 2)
     with pytest.raises(RuntimeError, match=r"`0 <= row_indices < nrows` is not satisfied"):
         check(False, part(0, 1, 2), part(0, 2), 2, 2, 2)
+
+
+ARRANGED = cresset.arange(1.0, 1 + 2 * 3 * 4 * 6).reshape(2, 3, 4, 6) * (cresset.arange(24).reshape(4, 6) % 3 == 0)
+_TURNED_NAMES = {"csr": "csc", "csc": "csr", "bsr": "bsc", "bsc": "bsr"}
+
+
+@pytest.mark.parametrize("name", _TURNED_NAMES)
+@pytest.mark.parametrize("batch", [0, 1, 2])
+def test_dimensions_of_batches_are_swapped_and_selected(name, batch):
+    plain = ARRANGED[(0,) * (2 - batch)]
+    sparse = getattr(plain, f"to_sparse_{name}")(*([(2, 2)] if name[0] == "b" else []))
+    for a in range(plain.dim()):
+        for b in range(plain.dim()):
+            if a != b and (a < batch) != (b < batch):
+                with pytest.raises(RuntimeError, match=r"can only transpose dimensions of the same type \(Batch, Sparse, Dense\)"):
+                    sparse.transpose(a, b)
+                continue
+            turned = sparse.transpose(a, b)
+            assert cresset.equal(turned.to_dense(), plain.transpose(a, b))
+            assert str(turned.layout).endswith(_TURNED_NAMES[name] if a != b and a >= batch else name)
+        for index in (0, -1):
+            chosen = sparse.select(a, index)
+            assert cresset.equal(chosen.to_dense() if chosen.layout is not cresset.strided else chosen, plain.select(a, index))
+            assert chosen.layout is (sparse.layout if a < batch else cresset.sparse_coo)
+
+
+def test_dense_dimensions_of_compressed_tensors():
+    hybrid = cresset.sparse_csr_tensor(cresset.tensor([0, 1, 2]), cresset.tensor([0, 1]), cresset.arange(10.0).reshape(2, 5), (2, 3, 5))
+    assert cresset.equal(hybrid.transpose(0, 1).to_dense(), hybrid.to_dense().transpose(0, 1))
+    assert cresset.equal(hybrid.select(2, 3).to_dense(), hybrid.to_dense().select(2, 3)) and hybrid.select(2, 3).layout is cresset.sparse_csr
+
+
+def test_products_of_two_dtypes_are_refused():
+    eye, double = cresset.eye(3), cresset.eye(3).double()
+    for sparse in (cresset.Tensor.to_sparse, cresset.Tensor.to_sparse_csr):
+        with pytest.raises(RuntimeError, match="mat1 dtype Float does not match mat2 dtype Double"):
+            cresset.mm(sparse(eye), sparse(double))
+        for call in (lambda s: cresset.mm(s, double), lambda s: s @ double, lambda s: cresset.mv(s, double[0])):
+            with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+                call(sparse(eye))
+
+
+def test_half_complex_numbers_become_dense():
+    plain = cresset.eye(3).to(cresset.complex32)
+    for sparse in (plain.to_sparse(), plain.to_sparse_csr()):
+        assert sparse.to_dense().dtype is cresset.complex32 and cresset.equal(sparse.to_dense().to(cresset.complex64), plain.to(cresset.complex64))
