@@ -126,7 +126,8 @@ _LAZY_NAMES = {
     "Storage": "storage",
     **dict.fromkeys((
         "is_storage", "StorageBase", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage", "ShortStorage",
-        "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
+        "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage", "QUInt8Storage", "QInt8Storage",
+        "QInt32Storage",
     ), "storage"),
 }  # fmt: skip
 _LAZY_NAMES["PyTorchFileReader"] = "serialization._zip"
@@ -147,7 +148,11 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
 ), "_C") | dict.fromkeys((
     "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
     "per_channel_symmetric", "per_channel_affine_float_qparams",
-), "_quantized_types")  # fmt: skip
+), "_quantized_types") | dict.fromkeys((
+    "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
+    "empty_quantized", "int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
+    "q_zero_point", "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
+), "_quantized._functions")  # fmt: skip
 _OTHER_NAMES = {
     "Storage": "FloatStorage", "range": "closed_range", "_VF": "_VariableFunctions", "JITException": "Error",
     "ExcludeDispatchKeyGuard": "_ExcludeDispatchKeyGuard",

@@ -1,9 +1,9 @@
-"""Names of features that are not part of Cresset (quantized and MKL-DNN tensors, sizes of sparse ones): a clear refusal instead of an AttributeError."""
+"""Names of features that are not part of Cresset (some operators of quantized tensors, MKL-DNN tensors, sizes of sparse ones): a clear refusal instead of an AttributeError."""
 
 from ._overridable import overridable
 
 _SPARSE = "changes of a sparse tensor's size, and copies of its parts,"
-_QUANTIZED = "quantized tensors"
+_QUANTIZED = "operators of quantized tensors beyond those of dtypes, views, comparisons and activations"
 _MKLDNN = "tensors in oneDNN's own layout"
 _CUDNN, _MIOPEN, _FBGEMM = "operators of cuDNN", "operators of MIOpen", "FBGEMM's packed matrices"
 _NESTED = "nested tensors"
@@ -13,9 +13,7 @@ _FUNCTIONS = {
         "values_copy", "indices_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy", "resize_as_sparse_",
     ),
     _QUANTIZED: (
-        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic",
-        "empty_quantized", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales",
-        "q_per_channel_zero_points", "q_per_channel_axis", "quantized_batch_norm", "quantized_gru_cell", "quantized_lstm_cell", "quantized_max_pool1d",
+        "quantized_batch_norm", "quantized_gru_cell", "quantized_lstm_cell", "quantized_max_pool1d",
         "quantized_max_pool2d", "quantized_max_pool3d", "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell", "fused_moving_avg_obs_fake_quant",
     ),
     _CUDNN: (
@@ -40,7 +38,6 @@ _METHODS = {
     _SPARSE: (
         "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "_nnz",
     ),
-    _QUANTIZED: ("int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme"),
     _MKLDNN: ("to_mkldnn",),
     _NESTED: ("to_padded_tensor",),
 }  # fmt: skip
@@ -61,6 +58,19 @@ def _refusal(name, what):
     refuse._is_absent, refuse._script_refusal = True, message
     refuse.__name__ = name
     refuse.__doc__ = f"Raises NotImplementedError: {what} are not part of Cresset."
+    return refuse
+
+
+# Questions that only quantized tensors answer.
+_QUANTIZED_ONLY = ("int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme")
+
+
+def _quantized_only(name):
+    def refuse(self):
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{self.device.type.upper()}' backend: only quantized tensors answer it.")
+
+    refuse.__name__ = name
+    refuse.__doc__ = "Raises NotImplementedError: only a quantized tensor has it (quantize_per_tensor)."
     return refuse
 
 
@@ -124,7 +134,11 @@ def to_dense(self, dtype=None, *, masked_grad=True):
 
 @overridable
 def dequantize(input):
-    """The tensor itself in float32 at least: nothing is quantized."""
+    """The real numbers of a quantized tensor, float32, or of each of a list; another tensor itself, in float32 at least."""
+    if isinstance(input, (list, tuple)):
+        return [dequantize(t) for t in input]
+    if input.is_quantized:
+        return input.dequantize()
     return input if input.is_floating_point() else input.float()
 
 
@@ -138,6 +152,8 @@ def install(tensor_class, module):
         for name in names:
             if not hasattr(tensor_class, name):
                 setattr(tensor_class, name, _refusal(f"Tensor.{name}", what))
+    for name in _QUANTIZED_ONLY:
+        setattr(tensor_class, name, _quantized_only(name))
     for name, instead in _REMOVED.items():
         setattr(module, name, _removal(name, instead))
         if name != "matrix_rank":

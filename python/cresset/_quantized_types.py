@@ -10,6 +10,7 @@ __all__ = ["qint8", "quint8", "qint32", "quint4x2", "quint2x4", "qscheme", "per_
 class _Name:
     def __init__(self, name):
         self._name = name
+        self.__module__ = _C._printed_name()  # where pickles find it
 
     def __repr__(self):
         return f"torch.{self._name}"

@@ -85,6 +85,13 @@ def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, bac
     return _finished(tensor, requires_grad, backward_hooks, metadata)
 
 
+def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks):
+    """A quantized tensor over a typed storage of its dtype."""
+    from ._quantized._functions import rebuild
+
+    return rebuild(storage, storage_offset, size, stride, quantizer_params)
+
+
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     """A leaf on the device meta."""
     return cresset.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)

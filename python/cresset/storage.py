@@ -26,7 +26,8 @@ _NUMBERS = {
 _LEGACY = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "LongStorage": "int64", "IntStorage": "int32",
     "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool", "BFloat16Storage": "bfloat16",
-    "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64", "QUInt8Storage": "quint8", "QInt8Storage": "qint8",
+    "QInt32Storage": "qint32",
 }  # fmt: skip
 _LEGACY_OF = {dtype: name for name, dtype in _LEGACY.items()}
 
@@ -37,7 +38,7 @@ def _dtype_to_storage_type_map():
 
 
 def _dtype(name):
-    return getattr(_C, name)
+    return getattr(cresset, name) if name.startswith("q") else getattr(_C, name)
 
 
 def _load_from_bytes(data):

@@ -23,7 +23,7 @@ def test_linear_counts_in_whole_numbers():
         layer.bias.fill_(0.25)
     (made,) = quantize_dynamic(nn.Sequential(layer), {nn.Linear})
     scale = 1 / 127.5
-    assert made._packed_params.values.tolist() == [[127, -64]] and made.weight().flatten().tolist() == pytest.approx([127 * scale, -64 * scale])
+    assert made._packed_params.values.tolist() == [[127, -64]] and made.weight().dequantize().flatten().tolist() == pytest.approx([127 * scale, -64 * scale])
     # The input's range [-1, 2] over seven bits: scale 3/127, zero point 42.
     x = cresset.tensor([[2.0, -1.0]])
     step = 3 / 127
@@ -81,6 +81,21 @@ def test_files():
     other.load_state_dict(cresset.load(data))
     x = cresset.randn(2, 300)
     assert cresset.equal(other(x), net(x))
+
+
+def test_state_dicts_have_pytorchs_names():
+    net = quantize_dynamic(nn.Sequential(nn.Linear(3, 2)))
+    state = net.state_dict()
+    assert list(state) == ["0.scale", "0.zero_point", "0._packed_params.dtype", "0._packed_params._packed_params"]
+    weight, bias = state["0._packed_params._packed_params"]
+    assert weight.is_quantized and weight.equal(net[0].weight()) and cresset.equal(bias, net[0].bias())
+    assert state._metadata["0"]["version"] == 4 and state._metadata["0._packed_params"]["version"] == 3
+    other = quantize_dynamic(nn.Sequential(nn.Linear(3, 2)), {nn.Linear: per_channel_dynamic_qconfig})
+    assert str(other.load_state_dict(state)) == "<All keys matched successfully>" and other[0].weight().equal(weight)
+    with pytest.raises(RuntimeError, match="do not fit"):
+        quantize_dynamic(nn.Sequential(nn.Linear(4, 2))).load_state_dict(state)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        other.load_state_dict({})
 
 
 def test_engines():

@@ -94,6 +94,11 @@ def safe_objects(torch):
     yield "expanded", torch.ones(1).expand(5, 4)
     yield "conjugate", torch.tensor([1 + 2j]).conj()
     yield "negative", torch.tensor([1 + 2j]).conj().imag
+    rows = torch.linspace(-1.3, 2.2, 12).view(3, 4)
+    one = torch.quantize_per_tensor(rows, 0.1, 10, torch.quint8)
+    yield "quantized", [one, one.t(), torch.quantize_per_tensor(rows, 0.05, 0, torch.qint32)]
+    yield "quantized_rows", torch.quantize_per_channel(rows, torch.tensor([0.1, 0.2, 0.05]), torch.tensor([0, 1, 2]), 0, torch.qint8)
+    yield "quantized_types", [torch.qint8, torch.per_channel_affine]
     yield "meta", torch.empty(2, 3, device="meta")
     yield "facts", [torch.Size([1, 2]), torch.bfloat16, torch.device("cpu"), torch.device("cuda:1"), torch.strided]
     yield "containers", {"s": {1, 2}, "c": collections.Counter("aab"), "o": collections.OrderedDict(a=1), 7: (1, [2, {}]), ("a", 1): None}
@@ -128,6 +133,9 @@ def plain(torch, o):
     """What two objects have in common when one is the other from a file."""
     if type(o).__name__.startswith("Uninitialized"):
         return type(o).__name__
+    if isinstance(o, torch.Tensor) and o.is_quantized:
+        facts = (o.q_scale(), o.q_zero_point()) if o.qscheme() is torch.per_tensor_affine else (o.q_per_channel_scales().tolist(), o.q_per_channel_axis())
+        return str(o.dtype), tuple(o.stride()), facts, o.int_repr().tolist()
     if isinstance(o, torch.Tensor):
         facts = (type(o).__name__, str(o.dtype).rpartition(".")[2], tuple(o.shape), tuple(o.stride()), o.requires_grad, repr(o.__dict__))
         return facts + ((o.device.type,) if o.is_meta else (o.detach().resolve_conj().tolist(),))

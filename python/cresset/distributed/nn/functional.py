@@ -14,5 +14,12 @@ def _needs_a_group(name):
     return function
 
 
-for _name in __all__:
-    globals()[_name] = _needs_a_group(_name)
+all_gather = _needs_a_group("all_gather")
+all_reduce = _needs_a_group("all_reduce")
+all_to_all = _needs_a_group("all_to_all")
+all_to_all_single = _needs_a_group("all_to_all_single")
+broadcast = _needs_a_group("broadcast")
+gather = _needs_a_group("gather")
+reduce = _needs_a_group("reduce")
+reduce_scatter = _needs_a_group("reduce_scatter")
+scatter = _needs_a_group("scatter")

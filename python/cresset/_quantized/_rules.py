@@ -1,0 +1,150 @@
+"""What operators do with quantized tensors, below autograd: a rule by the operator's name. What has no rule is refused in PyTorch's words."""
+
+import cresset
+
+from ._functions import quantized
+from ._tensor import PerChannel, PerTensor, QuantizedTensor
+
+# Views, and what moves elements: they happen to the whole numbers.
+_MOVES = frozenset(
+    "view _unsafe_view reshape _reshape_alias t transpose permute unsqueeze squeeze select slice expand split split_with_sizes unbind as_strided "
+    "unfold flip index_select index gather roll max_pool1d max_pool2d max_pool3d max_pool2d_with_indices upsample_nearest1d upsample_nearest2d "
+    "upsample_nearest3d repeat narrow diagonal channel_shuffle pixel_shuffle pixel_unshuffle masked_select take max min amax amin sort topk view_as "
+    "swapaxes movedim flatten".split()
+)
+_SAME = frozenset("detach alias clone contiguous".split())  # of a tensor with several scales too
+_COMPARED = frozenset("eq ne lt le gt ge".split())
+# Computed with real numbers, the result with the same scale.
+_REAL = frozenset(
+    "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d "
+    "upsample_bilinear2d leaky_relu elu threshold".split()
+)
+
+
+def apply(func, args, kwargs):
+    """The operator `func` with a quantized tensor among its arguments."""
+    name = func._schema.name.partition("::")[2]
+    first = next(_quantized_among(args), None)
+    if first is None:
+        _refuse(func)
+    q = first._quantizer
+    if name in _RULES:
+        return _RULES[name](*args, **kwargs)
+    if name in _SAME or (name in _MOVES and isinstance(q, PerTensor)):
+        return _wrapped(func(*_plain(args), **{k: _plain(v) for k, v in kwargs.items()}), first)
+    if name == "select" and isinstance(q, PerChannel) and args[1] % first.dim() == q.axis and not q.zero_points.is_floating_point():
+        i = args[2]
+        return QuantizedTensor(first._numbers.select(q.axis, i), PerTensor(q.dtype, q.scales[i].item(), int(q.zero_points[i])))
+    if name in _MOVES:
+        raise RuntimeError("Setting strides is possible only on uniformly quantized tensor")
+    if name in _COMPARED:
+        return func(*_real(args), **kwargs)
+    if name in _REAL:
+        return quantized(func(*_real(args), **kwargs), first._uniform())
+    return _refuse(func)
+
+
+def _quantized_among(args):
+    for arg in args:
+        if isinstance(arg, QuantizedTensor):
+            yield arg
+        elif isinstance(arg, (list, tuple)):
+            yield from _quantized_among(arg)
+
+
+def _mapped(value, change):
+    if isinstance(value, QuantizedTensor):
+        return change(value)
+    return type(value)(_mapped(v, change) for v in value) if type(value) in (list, tuple) else value
+
+
+def _plain(args):
+    return _mapped(args, lambda t: t._numbers)
+
+
+def _real(args):
+    return _mapped(args, lambda t: t.dequantize())
+
+
+def _wrapped(result, like):
+    if isinstance(result, cresset.Tensor):
+        return like._with(result) if result.dtype == like._numbers.dtype else result
+    return type(result)(_wrapped(r, like) for r in result) if type(result) in (list, tuple) else tuple(_wrapped(r, like) for r in result)
+
+
+def _refuse(func):
+    overload = func._schema.overload_name
+    raise NotImplementedError(
+        f"Could not run '{func._schema.name}{'.' + overload if overload else ''}' with arguments from the 'QuantizedCPU' backend. This could be because "
+        "the operator doesn't exist for this backend; dequantize() gives a tensor that every operator knows."
+    )
+
+
+def _limits(t, low, high):
+    """The whole numbers of two real ones, in t's range."""
+    q = t._uniform()
+    bounds = cresset.tensor([float("-inf") if low is None else float(low), float("inf") if high is None else float(high)])
+    return quantized(bounds.nan_to_num(posinf=3e38, neginf=-3e38), q)._numbers.tolist()
+
+
+def _clamped(t, low=None, high=None):
+    a, b = _limits(t, low, high)
+    return t._with(t._numbers.clamp(a, b))
+
+
+def _joined(tensors, dim=0, *, stacked=False):
+    first = next(_quantized_among(tensors))
+    quantizer = first._uniform()
+    numbers = [t._numbers if t._quantizer == quantizer else quantized(t.dequantize(), quantizer)._numbers for t in tensors]
+    return first._with((cresset.stack if stacked else cresset.cat)(numbers, dim))
+
+
+def _copy_(target, source, non_blocking=False):
+    if not isinstance(target, QuantizedTensor):
+        raise RuntimeError("Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a float Tensor from a quantized Tensor")
+    if isinstance(source, QuantizedTensor):
+        if source._quantizer.qscheme is not target._quantizer.qscheme or source.dtype is not target.dtype:
+            raise RuntimeError("Quantized Copy only works with same quantized dtypes and schemes")
+        target._quantizer = source._quantizer
+        target._numbers.copy_(source._numbers)
+    else:
+        if source.dtype != cresset.float32:
+            raise RuntimeError("Quantized copy only works with kFloat as source Tensor")
+        target._numbers.copy_(quantized(source.expand(target.shape), target._quantizer)._numbers)
+    return target
+
+
+def _fill_(target, value):
+    target._numbers.copy_(quantized(cresset.full(target.shape, float(value)), target._quantizer)._numbers)
+    return target
+
+
+def _to_copy(t, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
+    if dtype is not None and dtype is not t.dtype:
+        raise RuntimeError("Creation of quantized tensor requires quantized dtype like torch.quint8")
+    numbers = t._numbers.to(device=device, memory_format=memory_format, copy=True)
+    return t._with(numbers)
+
+
+def _empty_like(t, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    return t._with(cresset.empty_like(t._numbers, device=device, memory_format=memory_format or cresset.preserve_format))
+
+
+def _equal(a, b):
+    same = isinstance(a, QuantizedTensor) and isinstance(b, QuantizedTensor) and a.dtype is b.dtype and a.qscheme() is b.qscheme()
+    return same and a.shape == b.shape and str(a._quantizer) == str(b._quantizer) and cresset.equal(a._numbers, b._numbers)
+
+
+def _fixed(function, quantizer_of):
+    """A function whose results lie in a range that is known, so that its quantizer is always the same."""
+    return lambda t: quantized(function(t.dequantize()), quantizer_of(t.dtype))
+
+
+_RULES = {
+    "equal": _equal, "copy_": _copy_, "fill_": _fill_, "_to_copy": _to_copy, "empty_like": _empty_like, "clamp": _clamped, "hardtanh": _clamped,
+    "cat": _joined, "stack": lambda tensors, dim=0: _joined(tensors, dim, stacked=True),
+    "relu": lambda t: _clamped(t, 0.0), "relu6": lambda t: _clamped(t, 0.0, 6.0),
+    "_local_scalar_dense": lambda t: t.dequantize().item(),
+    "sigmoid": _fixed(cresset.sigmoid, lambda dtype: PerTensor(dtype, 1 / 256, 0 if dtype is cresset.quint8 else -128)),
+    "tanh": _fixed(cresset.tanh, lambda dtype: PerTensor(dtype, 2 / 256, 128 if dtype is cresset.quint8 else 0)),
+}  # fmt: skip

@@ -1,0 +1,103 @@
+"""Quantized tensors. Expected values are PyTorch 2.13's for CPU."""
+
+import copy
+import hashlib
+import io
+
+import cresset as torch
+import numpy as np
+import pytest
+
+ROWS = torch.linspace(-1.3, 2.2, 12).view(3, 4)
+
+
+@pytest.fixture
+def one():
+    return torch.quantize_per_tensor(ROWS, 0.1, 10, torch.quint8)
+
+
+@pytest.fixture
+def rows():
+    return torch.quantize_per_channel(ROWS, torch.tensor([0.1, 0.2, 0.05]), torch.tensor([0, 1, 2]), 0, torch.qint8)
+
+
+def test_what_they_are(one, rows):
+    assert one.int_repr().tolist() == [[0, 0, 3, 7], [10, 13, 16, 19], [22, 26, 29, 32]] and one.int_repr().dtype == torch.uint8
+    assert (one.q_scale(), one.q_zero_point(), one.dtype, one.qscheme(), one.is_quantized) == (0.1, 10, torch.quint8, torch.per_tensor_affine, True)
+    torch.testing.assert_close(one.dequantize()[0], torch.tensor([-1.0, -1.0, -0.7, -0.3]))
+    assert torch.dequantize([one, one])[1].shape == (3, 4) and one.element_size() == 1 and one.type() == "torch.quantized.QUInt8Tensor"
+    assert repr(one) == (
+        "tensor([[-1.0000, -1.0000, -0.7000, -0.3000],\n        [ 0.0000,  0.3000,  0.6000,  0.9000],\n        [ 1.2000,  1.6000,  1.9000,  2.2000]], "
+        "size=(3, 4), dtype=torch.quint8,\n       quantization_scheme=torch.per_tensor_affine, scale=0.1, zero_point=10)"
+    )
+    assert rows.int_repr().tolist() == [[-13, -10, -7, -3], [1, 2, 4, 6], [27, 33, 40, 46]]
+    assert rows.q_per_channel_scales().dtype == torch.float64 and rows.q_per_channel_zero_points().tolist() == [0, 1, 2]
+    assert rows.q_per_channel_axis() == 0 and rows.qscheme() is torch.per_channel_affine and rows[1].q_scale() == pytest.approx(0.2)
+    near = torch.quantize_per_channel(ROWS, torch.full((3,), 0.1), torch.full((3,), 0.5), 0, torch.quint8)
+    assert near.qscheme() is torch.per_channel_affine_float_qparams and near.dequantize()[1].tolist() == pytest.approx([-0.05, 0.25, 0.65, 0.95])
+
+
+def test_rounding_and_limits():
+    x = torch.tensor([0.05, 0.15, 0.25, -0.05, float("nan"), float("inf")])
+    assert torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).int_repr().tolist() == [0, 2, 2, 0, 127, 127]
+    dynamic = [torch.quantize_per_tensor_dynamic(ROWS, d, r) for d in (torch.quint8, torch.qint8) for r in (True, False)]
+    assert [(q.q_scale(), q.q_zero_point()) for q in dynamic] == [
+        (0.027559055118110236, 47), (0.013725490196078431, 95), (0.027559055118110236, -17), (0.013725490196078431, -33),
+    ]  # fmt: skip
+
+
+def test_numbers_are_pytorchs_bit_for_bit():
+    digest = hashlib.sha256()
+    state = np.random.RandomState(3)
+    for i in range(40):
+        x = torch.from_numpy((state.standard_normal((3, 37)) * 10 ** state.uniform(-2, 2)).astype("f4"))
+        for dtype in (torch.quint8, torch.qint8, torch.qint32):
+            q = torch.quantize_per_tensor(x, float(state.uniform(0.001, 0.2)), 3, dtype)
+            digest.update(q.int_repr().numpy().tobytes() + q.dequantize().numpy().tobytes())
+        q = torch.quantize_per_channel(x, torch.from_numpy(state.uniform(0.01, 1, 3)), torch.tensor([0, 1, 2]), 0, torch.qint8)
+        digest.update(q.int_repr().numpy().tobytes() + q.dequantize().numpy().tobytes())
+    assert digest.hexdigest()[:16] == "0d1b10106ff5339d"
+
+
+def test_operators(one):
+    assert one[:, 1:3].int_repr().tolist() == [[0, 3], [13, 16], [26, 29]] and one.t().int_repr().shape == (4, 3) and one.view(-1).q_scale() == 0.1
+    assert one.clone().equal(one) and not torch.equal(one, one.relu()) and (one == one).all() and not (one > one).any()
+    assert torch.relu(one).int_repr()[0].tolist() == [10] * 4 and torch.clamp(one, 0, 1).int_repr()[2].tolist() == [20] * 4
+    assert one.max().item() == pytest.approx(2.2) and one.mean().item() == pytest.approx(0.5) and one[0, 0].item() == -1
+    assert torch.cat([one, one]).shape == (6, 4) and torch.stack([one, one])[1].equal(one)
+    assert torch.sigmoid(one).q_scale() == 1 / 256 and torch.tanh(one).q_zero_point() == 128
+    pooled = torch.nn.functional.max_pool2d(one.view(1, 1, 3, 4), 2)
+    assert pooled.dequantize().flatten().tolist() == pytest.approx([0.3, 0.9])
+    target = torch.quantize_per_tensor(torch.zeros(3, 4), 0.1, 10, torch.quint8)
+    assert target.copy_(ROWS).equal(one) and target.fill_(1.0).int_repr().unique().tolist() == [20]
+    assert copy.deepcopy(one).equal(one) and isinstance(torch.nn.Parameter(one, requires_grad=False), torch.nn.Parameter)
+
+
+REFUSED = [
+    (lambda q: torch.quantize_per_tensor(ROWS, 0.1, 300, torch.quint8), RuntimeError, "zero_point 300 is above upper bound"),
+    (lambda q: torch.quantize_per_tensor(ROWS.int(), 0.1, 0, torch.quint8), RuntimeError, "Quantize only works on Float Tensor, got Int"),
+    (lambda q: torch.quantize_per_tensor(ROWS, 0.1, 0, torch.float32), RuntimeError, "ScalarType Float is not supported in new_qtensor."),
+    (lambda q: torch.quantize_per_channel(ROWS, torch.ones(1), torch.zeros(1), 0, torch.qint8), RuntimeError, "length of scales must equal to channel, expected 3 got, 1"),
+    (lambda q: q + q, NotImplementedError, "Could not run 'aten::add.Tensor' with arguments from the 'QuantizedCPU' backend"),
+    (lambda q: q.float(), RuntimeError, "Creation of quantized tensor requires quantized dtype like torch.quint8"),
+    (lambda q: q.numpy(), TypeError, "Got unsupported ScalarType QUInt8"),
+    (lambda q: q.q_per_channel_scales(), RuntimeError, "kPerChannelAffine"),
+    (lambda q: q.requires_grad_(), RuntimeError, "only Tensors of floating point dtype can require gradients"),
+    (lambda q: q.is_signed(), RuntimeError, "isSignedType not supported for quantized types"),
+    (lambda q: ROWS.q_scale(), NotImplementedError, "Could not run 'aten::q_scale' with arguments from the 'CPU' backend"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED)
+def test_refused(one, call, error, words):
+    with pytest.raises(error, match=words):
+        call(one)
+
+
+def test_files(one, rows):
+    for zipped in (True, False):
+        file = io.BytesIO()
+        torch.save([one, rows, one.t()], file, _use_new_zipfile_serialization=zipped)
+        file.seek(0)
+        a, b, c = torch.load(file)
+        assert a.equal(one) and b.equal(rows) and c.equal(one.t()) and a.untyped_storage().data_ptr() == c.untyped_storage().data_ptr()
