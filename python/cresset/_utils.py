@@ -85,6 +85,13 @@ def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, bac
     return _finished(tensor, requires_grad, backward_hooks, metadata)
 
 
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """A nested tensor of the layout strided over a buffer."""
+    from .nested._internal.strided import rebuild
+
+    return rebuild(buffer, sizes, strides, storage_offsets)
+
+
 def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks):
     """A quantized tensor over a typed storage of its dtype."""
     from ._quantized._functions import rebuild

@@ -216,7 +216,7 @@ def _get_allowed_globals():
 _REBUILD = (
     "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_sparse_tensor", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3",
     "_rebuild_meta_tensor_no_storage", "_rebuild_wrapper_subclass", "_rebuild_device_tensor_from_cpu_tensor", "_rebuild_device_tensor_from_numpy",
-    "_rebuild_jagged_tensor", "_rebuild_qtensor",
+    "_rebuild_jagged_tensor", "_rebuild_qtensor", "_rebuild_nested_tensor",
 )  # fmt: skip
 
 

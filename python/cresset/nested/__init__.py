@@ -1,45 +1,59 @@
 """Nested tensors: a batch of tensors whose shapes differ in one dimension, kept one behind the other without padding.
 
-The layout is `torch.jagged`, for each function the only one that is written; `layout=None` means it here.
+Of the layout `strided`, which `layout=None` means, components of any sizes have a buffer; of `jagged` they differ in one dimension, and many more
+functions take them.
 """
 
 import cresset
 
 from ._internal import ops, reductions  # noqa: F401  what nested tensors can do
 from ._internal.nested_tensor import NestedTensor, jagged_from_list
+from ._internal.strided import StridedNested, strided_from_list
 
 __all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged", "to_padded_tensor"]
 
 
-def _check_layout(layout):
-    if layout is not None and layout is not cresset.jagged:
+def _is_jagged(layout):
+    if layout not in (None, cresset.strided, cresset.jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
+    return layout is cresset.jagged
+
+
+def _check_layout(layout):
+    if not _is_jagged(layout):
+        raise RuntimeError("start and length must be integers for the strided layout NT impl")
 
 
 def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A nested tensor of copies of a list of tensors (or what `tensor` takes), a leaf of the graph.
 
-    All have the same number of dimensions, at least one, the same dtype and device, and sizes that differ in at most one dimension;
-    RuntimeError otherwise. `pin_memory` as `tensor`.
+    All have the same number of dimensions. Of the layout jagged it is at least one, dtypes and devices are the same, and sizes differ in at most one
+    dimension. RuntimeError otherwise, TypeError for what is no list. `pin_memory` as `tensor`.
     """
-    _check_layout(layout)
+    jagged = _is_jagged(layout)
+    if not isinstance(tensor_list, (list, tuple)):
+        raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
     parts = [t.detach() if isinstance(t, cresset.Tensor) else t for t in tensor_list]
     with cresset.no_grad():
-        made = jagged_from_list(parts, dtype=dtype, device=device)
+        made = jagged_from_list(parts, dtype=dtype, device=device) if jagged else strided_from_list(parts, dtype, device)
         if pin_memory:
-            made = made._like(made._values.pin_memory())
+            made = made._like(made.values().pin_memory())
     return made.requires_grad_(requires_grad)
 
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None):
     """A nested tensor of a list of tensors, or of the rows of one tensor, through which gradients flow to them. Errors as nested_tensor's."""
-    _check_layout(layout)
-    if isinstance(ts, NestedTensor):
+    jagged = _is_jagged(layout)
+    if isinstance(ts, (NestedTensor, StridedNested)):
+        if isinstance(ts, NestedTensor) is not jagged and layout is not None:
+            raise RuntimeError("as_nested_tensor(): Converting between nested tensor layouts is not supported")
         return ts.to(dtype=dtype or ts.dtype, device=device or ts.device)
     if isinstance(ts, cresset.Tensor):
         if ts.dim() < 2:
             raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
         ts = ts.to(dtype=dtype or ts.dtype, device=device or ts.device)
+        if not jagged:
+            return strided_from_list(ts.unbind())
         n, length = ts.shape[:2]
         offsets = cresset.arange(0, n * length + 1, max(length, 1), device=ts.device) if length else cresset.zeros(n + 1, dtype=cresset.int64)
         return NestedTensor(ts.reshape(n * length, *ts.shape[2:]), offsets, _min_seqlen=length, _max_seqlen=length)
@@ -47,7 +61,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
         raise TypeError(f"as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors, got {type(ts)}")
     if not all(isinstance(t, cresset.Tensor) for t in ts):
         raise TypeError("as_nested_tensor(): Expected list / tuple of tensors")
-    return jagged_from_list(ts, dtype=dtype, device=device)
+    return jagged_from_list(ts, dtype=dtype, device=device) if jagged else strided_from_list(ts, dtype, device)
 
 
 def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):
@@ -105,6 +119,6 @@ def masked_select(tensor, mask):
 
 def to_padded_tensor(input, padding, output_size=None):
     """The components of a nested tensor in one dense tensor, filled up with `padding`; see NestedTensor.to_padded_tensor."""
-    if not isinstance(input, NestedTensor):
+    if not isinstance(input, (NestedTensor, StridedNested)):
         raise RuntimeError(f"to_padded_tensor: a nested tensor was required; {type(input).__name__} was given.")
     return input.to_padded_tensor(padding, output_size)
