@@ -8,10 +8,17 @@ __all__ = ["freeze", "run_frozen_optimizations", "optimize_for_inference"]
 
 # Passes that a frozen graph gets, by their names in the lowering phase.
 _SIMPLIFICATIONS = ("remove_dropout", "cse", "peephole", "dce")
+# These change results by roundings, until nothing is left to fold.
+_FOLDINGS = ("fold_frozen_conv_bn", "fold_frozen_conv_add_or_sub", "fold_frozen_conv_mul_or_div", "fold_frozen_linear_bn")
+_MOST_ROUNDS = 100
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """A copy of a script module in evaluation mode with everything inlined and constant; `preserved_attrs` names what stays besides forward."""
+    """A copy of a script module in evaluation mode with everything inlined and constant; `preserved_attrs` names what stays besides forward.
+
+    With `optimize_numerics` batch norm, sums and products that follow a convolution, and batch norm that follows a linear layer, become part of
+    its weights where that is the same up to rounding.
+    """
     if not isinstance(mod, ScriptModule):
         raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
     if mod.training:
@@ -22,10 +29,13 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
 
 
 def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
-    """Simplify the graphs of a frozen module."""
+    """Simplify the graphs of a frozen module; with `optimize_numerics` weights take in what follows their layers."""
     for name in ("forward", *(preserved_methods or ())):
         if mod._c._has_method(name):
             function = mod._c._get_method(name).function
+            for _ in range(_MOST_ROUNDS if optimize_numerics else 0):
+                if not any("(changed)" in r.partition("\n")[0] for r in _C._jit_run_passes(function.graph, list(_FOLDINGS))):
+                    break
             _C._jit_run_passes(function.graph, list(_SIMPLIFICATIONS))
             function._invalidate()
 
