@@ -47,6 +47,7 @@ class ConcreteType:
         self.failed = {}  # {name: why a script cannot have it}
         self.hooks = ((), ())  # functions before and after forward
         self.compiled = False
+        self.traced = False  # forward and hooks come from a trace: only what is exported is compiled
         self._hook_functions = ([], [])
         self._keys = _container_keys(module)
         self._is_dict = isinstance(module, (ModuleDict, ParameterDict))
@@ -88,13 +89,14 @@ class ConcreteType:
             roots = self._roots()
             for name in roots:
                 self._compile_method(name)
-            self._compile_hooks()
+            if not self.traced:
+                self._compile_hooks()
         except BaseException:
             self.compiled = False
             raise
 
     def _roots(self):
-        names = ["forward"] if self._is_compiled("forward") else []
+        names = ["forward"] if self._is_compiled("forward") and not self.traced else []
         return names + list(self._texts) + [n for n, f in self._methods.items() if n not in names and _marks.is_exported(f)]
 
     def _is_compiled(self, name):

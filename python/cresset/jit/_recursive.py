@@ -11,7 +11,7 @@ from cresset import _C
 from cresset.nn import Module
 
 from . import _definitions, _marks, _source
-from ._concrete import Attribute, ConcreteTypeStore, concrete_type  # noqa: F401
+from ._concrete import Attribute, ConcreteType, ConcreteTypeStore, concrete_type  # noqa: F401
 
 __all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_module"]
 
@@ -240,7 +240,7 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         if keys is None and self.original_name in ("ModuleList", "ModuleDict", "Sequential"):  # of an archive or a trace
             keys = list(self._modules)
         if keys is None:
-            raise TypeError(f"'{type(self).__name__}' object '{self.original_name}' is no container")
+            raise TypeError(f"'{self.original_name}' object is not iterable")
         return {k: getattr(self, k) for k in keys}
 
     def keys(self):
@@ -343,7 +343,17 @@ def _prepared(module, memo):
     return made
 
 
-def _create(module, concrete, memo):
+def create_traced(module):
+    """The C++ object of a module that a trace records into: of its methods only those that are exported."""
+    concrete = concrete_type(module, share=False, share_parts=False)
+    parts = [concrete]
+    for part in parts:
+        part.traced = True
+        parts += [sub for sub in part.submodules.values() if isinstance(sub, ConcreteType) and not sub.traced]
+    return _create(module, concrete, {}, faces=False)
+
+
+def _create(module, concrete, memo, faces=True):
     """The C++ object of a module with its values; modules that appear twice become one object."""
     if isinstance(module, ScriptModule) and "_c" in module.__dict__:
         return module._c
@@ -354,7 +364,7 @@ def _create(module, concrete, memo):
     for name, sub in module._modules.items():
         if sub is not None and name in concrete.submodules:
             known = concrete.submodules[name]  # an interface says nothing of the class behind it
-            c.setattr(name, _create(sub, known if hasattr(known, "submodules") else concrete_type(sub), memo))
+            c.setattr(name, _create(sub, known if hasattr(known, "submodules") else concrete_type(sub), memo, faces))
     for name, (kind, _, _) in concrete.attributes.items():
         value = _value_of(module, name)
         try:
@@ -362,7 +372,7 @@ def _create(module, concrete, memo):
         except (TypeError, RuntimeError) as error:
             raise RuntimeError(f"Could not cast attribute '{name}' to type {kind}: {error}") from None
     concrete.compile()
-    if not isinstance(module, ScriptModule):
+    if faces and not isinstance(module, ScriptModule):
         memo[c._id()] = _face(module, c, concrete)  # kept until the parent's face holds it
     return c
 

@@ -1,14 +1,15 @@
 """Modules from traces: the tree of objects that a trace records into, and the class of what it gives."""
 
+import inspect
 import threading
 
 import cresset
 from cresset.nn.modules._hooks import module_tracers
 
 from .. import _C
-from . import _trace
+from . import _marks, _trace
 from ._classes import qualified_name
-from ._recursive import RecursiveScriptModule, _adopt, _wrappers
+from ._recursive import RecursiveScriptModule, _adopt, _wrappers, create_traced
 
 __all__ = ["TracedModule", "TopLevelTracedModule", "traced"]
 
@@ -86,10 +87,16 @@ class _Calls:
         del module_tracers[threading.get_ident()]
 
 
+def _exports(module):
+    """Has the module, or one below it, methods to compile besides what the trace records?"""
+    classes = {type(m) for m in module.modules() if not _is_script_object(m)}
+    return any(_marks.is_exported(f) for cls in classes for base in cls.__mro__ for f in vars(base).values() if inspect.isfunction(f))
+
+
 def traced(module, inputs, strict, force_outplace=False):
     """The traced module: {method: inputs} are recorded one after the other."""
     tree = _Tree(module)
-    handle = _C._trace_module(tree.description)
+    handle = create_traced(module) if _exports(module) else _C._trace_module(tree.description)
     for name, given in inputs.items():
         method = getattr(module, name)
         call = module if name == "forward" else method
