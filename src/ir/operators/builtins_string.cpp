@@ -4,9 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <sstream>
 
 #include <cresset/base/interrupt.h>
 #include <cresset/dispatch/script_values.h>
+#include <cresset/ops/print.h>
 
 #include "ir/operators/builtin_call.h"
 #include "ir/text/text.h"
@@ -22,6 +24,11 @@ std::string script_text(const IValue& v) {
   };
   switch (v.tag()) {
     case IValue::Tag::String: return v.toStringRef();
+    case IValue::Tag::Tensor: {
+      std::ostringstream out;
+      out << v.toTensor();
+      return out.str();
+    }
     case IValue::Tag::Bool: return v.toBool() ? "True" : "False";
     case IValue::Tag::Double:
       return std::isnan(v.toDouble())                                                     ? "nan"
