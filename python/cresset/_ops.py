@@ -242,6 +242,8 @@ class OpOverloadPacket(_C._Packet):
             raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and has no attribute {key} either.")
         overload = _find_overload(self._qualified_op_name, "" if key == "default" else key)
         if overload is None:
+            overload = _of_graphs("overload_of", self._namespace, self._qualified_op_name, key)
+        if overload is None:
             known = self.overloads()
             if not known:
                 raise AttributeError(f"operator {self._qualified_op_name} is not defined any more.")
@@ -290,6 +292,13 @@ def _near(key, known):
     return f"Did you mean: {', '.join(near)}?" if near else ""
 
 
+def _of_graphs(question, namespace, *names):
+    """What graphs have of the name and the dispatcher has not, or None."""
+    if namespace not in ("aten", "prim"):
+        return None
+    return getattr(importlib.import_module("cresset._script_operators"), question)(*names)
+
+
 def _find_packet(namespace, name):
     return getattr(getattr(ops, namespace), name)
 
@@ -318,6 +327,10 @@ class _OpNamespace(types.ModuleType):
         if self.name == "higher_order" and "cresset._higher_order" in sys.modules and key in (known := sys.modules["cresset._higher_order"]._operators):
             return known[key]
         if not _C._overload_names(f"{self.name}::{key}"):
+            found = None if key.startswith("__") else _of_graphs("packet_of", self.name, f"{self.name}::{key}")
+            if found is not None:
+                self.__dict__[key] = found
+                return found
             hint = "" if key.startswith("__") else _near(key, dir(self))
             raise with_hint(AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'"), hint)
         packet = self.__dict__[key] = OpOverloadPacket(self.name, key)

@@ -1,0 +1,57 @@
+"""cresset.ops.aten and cresset.ops.prim have the operators that only graphs use: numbers, conversions, indices without None."""
+
+import pytest
+
+import cresset
+from cresset import ops, ones, tensor
+
+CALLS = [
+    (lambda: ops.aten.Int(tensor(3)), 3),
+    (lambda: ops.aten.Int("12"), 12),
+    (lambda: ops.aten.Float(3), 3.0),
+    (lambda: ops.aten.add.int(1, 2), 3),
+    (lambda: ops.aten.add.float_int(1.5, 2), 3.5),
+    (lambda: ops.aten.add.str("a", b="b"), "ab"),
+    (lambda: ops.aten.sqrt.int(4), 2.0),
+    (lambda: ops.aten.eq.int_list([1, 2], [1, 2]), True),
+    (lambda: ops.aten.gt.int(1, 2), False),
+    (lambda: ops.aten.floordiv.int(7, 2), 3),
+    (lambda: ops.prim.NumToTensor(3).item(), 3),
+    (lambda: ops.prim.NumToTensor.Scalar(2.5).item(), 2.5),
+]
+
+
+@pytest.mark.parametrize("call, result", CALLS, ids=range(len(CALLS)))
+def test_calls(call, result):
+    found = call()
+    assert found == result and type(found) is type(result)
+
+
+def test_overloads():
+    assert set(ops.aten.Int.overloads()) >= {"Tensor", "bool", "float", "Scalar", "str"}
+    assert str(ops.aten.Int) == "aten.Int" and ops.aten.add.int.name() == "aten::add.int"
+    assert str(ops.aten.add.int._schema) == "aten::add.int(int a, int b) -> int"
+    assert ops.aten.add(ones(1), 2).item() == 3
+
+
+def test_indices_without_none():
+    x, index, values = cresset.zeros(4), tensor([1, 3]), tensor([5.0, 6.0])
+    assert ops.aten.index_put.hacked_twin(x, [index], values, accumulate=False).tolist() == [0, 5, 0, 6]
+    ops.aten.index_put_.hacked_twin(x, [index], values, accumulate=True)
+    assert x.tolist() == [0, 5, 0, 6]
+    assert ops.aten.index.Tensor_hacked_twin(x, [index]).tolist() == [5, 6]
+
+
+def test_refused():
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        ops.aten.nothing
+    with pytest.raises(AttributeError, match="has no overload name 'nothing'"):
+        ops.aten.add.nothing
+    with pytest.raises(AttributeError):
+        ops.aten.add.hacked_twin
+    with pytest.raises(RuntimeError, match="Expected a value of type 'int' for argument 'b'"):
+        ops.aten.add.int(1, "a")
+    with pytest.raises(RuntimeError, match="is missing value for argument 'b'"):
+        ops.aten.add.int(1)
+    with pytest.raises(RuntimeError, match="Unknown keyword argument 'c'"):
+        ops.aten.add.int(1, 2, c=3)
