@@ -105,7 +105,8 @@ std::string default_text(const Parameter& p) {
   return to_string(v);
 }
 
-bool is_zero_dim(PyObject* o) { return is_tensor(o) && unwrap(o).dim() == 0; }
+// May it be a number? The gradient of one that needs it would be lost.
+bool is_zero_dim(PyObject* o) { return is_tensor(o) && unwrap(o).dim() == 0 && !unwrap(o).requires_grad(); }
 
 bool sequence_of_ints(PyObject* o) {
   if (Py_TYPE(o) == size_type) return true;

@@ -448,7 +448,7 @@ def test_errors_say_what_and_where(statements, words):
         ("print(1)\n", "expected a function or a class"),
         (
             "class A:\n    def __init__(self, x: int):\n        if x > 1:\n            self.y = x\n",
-            "cannot stand in a block of control flow",
+            "First assignment cannot be in a control-flow block",
         ),
         (
             "def g(x: int):\n    return x.foo\ndef f(x: int):\n    return g(x)\n",

@@ -93,6 +93,7 @@ class ScriptList(_Container):
         return ScriptListIterator(self._value())
 
     def __contains__(self, value):
+        ScriptList([value], self._script_type_)  # TypeError for what no element can be
         return value in self._value()
 
     def append(self, value):

@@ -120,7 +120,8 @@ _SIZES = {f"_size_{n}_t": getattr(common_types, f"_size_{n}_t") for n in range(1
 
 
 def _alternatives(annotation):
-    return (annotation, typing.Union[tuple(t for t in typing.get_args(annotation) if t is not type(None)) or annotation])
+    inner = tuple(t for t in typing.get_args(annotation) if t is not type(None))
+    return (annotation, typing.Union[inner]) if inner else (annotation,)
 
 
 def _size_of_alias(annotation):
@@ -233,7 +234,8 @@ def definitions_of_text(text, lookup):
 
 
 def python_signature(function, bound):
-    """(names, types, defaults, return type) of a function that stays in Python; `bound` leaves out its first parameter."""
+    """(names, types, defaults, return type) of a function that stays in Python; `bound` leaves out its first parameter. The last name may be
+    "*args"; what is taken by keyword alone behind it keeps its default."""
     function = inspect.unwrap(function)
     types = _types_of(function, closure_names(function))
     tensor = _C.TensorType.get()
@@ -241,6 +243,9 @@ def python_signature(function, bound):
     if bound and not parameters:
         raise RuntimeError(f"{function.__qualname__} does not have a self argument")
     parameters = parameters[1 if bound else 0 :]
-    names = [p.name for p in parameters]
+    several = [i for i, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL]
+    if several:
+        parameters = parameters[: several[0] + 1]
+    names = [f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
     defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
     return names, [types.get(n, tensor) for n in names], defaults, types.get("return", tensor)

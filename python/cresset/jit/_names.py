@@ -8,6 +8,7 @@
     ("class", type, class, defaults)     a class, enum or named tuple; static methods are looked up on the Python class
     ("statics", class, why)              a class without objects in scripts, for `why`: only its static methods
     ("type", type)                       a type that is no class
+    ("legacy", dtype)                    the class of tensors of a dtype: FloatTensor
     ("constant", object, type)           a value known while compiling
     ("tuple", things)                    a tuple of things
     ("list", names)                      of attributes of a module: a list of their values
@@ -26,7 +27,7 @@ import types
 import typing
 
 import cresset
-from cresset import _C
+from cresset import _C, _legacy
 from cresset._same_names import own_module
 
 from . import _classes, _definitions, _marks, _overloads, _state
@@ -102,6 +103,8 @@ def thing_of(obj, name="", constant=False):
 def _class_thing(cls, name):
     if cls is collections.OrderedDict:
         return ("native", "dict")  # dictionaries of scripts keep their order
+    if isinstance(cls, _legacy.tensortype):
+        return ("legacy", cls.dtype)
     if cls.__module__ == "builtins" or cls is _C.Future:
         return ("native", cls.__name__)
     if cls in (cresset.Tensor, cresset.device, cresset.Size, cresset.dtype, cresset.Generator):

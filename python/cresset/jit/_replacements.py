@@ -13,7 +13,7 @@ __all__ = ["table", "alternatives_of", "lists_of"]
 
 def table():
     """{function, method or class: the function or class that is compiled for it, or the operator's kind}."""
-    out = {warnings.warn: "aten::warn", cresset.manual_seed: "aten::manual_seed"}
+    out = {warnings.warn: "aten::warn", cresset.manual_seed: "aten::manual_seed", cresset.autograd.grad: "aten::grad", cresset.autograd.backward: "aten::backward"}
     for name, function in vars(_second_texts).items():
         if inspect.isfunction(function):
             out[getattr(cresset, name)] = function

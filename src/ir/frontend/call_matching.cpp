@@ -153,6 +153,14 @@ class Planner {
         p.how = Conversion::TupleToList;
         p.type = as = list;
       }
+    } else if (wanted->kind == TypeKind::Union && actual->kind == TypeKind::Tuple && !actual->is_subtype_of(*wanted)) {
+      for (const TypePtr& member : wanted->contained) {
+        const TypePtr list = member->kind == TypeKind::List ? list_of_tuple(member, *actual) : nullptr;
+        if (!list) continue;
+        p.how = Conversion::TupleToList;
+        p.type = as = list;
+        break;
+      }
     } else if (wanted->kind == TypeKind::List && formal.N && actual->is_subtype_of(*value_type_of(wanted->element(), {}))) {
       p.how = Conversion::Repeat;
       p.N = static_cast<std::size_t>(*formal.N);
@@ -173,10 +181,11 @@ class Planner {
     std::string why_not;
     if (match_type(formal.type, as, variables_, &why_not)) return true;
     if (formal.type->has_free_variables())
-      return refuse("Could not match type " + actual->annotation_str() + " to " + formal.type->annotation_str() + " in argument '" +
-                    formal.name + "': " + why_not);
+      return refuse("Could not match type " + type_words(actual) + " to " + formal.type->annotation_str() + " in argument '" + formal.name +
+                    "': " + why_not);
     std::string text = "Expected a value of type '" + formal.type->annotation_str() + "' for argument '" + formal.name +
-                       "' but instead found type '" + actual->annotation_str() + "'.";
+                       "' but instead found type '" + type_words(actual) + "'.";
+    if (actual == inferred_tensor()) text += "\n" + inferred_words("the value for argument '" + formal.name + "'");
     // Objects and interfaces that lack a method of an interface.
     std::string details;
     if ((actual->kind == TypeKind::Object || actual->kind == TypeKind::Interface) && !actual->is_subtype_of(*formal.type, &details) &&
@@ -331,8 +340,8 @@ Value* emit_reflected(const SourceRange& range, Graph& g, Symbol kind, const std
   return emit_operator(range, g, {Symbol::aten(row->op)}, std::move(swapped));
 }
 
-// The dispatcher's overloads go first: they are what the operator is known for. The one without a name leads, the others follow by name,
-// so that the choice does not depend on the order of registration.
+// The dispatcher's overloads go first: they are what the operator is known for. The one without a name leads, those of tensors follow,
+// which need no tensor to become a number, and the others by name, so that the choice does not depend on the order of registration.
 std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<Symbol>& kinds) {
   std::vector<std::pair<Symbol, const Operator*>> out;
   for (const bool dispatched : {true, false})
@@ -342,7 +351,11 @@ std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<
         if (op->handle().has_value() == dispatched) out.emplace_back(kind, op);
       if (dispatched)
         std::stable_sort(out.begin() + begin, out.end(), [](const auto& a, const auto& b) {
-          return a.second->schema().overload_name() < b.second->schema().overload_name();
+          const auto place = [](const Operator& op) {
+            const std::string& name = op.schema().overload_name();
+            return std::pair(name.empty() ? 0 : name.starts_with("Tensor") ? 1 : 2, name);
+          };
+          return place(*a.second) < place(*b.second);
         });
     }
   return out;

@@ -90,7 +90,7 @@ void Emitter::parameters() {
       continue;
     }
     const auto given = definition_.types.find(p.name);
-    a.type = given != definition_.types.end() ? given->second : annotation(p.annotation);
+    a.type = given != definition_.types.end() ? given->second : p.annotation ? annotation(p.annotation) : inferred_tensor();
     a.default_value = default_of(p, a.type);
     a.N = list_size(p.annotation);
     input->setType(a.type);

@@ -147,6 +147,9 @@ void Emitter::iterate(const SourceRange& range, const SourceRange& iterable_rang
 
 void Emitter::for_loop(const Stmt& s) {
   if (!s.orelse.empty()) throw NotSupportedError(s.range, "else branches of for loops aren't supported");
+  if (s.targets[0]->kind == ExprKind::Starred)
+    script_error(s.targets[0]->range,
+                 "A Starred expression may only appear on the lhs within the presence of another non-starred expression");
   std::set<std::string> assigned = assigned_names(s.body);
   names_of_target(*s.targets[0], assigned);
   iterate(s.range, s.value->range, sugared(s.value), assigned, [&](const SugaredValuePtr& element) {

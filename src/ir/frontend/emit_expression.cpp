@@ -420,6 +420,8 @@ SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
     // The first argument is the type of the second.
     args.push_back({e.parts[1]->range, sugared(e.parts[1]), {}});
     const TypePtr type = args[0].value->asType();
+    if (type && e.parts[2]->kind == ExprKind::ListComp && type->kind != TypeKind::Any && !hint_of(TypeKind::List, type))
+      script_error(e.parts[2]->range, "Expected an annotation of type List but got " + type->annotation_str());
     args.push_back({e.parts[2]->range, type ? simple_value(converted(e.range, value(e.parts[2], type), type)) : sugared(e.parts[2]), {}});
   } else {
     args = arguments(e.parts, 1);

@@ -278,6 +278,8 @@ void Emitter::remove(const Expr& target) {
   }
   if (target.kind != ExprKind::Subscript)
     script_error(target.range, "del statements are only supported for deleting variables and elements of lists and dicts");
+  if (target.parts[1]->kind == ExprKind::Slice)
+    script_error(target.range, "del statements only support deletion at a single index, slicing is not supported");
   const SugaredValuePtr base = sugared(target.parts[0]);
   const Value* container = base->asValue(target.range, m_);
   const SugaredValuePtr index = sugared(target.parts[1]);
@@ -364,7 +366,7 @@ void Emitter::raise(const Stmt& s) {
     Value* all = parts.size() == 1 ? parts[0] : insert_node(m_, graph().createTuple(parts), s.range)->output();
     message = builtin(s.range, Symbol::aten("str"), {all})->asValue(s.range, m_);
   }
-  raise_exception(s.range, message, class_name);
+  raise_exception(SourceRange(s.range.source(), s.range.start(), s.value->range.end()), message, class_name);
 }
 
 void Emitter::assertion(const Stmt& s) {

@@ -5,7 +5,7 @@
 
 namespace cresset::jit {
 
-TypePtr unshaped(const TypePtr& t) { return t->kind == TypeKind::Tensor ? TypePtr(TensorType::get()) : t; }
+TypePtr unshaped(const TypePtr& t) { return t->kind == TypeKind::Tensor && t != inferred_tensor() ? TypePtr(TensorType::get()) : t; }
 
 Node* insert_node(GraphFunction& m, Node* n, const SourceRange& range) {
   m.graph()->insertNode(n);

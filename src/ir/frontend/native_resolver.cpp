@@ -104,6 +104,11 @@ class MathModule final : public SugaredValue {
   }
 };
 
+constexpr std::pair<std::string_view, ScalarType> kLegacyTypes[] = {
+    {"DoubleTensor", kDouble}, {"FloatTensor", kFloat}, {"HalfTensor", kHalf}, {"BFloat16Tensor", kBFloat16}, {"LongTensor", kLong},
+    {"IntTensor", kInt},       {"ShortTensor", kShort}, {"CharTensor", kChar}, {"ByteTensor", kByte},         {"BoolTensor", kBool},
+};
+
 class TorchModule final : public SugaredValue {
  public:
   TorchModule(const CompilationUnit& unit, std::string path) : unit_(unit), path_(std::move(path)) {}
@@ -127,6 +132,8 @@ class TorchModule final : public SugaredValue {
       if (const auto value = named_int(field)) return constant_value(IValue(*value));
       if (const auto value = number(field)) return constant_value(*value);
       if (field == "Size") return type_value(list_of(basic_type(TypeKind::Int)));
+      for (const auto& [name, dtype] : kLegacyTypes)
+        if (name == field) return legacy_constructor(dtype);
       constexpr std::string_view kTypes[] = {"Tensor", "device", "Generator", "Stream", "dtype", "layout", "memory_format"};
       for (const std::string_view type : kTypes)
         if (type == field) return type_value(type_named(field));

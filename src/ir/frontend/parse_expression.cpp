@@ -289,6 +289,11 @@ ExprPtr Parser::call(ExprPtr base, std::size_t begin) {
   expect(")");
   auto e = make(ExprKind::Call, begin, std::move(parts));
   e->keywords = std::move(keywords);
+  // Without the parenthesis, as PyTorch shows calls.
+  std::size_t end = begin;
+  for (const ExprPtr& part : e->parts) end = std::max(end, part->range.end());
+  for (const Keyword& k : e->keywords) end = std::max(end, k.range.end());
+  e->range = SourceRange(source_, begin, end);
   return done(std::move(e));
 }
 

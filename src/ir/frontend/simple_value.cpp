@@ -192,7 +192,8 @@ class SimpleValue final : public SugaredValue {
       if (!initialising)
         script_error(range, "Tried to set nonexistent attribute: " + field + ". Did you forget to initialize it in __init__()?");
       if (m.graph()->insertPoint()->owningBlock() != m.graph()->block())
-        script_error(range, "First assignment to attribute '" + field + "' in __init__ cannot stand in a block of control flow");
+        script_error(range,
+                     "First assignment cannot be in a control-flow block. Initialize the field '" + field + "' at the top level first");
       expected = v->type()->kind == TypeKind::Tensor ? basic_type(TypeKind::Tensor) : v->type();
       cls->addAttribute(field, expected);
     }

@@ -5,6 +5,15 @@
 
 namespace cresset::jit {
 
+const TypePtr& inferred_tensor() {
+  static const TypePtr type = TensorType::get()->copy();
+  return type;
+}
+std::string type_words(const TypePtr& t) { return t->annotation_str() + (t == inferred_tensor() ? " (inferred)" : ""); }
+std::string inferred_words(const std::string& what) {
+  return "Inferred " + what + " to be of type 'Tensor' because it was not annotated with an explicit type.";
+}
+
 Value* SugaredValue::asValue(const SourceRange& range, GraphFunction&) { script_error(range, kind() + " cannot be used as a value"); }
 SugaredValuePtr SugaredValue::attr(const SourceRange& range, GraphFunction&, const std::string&) {
   script_error(range, "attribute lookup is not defined on " + kind());

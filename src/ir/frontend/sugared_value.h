@@ -15,6 +15,13 @@ struct CallArgument {
   std::string name;  // of a keyword argument
 };
 
+/// Tensor as the type of a parameter that is not annotated: equal to the plain type; messages tell it apart by its identity.
+CRESSET_API const TypePtr& inferred_tensor();
+/// The spelling of annotations; "Tensor (inferred)".
+CRESSET_API std::string type_words(const TypePtr& t);
+/// "Inferred … to be of type 'Tensor' because it was not annotated with an explicit type."
+CRESSET_API std::string inferred_words(const std::string& what);
+
 class CRESSET_API SugaredValue : public std::enable_shared_from_this<SugaredValue> {
  public:
   virtual ~SugaredValue() = default;
@@ -60,6 +67,8 @@ CRESSET_API SugaredValuePtr method_value(Value* self, std::string name);
 CRESSET_API SugaredValuePtr class_value(TypePtr type);
 /// A type of the language: int, float, List, Optional[...].
 CRESSET_API SugaredValuePtr type_value(TypePtr type);
+/// FloatTensor and its kin.
+CRESSET_API SugaredValuePtr legacy_constructor(ScalarType dtype);
 /// Parts that are things of the compiler; asValue makes a tuple.
 CRESSET_API SugaredValuePtr tuple_value(std::vector<SugaredValuePtr> parts);
 /// A special form of the language by name: print, len, range, enumerate, zip, isinstance, annotate, getattr, hasattr, fork, wait, ... Null

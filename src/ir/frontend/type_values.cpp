@@ -150,6 +150,34 @@ class TypeConstructor final : public SugaredValue {
   std::string name_;
 };
 
+// FloatTensor and its kin: empty tensors of sizes, or tensors with the elements of a list.
+class LegacyConstructor final : public SugaredValue {
+ public:
+  explicit LegacyConstructor(ScalarType dtype) : dtype_(dtype) {}
+  std::string kind() const override { return "legacy tensor constructor"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                       const std::vector<CallArgument>& kwargs, std::size_t) override {
+    if (!kwargs.empty()) script_error(range, "Legacy tensor constructors take no argument '" + kwargs[0].name + "' by name");
+    Graph& g = *m.graph();
+    std::vector<Value*> values;
+    for (const CallArgument& a : args) values.push_back(a.value->asValue(a.range, m));
+    const CallValue dtype{g.insertConstant(IValue(dtype_), range), "dtype"};
+    const bool sizes = std::all_of(values.begin(), values.end(), [](const Value* v) { return v->type()->kind == TypeKind::Int; });
+    if (sizes) {
+      if (values.empty()) values.push_back(int_constant(range, m, 0));
+      Value* list = g.insertNode(g.createList(basic_type(TypeKind::Int), values))->setSourceRange(range)->output();
+      return simple_value(emit_operator(range, g, {Symbol::aten("empty")}, {{list, ""}, dtype}));
+    }
+    if (values.size() != 1)
+      script_error(range, "Legacy tensor constructor called with multiple positional arguments that were not all integers");
+    if (values[0]->type()->kind == TypeKind::Tuple) values[0] = list_of_iterable(range, m, simple_value(values[0]));
+    return simple_value(emit_operator(range, g, {Symbol::aten("tensor")}, {{values[0], ""}, dtype}));
+  }
+
+ private:
+  ScalarType dtype_;
+};
+
 // C.__new__(C), which archives write: the object without its __init__.
 class NewPythonObject final : public SugaredValue {
  public:
@@ -253,6 +281,7 @@ class ClassValue final : public SugaredValue {
 }  // namespace
 
 SugaredValuePtr type_value(TypePtr type) { return std::make_shared<TypeValue>(std::move(type)); }
+SugaredValuePtr legacy_constructor(ScalarType dtype) { return std::make_shared<LegacyConstructor>(dtype); }
 SugaredValuePtr class_value(TypePtr type) { return std::make_shared<ClassValue>(std::move(type)); }
 
 SugaredValuePtr type_constructor(const std::string& name) {

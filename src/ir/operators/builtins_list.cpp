@@ -31,7 +31,11 @@ bool less_than(const IValue& a, const IValue& b) {
   if (a.isInt() && b.isInt()) return a.toInt() < b.toInt();
   if (a.isBool() && b.isBool()) return !a.toBool() && b.toBool();
   if (a.isString() && b.isString()) return a.toStringRef() < b.toStringRef();
-  if (a.isTensor() && b.isTensor()) return a.toTensor().lt(b.toTensor()).item().toBool();
+  if (a.isTensor() && b.isTensor()) {
+    const Tensor less = a.toTensor().lt(b.toTensor());
+    CRESSET_CHECK(less.numel() <= 1, "Boolean value of Tensor with more than one value is ambiguous");
+    return less.item().toBool();
+  }
   if (a.isTuple() && b.isTuple()) {
     const auto &x = a.toTupleElements(), &y = b.toTupleElements();
     for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
@@ -108,6 +112,11 @@ IValue repeated(List l, int64_t n) {
 }
 
 void sort(List l, bool reverse) {
+  if (l.element_type && l.element_type->kind == TypeKind::Any)
+    for (const IValue& v : l.elements) {
+      const std::string first = l.elements[0].type()->annotation_str(), here = v.type()->annotation_str();
+      CRESSET_CHECK(first == here, "Only values of same type can be compared. Found ", first, " and ", here);
+    }
   std::stable_sort(l.elements.begin(), l.elements.end(),
                    [&](const IValue& a, const IValue& b) { return reverse ? less_than(b, a) : less_than(a, b); });
 }

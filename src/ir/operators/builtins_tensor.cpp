@@ -3,15 +3,19 @@
 #include <cresset/core/generator.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/pinned_memory.h>
 #include <cresset/ops/tensor_literal.h>
 
 #include "ir/operators/builtin_call.h"
+#include "ir/operators/gradients.h"
 
 namespace cresset::jit {
 namespace builtin {
 namespace {
+
+GradientFunctions gradient_functions;
 
 Scalar single(const Tensor& t) {
   CRESSET_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
@@ -120,7 +124,7 @@ Tensor make_tensor(const IValue& v, const IValue& dtype, const IValue& device) {
     inferred = get_default_dtype() == ScalarType::Double ? ScalarType::ComplexDouble : ScalarType::ComplexFloat;
     t = filled<Complex>(v, sizes, ScalarType::ComplexDouble);
   } else {
-    CRESSET_CHECK_TYPE(leaf->isTensor(), "tensor: numbers or lists of numbers were required; a ", leaf->tagKind(), " was given.");
+    CRESSET_CHECK_TYPE(leaf->isTensor(), "Input must be of ints, floats, or bools, got ", leaf->type()->annotation_str());
     inferred = leaf->toTensor().scalar_type();
     t = filled<double>(v, sizes, ScalarType::Double);
   }
@@ -128,6 +132,48 @@ Tensor make_tensor(const IValue& v, const IValue& dtype, const IValue& device) {
   if (!device.isNone()) t = t.to(device.toDevice());
   return t;
 }
+std::vector<Tensor> tensors_of(const IValue& list) {
+  std::vector<Tensor> out;
+  if (list.isNone()) return out;
+  for (const IValue& v : list.toListRef()) out.push_back(v.isNone() ? Tensor() : v.toTensor());
+  return out;
+}
+std::optional<bool> optional_flag(const IValue& v) { return v.isNone() ? std::nullopt : std::optional(v.toBool()); }
+
+IValue gradients_of(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
+                    std::optional<bool> retain, bool create, bool allow_unused) {
+  std::vector<IValue> out;
+  CRESSET_CHECK(gradient_functions.grad, "aten::grad: this program has no autograd.");
+  for (const Tensor& t : gradient_functions.grad(outputs, inputs, gradients, retain, create, allow_unused))
+    out.push_back(t.defined() ? IValue(t) : IValue());
+  return make_list(std::move(out), optional_of(basic_type(TypeKind::Tensor)));
+}
+
+// einsum(a, [0, 1], b, [1, 2], [0, 2]): an index is a letter of the equation.
+void einsum_of_lists(Stack& stack) {
+  const auto n = static_cast<std::size_t>(pop(stack).toInt());
+  const std::vector<IValue> arguments(stack.end() - static_cast<std::ptrdiff_t>(n), stack.end());
+  drop(stack, n);
+  constexpr int64_t kLetters = 26;
+  std::string equation;
+  std::vector<Tensor> operands;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i % 2 == 0 && i + 1 < n) {
+      operands.push_back(arguments[i].toTensor());
+      if (i) equation += ',';
+      continue;
+    }
+    if (i % 2 == 0) equation += "->";
+    for (const IValue& v : arguments[i].toListRef()) {
+      const int64_t index = v.toInt();
+      CRESSET_CHECK(index >= 0 && index < 2 * kLetters, "einsum(): not all subscripts in the list are within the range [0, ", 2 * kLetters,
+                    ")");
+      equation += static_cast<char>(index < kLetters ? 'A' + index : 'a' + index - kLetters);
+    }
+  }
+  stack.emplace_back(cresset::einsum(equation, operands));
+}
+
 Tensor new_tensor(const IValue& v, const IValue& dtype, const IValue& device, bool requires_grad) {
   Tensor t = make_tensor(v, dtype, device);
   if (requires_grad) t.set_requires_grad(true);
@@ -197,6 +243,19 @@ const BuiltinRow kTensorRows[] = {
        return g;
      }),
      {.side_effects = true}},
+    {"aten::grad(Tensor[] outputs, Tensor[] inputs, Tensor?[]? grad_outputs=None, bool? retain_graph=None, bool create_graph=False, bool "
+     "allow_unused=False) -> Tensor?[]",
+     CRESSET_BUILTIN((IValue & outputs, IValue& inputs, IValue& gradients, IValue& retain, bool create, bool allow_unused)->IValue {
+       return gradients_of(tensors_of(outputs), tensors_of(inputs), tensors_of(gradients), optional_flag(retain), create, allow_unused);
+     }),
+     {.side_effects = true}},
+    {"aten::backward.TensorList(Tensor[] tensors, Tensor?[]? grad_tensors=None, bool? retain_graph=None, bool create_graph=False) -> ()",
+     CRESSET_BUILTIN((IValue & outputs, IValue& gradients, IValue& retain, bool create)->void {
+       CRESSET_CHECK(gradient_functions.backward, "aten::backward: this program has no autograd.");
+       gradient_functions.backward(tensors_of(outputs), tensors_of(gradients), optional_flag(retain), create);
+     }),
+     {.side_effects = true}},
+    {"aten::einsum.sublist(Tensor a, ...) -> Tensor", &einsum_of_lists},
     {"aten::manual_seed(int seed) -> ()",
      CRESSET_BUILTIN((int64_t seed)->void { cresset::manual_seed(static_cast<uint64_t>(seed)); }),
      {.side_effects = true}},
@@ -352,13 +411,12 @@ const BuiltinRow kTensorRows[] = {
                   retain.isNone() ? std::optional<bool>() : std::optional(retain.toBool()), create);
      }),
      {.side_effects = true}},
-    {"aten::manual_seed(int seed) -> ()",
-     CRESSET_BUILTIN((int64_t seed)->void { default_cpu_generator().set_current_seed(static_cast<uint64_t>(seed)); }),
-     {.side_effects = true}},
 };
 
 }  // namespace
 }  // namespace builtin
+
+void set_gradient_functions(const GradientFunctions& functions) { builtin::gradient_functions = functions; }
 
 void register_tensor_builtins(const AddRows& add) { add(builtin::kTensorRows, std::size(builtin::kTensorRows)); }
 

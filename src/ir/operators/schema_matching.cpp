@@ -7,7 +7,7 @@ namespace cresset::jit {
 namespace {
 
 bool refuse(std::string* why_not, const TypePtr& formal, const TypePtr& actual) {
-  if (why_not && why_not->empty()) *why_not = "a value of type '" + formal->str() + "' was required; '" + actual->str() + "' was given.";
+  if (why_not && why_not->empty()) *why_not = "Cannot match " + formal->annotation_str() + " to " + actual->annotation_str() + ".";
   return false;
 }
 
@@ -20,7 +20,12 @@ bool match_type(const TypePtr& formal, const TypePtr& actual, TypeVariables& var
       if (fresh) return true;
       if (actual->is_subtype_of(*bound->second)) return true;
       // Tensors have knowledge in common; anything else must fit the first type, since lists and dicts may be written: None into int[].
-      if (bound->second->kind != TypeKind::Tensor || actual->kind != TypeKind::Tensor) return refuse(why_not, bound->second, actual);
+      if (bound->second->kind != TypeKind::Tensor || actual->kind != TypeKind::Tensor) {
+        if (why_not && why_not->empty())
+          *why_not = "Type variable '" + formal->name + "' previously matched to type " + bound->second->annotation_str() +
+                     " is matched to type " + actual->annotation_str() + ".";
+        return false;
+      }
       bound->second = unify_types(bound->second, actual);
       return true;
     }

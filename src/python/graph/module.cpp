@@ -1,7 +1,9 @@
 // The extension module cresset._C_ir: its names are put into cresset._C, which loads it.
+#include <cresset/autograd/autograd.h>
 #include <cresset/ir/interpreter.h>
 
 #include "ir/frontend/frontend.h"
+#include "ir/operators/gradients.h"
 #include "python/graph/ir.h"
 #include "python/graph/script_convert.h"
 #include "python/graph/script_values.h"
@@ -75,6 +77,14 @@ bool fill_base() {
   init_script_module(module);
   init_backends(module);
   init_tracer(module);
+  jit::set_gradient_functions({
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
+         std::optional<bool> retain_graph, bool create_graph,
+         bool allow_unused) { return autograd::grad(outputs, inputs, gradients, retain_graph, create_graph, allow_unused); },
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, std::optional<bool> retain_graph, bool create_graph) {
+        autograd::backward(outputs, gradients, retain_graph, create_graph);
+      },
+  });
   init_export(module);
   init_script_source(module);
   init_script_types(module);

@@ -10,6 +10,7 @@
 #include <cresset/ir/pass.h>
 #include <cresset/ir/subgraph_rewriter.h>
 
+#include "ir/frontend/sugared_value.h"
 #include "python/convert.h"
 #include "python/graph/ir.h"
 #include "python/graph/tracer.h"
@@ -145,8 +146,10 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
   }
   if (CRESSET_UNLIKELY(!fits(o, *formal.type))) {
     if (const Ref converted = converted_argument(o, *formal.type)) return to_fitting_ivalue(converted.get(), *formal.type);
-    CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
-                  "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position,
+    const std::string inferred =
+        formal.type == jit::inferred_tensor() ? "\n" + jit::inferred_words("'" + formal.name + "'") : std::string();
+    CRESSET_THROW(Error, f.name(), "() Expected a value of type '", jit::type_words(formal.type), "' for argument '", formal.name,
+                  "' but instead found type '", type_name(Py_TYPE(o)), "'.", inferred, "\nPosition: ", position,
                   "\nValue: ", to_text(checked(PyObject_Repr(o)).get()), "\nDeclaration: ", f.getSchema().str(),
                   module_details(o, *formal.type), cast_details(o, *formal.type));
   }
@@ -354,16 +357,17 @@ PyObject* run_pass(PyObject* name, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* rewrite_by_pattern(PyObject*, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
-  const char* names[] = {"pattern", "fused_node_name", "g", "value_name_pairs", nullptr};
+  const char* names[] = {"pattern", "fused_node_name", "g", "value_name_pairs", "trust_rules", nullptr};
   PyObject *pattern = nullptr, *replacement = nullptr, *graph = nullptr, *pairs = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:_jit_pass_custom_pattern_based_rewrite_graph", const_cast<char**>(names), &pattern,
-                                   &replacement, &graph, &pairs))
+  int trust_rules = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|Op:_jit_pass_custom_pattern_based_rewrite_graph", const_cast<char**>(names), &pattern,
+                                   &replacement, &graph, &pairs, &trust_rules))
     return nullptr;
   std::vector<std::pair<std::string, std::string>> values;
-  if (pairs)
+  if (pairs && pairs != Py_None)
     for (const std::vector<std::string>& pair : Convert<std::vector<std::vector<std::string>>>::from(pairs))
       values.emplace_back(pair.at(0), pair.at(1));
-  jit::SubgraphRewriter rewriter;
+  jit::SubgraphRewriter rewriter({.trust_rules = trust_rules != 0, .skip_marked = trust_rules == 0});
   rewriter.RegisterRewritePattern(to_text(pattern), to_text(replacement), std::move(values));
   return PyLong_FromSize_t(rewriter.runOnGraph(to_graph(graph)));
   CRESSET_PY_CATCH(nullptr)

@@ -341,7 +341,8 @@ class PythonCallValue final : public SugaredValue {
     Graph& g = *m.graph();
     std::vector<Value*> inputs;
     if (self_) inputs.push_back(self_);
-    if (args.size() > parameters_.size())
+    const bool collects = !parameters_.empty() && parameters_.back().name.starts_with('*');
+    if (args.size() > parameters_.size() && !collects)
       script_error(range, "\n" + declaration() + ":\nExpected at most " + std::to_string(parameters_.size() + inputs.size()) +
                               " arguments but found " + std::to_string(args.size() + inputs.size()) + " positional arguments.\n");
     for (const CallArgument& k : kwargs)
@@ -349,6 +350,10 @@ class PythonCallValue final : public SugaredValue {
         script_error(k.range, name_ + "(): Unknown keyword argument '" + k.name + "'");
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const PythonParameter& p = parameters_[i];
+      if (collects && &p == &parameters_.back()) {
+        for (std::size_t k = i; k < args.size(); ++k) inputs.push_back(args[k].value->asValue(args[k].range, m));
+        break;
+      }
       Value* v = i < args.size() ? args[i].value->asValue(args[i].range, m) : nullptr;
       for (const CallArgument& k : kwargs)
         if (k.name == p.name) v = k.value->asValue(k.range, m);
@@ -734,6 +739,7 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   }
   if (is_word(thing, "namespace")) return std::make_shared<NamespaceValue>(what);
   if (is_word(thing, "type")) return jit::type_value(to_type(what));
+  if (is_word(thing, "legacy")) return jit::legacy_constructor(Convert<ScalarType>::from(what));
   if (is_word(thing, "constant")) return jit::constant_value(to_ivalue(what, *to_type(item(thing, 2)), "constant"));
   if (is_word(thing, "attributes")) return std::make_shared<AttributesValue>(Convert<std::vector<std::string>>::from(what));
   if (is_word(thing, "choice"))
