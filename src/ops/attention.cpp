@@ -1,4 +1,4 @@
-// Scaled dot-product attention as products and softmax.
+// Scaled dot-product attention as products and softmax; long sequences by a kernel that never holds the matrix of scores.
 #include <cmath>
 #include <limits>
 
@@ -16,6 +16,7 @@
 #include <cresset/ops/functions_softmax.h>
 #include <cresset/ops/functions_view.h>
 
+#include "ops/attention.h"
 #include "ops/ops_decl_attention.h"
 
 namespace cresset::ops {
@@ -40,11 +41,6 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
                 " and  query.dtype: ", dtype_name(query.scalar_type()), " instead.");
 }
 
-double factor_of(const Tensor& query, std::optional<double> scale) {
-  // Without features every score is zero, whatever the factor.
-  return scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(query.size(-1), 1))));
-}
-
 // A bool mask (true where a key takes part) as one that is added: zeros and minus infinities.
 std::optional<Tensor> additive_mask(const std::optional<Tensor>& mask, ScalarType type) {
   if (!mask || mask->scalar_type() != kBool) return mask;
@@ -54,7 +50,7 @@ std::optional<Tensor> additive_mask(const std::optional<Tensor>& mask, ScalarTyp
 // Query times key, scaled, with the mask added and, if causal, the future at minus infinity.
 Tensor masked_scores(const Tensor& query, const Tensor& key, const std::optional<Tensor>& attn_mask, bool is_causal,
                      std::optional<double> scale) {
-  Tensor scores = cresset::matmul(query, key.transpose(-2, -1)) * factor_of(query, scale);
+  Tensor scores = cresset::matmul(query, key.transpose(-2, -1)) * attention_factor(query, scale);
   if (attn_mask) scores = scores + attn_mask->to(scores.scalar_type());
   if (is_causal) {
     const Tensor seen = cresset::ones({query.size(-2), key.size(-2)}, query.options().dtype(kBool)).tril();
@@ -71,7 +67,37 @@ Tensor shared_heads(const Tensor& t, const Tensor& query, bool enable_gqa) {
   return query.size(-3) == t.size(-3) ? t : t.repeat_interleave(query.size(-3) / t.size(-3), -3);
 }
 
-void check_flash(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, const std::optional<Tensor>& attn_mask) {
+// (N, heads, L, E) laid out as (N, L, heads, E), where the projections around attention want it.
+Tensor by_length(const Tensor& t) { return t.transpose(1, 2).contiguous().transpose(1, 2); }
+
+constexpr int64_t kOverrideable = 4;  // SDPBackend.OVERRIDEABLE, an answer of _fused_sdp_choice
+
+[[noreturn]] void raise_not_overridden(const char* name) {
+  CRESSET_THROW(NotImplementedError, name, ": the device has no kernel for it; a backend whose _fused_sdp_choice answers ", kOverrideable,
+                " registers one with TORCH_LIBRARY_IMPL.");
+}
+
+ScalarType accumulation_type(const Tensor& t) { return t.scalar_type() == kDouble ? kDouble : kFloat; }
+
+// Whether the kernel that never holds the matrix of scores takes the call, and pays: small matrices stay in the cache anyway.
+bool goes_by_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
+                    bool is_causal) {
+  constexpr int64_t kManyScores = int64_t{1} << 18;
+  return query.is_cpu() && isFloatingType(query.scalar_type()) && dropout_p == 0 && query.dim() == 4 && key.dim() == 4 &&
+         value.dim() == 4 && query.size(2) * key.size(2) >= kManyScores && query.size(0) == key.size(0) && query.size(1) == key.size(1) &&
+         key.sizes() == value.sizes() && query.size(3) == key.size(3) && !(is_causal && mask) &&
+         !(mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4)));
+}
+
+}  // namespace
+
+double attention_factor(const Tensor& query, std::optional<double> scale) {
+  // Without features every score is zero, whatever the factor.
+  return scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(query.size(-1), 1))));
+}
+
+void check_flash_attention(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p,
+                           const std::optional<Tensor>& attn_mask) {
   constexpr const char* kName = "scaled_dot_product_attention_flash_attention: ";
   check_attention(query, key, value, std::nullopt);
   CRESSET_CHECK(isFloatingType(query.scalar_type()), kName, "Expected data type in FP32, FP64, BF16, FP16, but got ", query.scalar_type(),
@@ -83,17 +109,6 @@ void check_flash(const Tensor& query, const Tensor& key, const Tensor& value, do
                 "Attention mask is the same data type as query");
   CRESSET_CHECK(!attn_mask || attn_mask->dim() == 2 || attn_mask->dim() == 4, kName, "Attention mask dim in {2, 4}");
 }
-
-constexpr int64_t kOverrideable = 4;  // SDPBackend.OVERRIDEABLE, an answer of _fused_sdp_choice
-
-[[noreturn]] void raise_not_overridden(const char* name) {
-  CRESSET_THROW(NotImplementedError, name, ": the device has no kernel for it; a backend whose _fused_sdp_choice answers ", kOverrideable,
-                " registers one with TORCH_LIBRARY_IMPL.");
-}
-
-ScalarType accumulation_type(const Tensor& t) { return t.scalar_type() == kDouble ? kDouble : kFloat; }
-
-}  // namespace
 
 std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(const Tensor& query, const Tensor& key, const Tensor& value,
                                                              const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
@@ -126,19 +141,22 @@ Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key,
   if (!query.is_cpu() && cresset::_fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) == kOverrideable)
     return std::get<0>(
         cresset::_scaled_dot_product_fused_attention_overrideable(query, key, value, mask, dropout_p, is_causal, false, scale));
-  return std::get<0>(scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
+  const Tensor k = shared_heads(key, query, enable_gqa), v = shared_heads(value, query, enable_gqa);
+  if (goes_by_blocks(query, k, v, mask, dropout_p, is_causal))
+    return std::get<0>(cresset::_scaled_dot_product_flash_attention_for_cpu(query, k, v, dropout_p, is_causal, mask, scale));
+  return std::get<0>(scaled_dot_product_attention_math(query, k, v, mask, dropout_p, is_causal, std::nullopt, scale, false));
 }
 
 std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p,
                                                    bool is_causal, const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
-  check_flash(query, key, value, dropout_p, attn_mask);
+  check_flash_attention(query, key, value, dropout_p, attn_mask);
   const ScalarType type = accumulation_type(query);
   const Tensor scores = masked_scores(query.to(type), key.to(type), attn_mask, is_causal, scale);
   const Tensor sums = cresset::logsumexp(scores, {-1}, true);
   // A query that sees nothing gets zeros.
   const Tensor empty = cresset::eq(sums, kExcluded), safe = sums.masked_fill(empty, 0);
   const Tensor out = cresset::matmul(cresset::exp(scores - safe), value.to(type)).to(query.scalar_type());
-  return {out, safe.squeeze(-1).transpose(1, 2).contiguous().transpose(1, 2)};
+  return {by_length(out), by_length(safe.squeeze(-1))};
 }
 
 // With P = exp(scores - logsumexp): dV = P^T dO, dS = P * (dO V^T - rowsum(dO * O)), dQ = dS K * scale, dK = dS^T Q * scale.
@@ -146,14 +164,13 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
                                                                     const Tensor& value, const Tensor& out, const Tensor& logsumexp,
                                                                     double dropout_p, bool is_causal,
                                                                     const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
-  check_flash(query, key, value, dropout_p, attn_mask);
+  check_flash_attention(query, key, value, dropout_p, attn_mask);
   const ScalarType type = accumulation_type(query);
   const Tensor q = query.to(type), k = key.to(type), v = value.to(type), g = grad_out.to(type);
   const Tensor p = cresset::exp(masked_scores(q, k, attn_mask, is_causal, scale) - logsumexp.to(type).unsqueeze(-1));
   const Tensor moved = cresset::matmul(g, v.transpose(-2, -1)) - cresset::sum(g * out.to(type), {-1}, true);
-  const Tensor scores = p * moved * factor_of(query, scale);
-  // Laid out as (N, L, heads, E), where the projections before attention want them.
-  const auto finish = [&](const Tensor& t) { return t.to(query.scalar_type()).transpose(1, 2).contiguous().transpose(1, 2); };
+  const Tensor scores = p * moved * attention_factor(query, scale);
+  const auto finish = [&](const Tensor& t) { return by_length(t.to(query.scalar_type())); };
   return {finish(cresset::matmul(scores, k)), finish(cresset::matmul(scores.transpose(-2, -1), q)),
           finish(cresset::matmul(p.transpose(-2, -1), g))};
 }

@@ -195,7 +195,13 @@ void backward_columns(const T* grad, const T* output, T* out, int64_t n, int64_t
 }
 
 template <class T>
-constexpr SoftmaxLoops<T> loops = {forward_rows<T>, forward_columns<T>, backward_row<T>, backward_columns<T>};
+void move_weights(const T* weights, T mean, T scale, T* moved, int64_t n) {
+  CRESSET_POINTWISE_FOR(i, n) moved[i] = weights[i] * (moved[i] - mean) * scale;
+}
+
+template <class T>
+constexpr SoftmaxLoops<T> loops = {forward_rows<T>, forward_columns<T>, backward_row<T>, backward_columns<T>,
+                                   largest<T>,      exponentials<T>,    move_weights<T>};
 
 }  // namespace
 

@@ -16,6 +16,10 @@ struct SoftmaxLoops {
   void (*forward_columns)(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log);
   void (*backward_row)(const T* grad, const T* output, T* out, int64_t n, bool log);
   void (*backward_columns)(const T* grad, const T* output, T* out, int64_t n, int64_t stride, int64_t width, bool log);
+  // Pieces of rows, for attention: the largest element; out = exp(in - high), and its sum; moved = weights * (moved - mean) * scale.
+  T (*largest)(const T* in, int64_t n);
+  double (*exponentials)(const T* in, T high, T* out, int64_t n);
+  void (*move_weights)(const T* weights, T mean, T scale, T* moved, int64_t n);
 };
 
 CRESSET_IN_EACH_ISA(const SoftmaxLoops<float>& softmax_loops(float); const SoftmaxLoops<double>& softmax_loops(double);)
