@@ -409,7 +409,7 @@ class MultiheadAttention(Module):
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
         attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True, is_causal: bool = False,
     ) -> Tuple[Tensor, Optional[Tensor]]:  # fmt: skip
-        swap = self.batch_first and query.dim() == 3
+        swap = self.batch_first and query.dim() == 3 and not query.is_nested
         if swap:
             # Equal inputs stay equal: that decides how the projection is computed.
             q = query.transpose(0, 1)

@@ -8,7 +8,7 @@ from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 
-from .activation import MultiheadAttention
+from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -72,7 +72,8 @@ class TransformerEncoderLayer(Module):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self.__dict__.setdefault("activation", F.relu)
+        if not hasattr(self, "activation"):  # a module's lies among the modules
+            self.activation = F.relu
 
     def forward(
         self, src: Tensor, src_mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: bool = False
@@ -123,7 +124,8 @@ class TransformerDecoderLayer(Module):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self.__dict__.setdefault("activation", F.relu)
+        if not hasattr(self, "activation"):  # a module's lies among the modules
+            self.activation = F.relu
 
     def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Optional[Tensor] = None, memory_mask: Optional[Tensor] = None,
@@ -165,6 +167,24 @@ def _clones(module, n):
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
+def _drops_padding(encoder, src, mask, padding):
+    """Would PyTorch compute without the padding? It does for inference where nothing but padding at the ends of sequences is masked."""
+    first = encoder.layers[0]
+    if not encoder.enable_nested_tensor or padding is None or mask is not None or src.dim() != 3 or src.is_nested:
+        return False
+    if not isinstance(first, TransformerEncoderLayer) or first.norm_first or first.training:
+        return False
+    attention = first.self_attn
+    if not attention.batch_first or attention.num_heads % 2 or not attention._qkv_same_embed_dim or attention.in_proj_bias is None:
+        return False
+    if not (first.activation in (F.relu, F.gelu) or isinstance(first.activation, (GELU, ReLU))) or first.norm1.eps != first.norm2.eps:
+        return False
+    if cresset.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters())):
+        return False
+    kept = padding.logical_not()
+    return not encoder.mask_check or bool((kept[:, 1:] <= kept[:, :-1]).all())
+
+
 class TransformerEncoder(Module):
     """`num_layers` copies of an encoder layer, and an optional final normalisation."""
 
@@ -173,7 +193,7 @@ class TransformerEncoder(Module):
         self.layers = _clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
-        # Nested tensors are an execution strategy elsewhere; results here are the same with either value.
+        # Sequences that are computed as nested tensors come back with zeros for padding; here only the zeros are made.
         self.enable_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
 
@@ -181,10 +201,13 @@ class TransformerEncoder(Module):
         self, src: Tensor, mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: Optional[bool] = None
     ) -> Tensor:
         first = self.layers[0]
-        size = src.shape[1 if first.self_attn.batch_first and src.dim() == 3 else 0]
+        size = 0 if mask is None else src.shape[1 if first.self_attn.batch_first and src.dim() == 3 else 0]
         is_causal = _is_causal(mask, is_causal, size)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
+        if not cresset.jit.is_scripting():
+            if _drops_padding(self, src, mask, src_key_padding_mask):
+                src = src.masked_fill(src_key_padding_mask.bool().unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
 
 
