@@ -25,9 +25,17 @@ Partition decide(const std::shared_ptr<jit::Graph>& graph, const CompileOptions&
   return is_whole(all) || o.min_block_size <= 1 ? all : partition(graph, partition_options(o, o.min_block_size));
 }
 
+// What follows a layer with constant weights becomes part of them, until nothing is left to fold.
 jit::LoweredModule lowered(const jit::Module& module, const std::string& method, const CompileOptions& o) {
-  jit::PipelineOptions pipeline = o.pipeline;
-  return jit::lower(module, method, pipeline);
+  constexpr int kMostRounds = 100;
+  static const std::vector<std::string> foldings = {"fold_frozen_conv_bn", "fold_frozen_conv_add_or_sub", "fold_frozen_conv_mul_or_div",
+                                                    "fold_frozen_linear_bn"};
+  jit::LoweredModule out = jit::lower(module, method, o.pipeline);
+  jit::PassContext context{.graph = out.graph, .options = o.pipeline.lowering, .parameters = std::move(out.parameters)};
+  bool folded = false;
+  for (int i = 0; i < kMostRounds && run_passes(context, foldings); ++i) folded = true;
+  if (folded) run_passes(context, {"dce"});
+  return {context.graph, std::move(context.parameters)};
 }
 
 // "aten::add (file:1:2)", each operator once, with those of nested blocks.

@@ -92,6 +92,15 @@ def test_a_whole_module_is_one_engine():
     assert cresset.engine.check_method_operator_support(MODULES[0][0].eval()) == []
 
 
+def test_weights_take_in_what_follows_their_layers():
+    module = Branches().eval()
+    module.norm.running_mean.uniform_(-1, 1)
+    module.norm.running_var.uniform_(0.5, 2)
+    compiled = cresset.engine.compile(module, inputs=[cresset.lowering.Input((-1, 3, 8, 8))])
+    assert "batch_norm" not in compiled.engine_0.graph()
+    assert equal(compiled(X), module(X))
+
+
 def test_gradients_pass_through():
     module = Branches().eval()
     x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
