@@ -10,9 +10,9 @@ LAZY_NAMES = dict.fromkeys(_FUNCTIONS, "sparse")
 
 
 def _convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None):
-    from .sparse import convert
+    from .sparse._create import asked_for
 
-    return convert(tensor, layout, blocksize, sparse_dim, dense_dim)
+    return asked_for(tensor, layout, blocksize, sparse_dim, dense_dim)
 
 
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
@@ -20,7 +20,7 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     sparse. Differentiable. RuntimeError where the layout does not fit the tensor."""
     if isinstance(sparse_dim, _C.layout):
         sparse_dim, layout = None, sparse_dim
-    return _convert(self, layout or _C.sparse_coo, blocksize, sparse_dim, dense_dim)
+    return _convert(self, layout, blocksize, sparse_dim, dense_dim)
 
 
 def to_sparse_coo(self):

@@ -1,6 +1,6 @@
 """Neural network modules, their functional forms, initial values and utilities."""
 
-from . import attention, functional, grad, init, modules, parallel, parameter, utils  # noqa: F401
+from . import _reduction, attention, functional, grad, init, modules, parallel, parameter, utils  # noqa: F401
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
 

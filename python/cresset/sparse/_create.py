@@ -145,6 +145,42 @@ def convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None):
     return Convert.apply(tensor, layout, blocksize, sparse_dim, dense_dim)
 
 
+NAMES = {
+    _C.strided: "Strided", _C.sparse_coo: "Sparse", _C.sparse_csr: "SparseCsr", _C.sparse_csc: "SparseCsc", _C.sparse_bsr: "SparseBsr",
+    _C.sparse_bsc: "SparseBsc",
+}  # fmt: skip
+
+
+def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=None):
+    """`convert` as Tensor.to_sparse: a RuntimeError for arguments that say nothing about this pair of layouts, or contradict the tensor."""
+    if sparse_dim is not None and layout is not None:
+        raise TypeError("to_sparse() takes 0 positional arguments but 1 was given")
+    layout = layout or _C.sparse_coo
+    strided, same = tensor.layout is _C.strided, tensor.layout is layout
+    compressed = isinstance(tensor, Compressed)
+    who = "dense_to_sparse" if strided else "to_sparse" if same else "sparse_compressed_to_sparse" if compressed else "sparse_coo_to_sparse"
+    what = f"{who}: conversion from {NAMES[tensor.layout]} to {NAMES[layout]} with"
+    blocks = layout in (_C.sparse_bsr, _C.sparse_bsc)
+    if blocksize is not None and not blocks:
+        raise RuntimeError(f"{what} blocksize argument given is not supported")
+    if blocks and blocksize is None:
+        raise RuntimeError(f"{what}out blocksize argument given is not supported")
+    if strided:
+        if sparse_dim is not None and not 0 <= sparse_dim <= tensor.dim():
+            raise RuntimeError(f"{who}: sparse_dim argument must be in [0,{tensor.dim()}] range, but {sparse_dim} is given")
+        if sparse_dim == 0 and tensor.dim():
+            raise RuntimeError(f"{who}: sparse_dim argument must be in >0 when self.dim()>0")
+        if dense_dim is not None and not 0 <= dense_dim <= tensor.dim() - 2:
+            raise RuntimeError(f"{who}: dense_dim argument must be in [0,{tensor.dim() - 2}] range, but {dense_dim} is given")
+    else:
+        own = tensor.sparse_dim()
+        if sparse_dim not in (None, own):
+            raise RuntimeError(f"{what} sparse_dim argument !={own if compressed else 'self.sparse_dim()'} is not supported")
+        if dense_dim is not None:
+            raise RuntimeError(f"{what} dense_dim argument given is not supported")
+    return convert(tensor, layout, blocksize, sparse_dim if strided else None, dense_dim)
+
+
 def converted(tensor, layout, blocksize, sparse_dim=None, dense_dim=None):
     """`convert` without gradient."""
     if layout is _C.strided:

@@ -3,7 +3,7 @@
 import cresset
 
 from .. import _C
-from ._create import coalesced, compress, convert, coordinates, dense, empty_like, from_dense, keys, matched
+from ._create import NAMES, coalesced, compress, convert, coordinates, dense, empty_like, from_dense, keys, matched
 from ._tensor import Compressed, Coordinates, Sparse
 
 _RULES = {}
@@ -157,7 +157,12 @@ def _zeros_like(sparse, *, dtype=None, layout=None, device=None, pin_memory=None
 
 @_rule("empty_like")
 def _empty_like(sparse, *, dtype=None, layout=None, **options):
-    if not isinstance(sparse, Compressed) or layout not in (None, sparse.layout):
+    if isinstance(sparse, Compressed) and layout not in (None, sparse.layout):
+        names = NAMES
+        raise RuntimeError(
+            f"empty_like with different sparse layout is not supported (self is {names[sparse.layout]} but you requested {names[layout]})"
+        )
+    if not isinstance(sparse, Compressed):
         return _zeros_like(sparse, dtype=dtype, layout=layout)
     return _clone(sparse)._with(cresset.empty_like(sparse._v, dtype=dtype))
 

@@ -174,9 +174,9 @@ class Coordinates(Sparse):
 
     def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
         """The same in another sparse layout (itself without one)."""
-        from ._create import convert
+        from ._create import asked_for
 
-        return self if layout in (None, _C.sparse_coo) else convert(self, layout, blocksize)
+        return asked_for(self, layout, blocksize, sparse_dim, dense_dim)
 
     def sparse_resize_(self, size, sparse_dim, dense_dim):
         """Another size in place, without moving elements."""
@@ -276,12 +276,12 @@ class Compressed(Sparse):
 
     def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
         """The same in another sparse layout: in coordinates without one. int32 indices stay so in compressed layouts."""
-        from ._create import convert
+        from ._create import asked_for
 
-        return convert(self, layout or _C.sparse_coo, blocksize)
+        return asked_for(self, layout, blocksize, sparse_dim, dense_dim)
 
 
 for _name, _layout in (("csr", _C.sparse_csr), ("csc", _C.sparse_csc)):
-    setattr(Sparse, f"to_sparse_{_name}", lambda self, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout))
+    setattr(Sparse, f"to_sparse_{_name}", lambda self, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, dense_dim=dense_dim))
 for _name, _layout in (("bsr", _C.sparse_bsr), ("bsc", _C.sparse_bsc)):
-    setattr(Sparse, f"to_sparse_{_name}", lambda self, blocksize, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, blocksize=blocksize))
+    setattr(Sparse, f"to_sparse_{_name}", lambda self, blocksize, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, blocksize=blocksize, dense_dim=dense_dim))

@@ -129,3 +129,36 @@ def test_half_complex_numbers_become_dense():
     plain = cresset.eye(3).to(cresset.complex32)
     for sparse in (plain.to_sparse(), plain.to_sparse_csr()):
         assert sparse.to_dense().dtype is cresset.complex32 and cresset.equal(sparse.to_dense().to(cresset.complex64), plain.to(cresset.complex64))
+
+
+_PLAIN = cresset.eye(4)
+CONVERSIONS = [
+    ("blocksize argument given is not supported", lambda: _PLAIN.to_sparse(blocksize=(2, 2))),
+    ("dense_to_sparse: conversion from Strided to SparseCsr with blocksize", lambda: _PLAIN.to_sparse(layout=cresset.sparse_csr, blocksize=(2, 2))),
+    ("dense_to_sparse: conversion from Strided to SparseBsr without blocksize", lambda: _PLAIN.to_sparse(layout=cresset.sparse_bsr)),
+    ("sparse_dim argument must be in >0", lambda: _PLAIN.to_sparse(0)),
+    (r"sparse_dim argument must be in \[0,2\] range, but 3 is given", lambda: _PLAIN.to_sparse(3)),
+    (r"dense_dim argument must be in \[0,0\] range, but 1 is given", lambda: _PLAIN.to_sparse_csr(dense_dim=1)),
+    ("to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim", lambda: _PLAIN.to_sparse().to_sparse(1)),
+    ("sparse_coo_to_sparse: conversion from Sparse to SparseCsr with dense_dim", lambda: _PLAIN.to_sparse().to_sparse_csr(dense_dim=0)),
+    ("sparse_compressed_to_sparse: conversion from SparseCsr to Sparse with sparse_dim argument !=2", lambda: _PLAIN.to_sparse_csr().to_sparse(1)),
+    ("sparse_compressed_to_sparse: conversion from SparseCsr to SparseBsc without", lambda: _PLAIN.to_sparse_csr().to_sparse(layout=cresset.sparse_bsc)),
+    ("to_sparse: conversion from SparseBsr to SparseBsr without", lambda: _PLAIN.to_sparse_bsr((2, 2)).to_sparse(layout=cresset.sparse_bsr)),
+    ("empty_like with different sparse layout is not supported .self is SparseCsr but you requested SparseCsc.",
+     lambda: cresset.empty_like(_PLAIN.to_sparse_csr(), layout=cresset.sparse_csc)),
+    ("empty_like with different sparse layout is not supported .self is SparseBsr but you requested Strided.",
+     lambda: cresset.empty_like(_PLAIN.to_sparse_bsr((2, 2)), layout=cresset.strided)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(CONVERSIONS)))
+def test_arguments_of_conversions_that_say_nothing(at):
+    words, call = CONVERSIONS[at]
+    with pytest.raises(RuntimeError, match=words):
+        call()
+
+
+def test_a_number_of_dimensions_and_a_layout():
+    with pytest.raises(TypeError, match="takes 0 positional arguments but 1 was given"):
+        _PLAIN.to_sparse(2, layout=cresset.sparse_coo)
+    assert _PLAIN.to_sparse().to_sparse(2).layout is cresset.sparse_coo and _PLAIN.to_sparse_csr().to_sparse(2).layout is cresset.sparse_coo
