@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <mutex>
 #include <optional>
@@ -172,7 +173,10 @@ std::string known_device_names() {
 Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {
   const std::size_t colon = text.find(':');
   CRESSET_CHECK(!text.empty(), "Device string must not be empty");
-  type_ = device_type_from_name(std::string_view(text).substr(0, colon));
+  const std::string_view name = std::string_view(text).substr(0, colon);
+  const bool is_word = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  CRESSET_CHECK(is_word, "Invalid device string: '", text, "'");
+  type_ = device_type_from_name(name);
   if (colon == std::string::npos) return;
   const char* first = text.data() + colon + 1;
   const char* last = text.data() + text.size();

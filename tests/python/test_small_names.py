@@ -277,3 +277,12 @@ def test_checks_that_never_ran_say_so(capsys):
     assert capsys.readouterr().out == "You have not run this instance of FileCheck!\nFileCheck checks:\n\tCHECK: a\n\n"
     FileCheck().check("a").run("a")
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("text", ["not a real device", "a-b", " cpu", "cpu ", "z z:0", "cpu:", "cpu:x", "cpu:01", "cpu:0:1", "cpu:-1"])
+def test_words_that_name_no_device(text):
+    for call in (cresset.device, lambda name: cresset.empty(1, device=name)):
+        with pytest.raises(RuntimeError, match=f"Invalid device string: '{text}'"):
+            call(text)
+    with pytest.raises(RuntimeError, match="at start of device string: zz"):
+        cresset.device("zz")
