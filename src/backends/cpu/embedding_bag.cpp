@@ -42,7 +42,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, c
   const int64_t n = static_cast<int64_t>(rows.size()), height = weight.size(0), width = weight.size(1);
   for (int64_t i = 0; i < n; ++i) {
     if (rows[i] >= 0 && rows[i] < height) continue;
-    CRESSET_CHECK(mode != ops::kBagMax, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", rows[i]);
+    const bool summed_at_once =
+        mode != ops::kBagMax && padding_idx < 0 && weight.scalar_type() != ScalarType::Double;  // PyTorch's words differ
+    CRESSET_CHECK(summed_at_once, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", rows[i]);
     CRESSET_CHECK(false, "Index ", i, " of input takes value ", rows[i], " which is not in the valid range [0, ", height, ")");
   }
   const std::vector<int64_t> limits = bag_limits(offsets, n, include_last_offset);

@@ -134,10 +134,11 @@ def test_embedding_bag_modes():
     two = F.embedding_bag(indices.reshape(2, 3), weight, mode="sum").numpy()
     np.testing.assert_allclose(two, [w[[1, 2, 4]].sum(0), w[[5, 4, 3]].sum(0)])
     with pytest.raises(RuntimeError, match="not in the valid range"):
-        F.embedding_bag(indices + 3, weight, offsets)
+        F.embedding_bag(indices + 3, weight.float(), offsets)
     for wrong, said in ((indices + 3, 7), (indices - 5, -4)):
-        with pytest.raises(RuntimeError, match=f"Expected idx >= 0 && idx < num_embeddings but found idx to be {said}"):
-            F.embedding_bag(wrong, weight, offsets, mode="max")
+        for table, options in ((weight, {}), (weight.float(), {"mode": "max"}), (weight.float(), {"padding_idx": 0})):
+            with pytest.raises(RuntimeError, match=f"Expected idx >= 0 && idx < num_embeddings but found idx to be {said}"):
+                F.embedding_bag(wrong, table, offsets, **options)
     with pytest.raises(RuntimeError, match="offsets.0. has to be 0"):
         F.embedding_bag(indices, weight, offsets + 1)
 
