@@ -313,7 +313,7 @@ class _OpNamespace(types.ModuleType):
     __file__ = "cresset.ops"
 
     def __init__(self, name):
-        super().__init__(f"cresset.ops.{name}")
+        super().__init__(f"{_C._printed_name()}.ops.{name}")
         self.name = name
 
     def __getattr__(self, key):

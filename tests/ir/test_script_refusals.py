@@ -194,3 +194,80 @@ def test_tuples_of_lists_for_lists_of_lists():
 
     a, b = rand(3, 4, 5), rand(4, 3, 2)
     assert cresset.allclose(product(a, b, ([1, 0], [0, 1])), cresset.tensordot(a, b, dims=([1, 0], [0, 1])))
+
+
+# ---- and a few more words
+
+
+def test_enumerate_needs_an_argument():
+    with pytest.raises(RuntimeError, match="enumerate expected at least 1 arguments, got 0"):
+        jit.CompilationUnit("def f():\n  for _ in enumerate():\n    pass\n")
+
+
+class Plain:
+    def __init__(self):
+        self.num = 99
+
+
+def test_objects_that_do_not_add():
+    def added():
+        a = Plain()
+        a += Plain()
+        return a
+
+    with pytest.raises(RuntimeError, match="Cannot emit inplace op on .*Plain since it does not define an __iadd__ or __add__ method"):
+        jit.script(added)
+
+
+def test_lists_of_tensors_that_are_not_of_one_element():
+    @jit.script
+    def equal(x: List[Tensor], y: List[Tensor]):
+        return x == y
+
+    assert equal([tensor(1)], [tensor(1)]) and not equal([tensor(1)], [tensor(2)])
+    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"):
+        equal([zeros(2)], [zeros(2)])
+
+
+def test_counts_of_a_wrong_type():
+    assert jit.script([1, 3, 3]).count(3) == 2
+    with pytest.raises(TypeError):
+        jit.script([1]).count("a")
+
+
+def test_constants_that_are_none():
+    class Wrong(jit.ScriptModule):
+        __constants__ = ["invalid"]
+
+        def __init__(self, value):
+            super().__init__()
+            self.invalid = value
+
+    with pytest.raises(TypeError, match="Linear' object in attribute 'Wrong.invalid' is not a valid constant"):
+        Wrong([nn.Linear(3, 4)])
+    with pytest.raises(TypeError, match="'dict' object in attribute 'Wrong.invalid' is not a valid constant"):
+        Wrong((3, (4, {})))
+
+
+class Unused(nn.Module):
+    @jit.unused
+    @cresset.no_grad()
+    def fn(self, x):
+        # type: (Tensor) -> int
+        return next(x)  # never compiled
+
+    def forward(self, x):
+        if x.dim() > 5:
+            return self.fn(x)
+        return 1
+
+
+def test_unused_methods_below_other_decorators():
+    assert jit.script(Unused())(zeros(2)) == 1
+
+
+def test_random_slopes_of_a_number():
+    for x in (tensor(-2.0), tensor(2.0), rand(3) - 0.5):
+        y = nn.functional.rrelu(x, training=True)
+        assert y.shape == x.shape and ((y == x) | (x <= 0)).all()
+        assert jit.script(nn.RReLU())(x).shape == x.shape

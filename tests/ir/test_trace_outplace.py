@@ -96,3 +96,9 @@ def test_modules_and_flat_graphs():
     assert "aten::relu_(" in str(jit.trace(module, X).inlined_graph)
     graph, _ = jit._get_trace_graph(module, X, _force_outplace=True)
     assert "aten::relu(" in str(graph)
+
+
+def test_detach_is_always_recorded_as_a_new_tensor():
+    traced = jit.trace(lambda x, w: cresset.matmul(x, w).detach_(), (X, X.T))
+    assert "aten::detach(" in str(traced.graph)
+    assert traced(X + 1, X.T).equal((X + 1) @ X.T)

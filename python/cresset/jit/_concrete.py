@@ -536,6 +536,16 @@ def _type_of_attribute(value):
         raise
 
 
+def _first_unknown(value):
+    """What in the value has no type in scripts."""
+    for part in value if isinstance(value, (tuple, list)) else ():
+        try:
+            type_of_value(part)
+        except UnknownType:
+            return _first_unknown(part)
+    return value
+
+
 def _add_constant(made, name, value, annotated):
     """Constants: numbers, strings and the like, and tuples and lists of them, which scripts see as tuples."""
     if isinstance(value, list):
@@ -543,8 +553,10 @@ def _add_constant(made, name, value, annotated):
     try:
         kind = annotated if annotated is not None and not isinstance(value, tuple) else type_of_value(value)
     except UnknownType as error:
+        wrong = type(_first_unknown(value))
+        label = wrong.__name__ if wrong.__module__ == "builtins" else f"{wrong.__module__}.{wrong.__qualname__}"
         raise TypeError(
-            f"'{type(value).__name__}' object in attribute '{made.cls.__name__}.{name}' is not a valid constant. {error}\nValid constants are:\n"
+            f"'{label}' object in attribute '{made.cls.__name__}.{name}' is not a valid constant. {error}\nValid constants are:\n"
             "1. a nn.ModuleList\n2. a value of type {bool, float, int, str, NoneType, device, layout, dtype}\n3. a list or tuple of (2)\n"
         ) from None
     made.constants[name] = (value, kind)

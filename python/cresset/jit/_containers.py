@@ -93,8 +93,11 @@ class ScriptList(_Container):
         return ScriptListIterator(self._value())
 
     def __contains__(self, value):
-        ScriptList([value], self._script_type_)  # TypeError for what no element can be
+        self._check_element(value)
         return value in self._value()
+
+    def _check_element(self, value):
+        ScriptList([value], self._script_type_)  # TypeError for what no element can be
 
     def append(self, value):
         """Add an element at the end."""
@@ -120,6 +123,7 @@ class ScriptList(_Container):
 
     def count(self, value):
         """How many elements are equal to `value`?"""
+        self._check_element(value)
         return self._value().count(value)
 
     def clear(self):

@@ -184,6 +184,7 @@ def _check_prefix(text):
 
 def definition_of(function, name=None, names=None):
     """What `_C._jit_define` takes for one function. `names` are seen besides its own."""
+    unused = _marks.is_unused(function)  # decorators below the mark know nothing of it
     function = inspect.unwrap(function)
     if function.__name__ == "<lambda>":
         raise RuntimeError(f"Expected a single top-level function: {inspect.getsourcefile(function)}:{function.__code__.co_firstlineno}")
@@ -192,7 +193,7 @@ def definition_of(function, name=None, names=None):
     defaults = _defaults_of(function)
     source = SourceOf(function)
     _check_prefix(source.text)
-    if _marks.is_unused(function):
+    if unused or _marks.is_unused(function):
         # It is never compiled: what its annotations mean need not be known.
         types = {**types_in_comments(function), **types}
         for parameter, annotation in annotations_of(function).items():

@@ -234,6 +234,11 @@ Value* Emitter::augmented(const std::string& op, const SourceRange& range, const
     for (const InPlaceMethod& m : kInPlaceMethods)
       if (op == m.text && left->hasAttr(range, m_, m.magic))
         return left->attr(range, m_, m.magic)->call(range, m_, {{range, simple_value(right), {}}}, {}, 1)->asValue(range, m_);
+    const auto plainly = [](std::string magic) { return magic.erase(2, 1); };  // __iadd__: __add__
+    for (const InPlaceMethod& m : kInPlaceMethods)
+      if (op == m.text && !left->hasAttr(range, m_, plainly(m.magic)))
+        script_error(range, "Cannot emit inplace op on " + plain->type()->annotation_str() + " since it does not define an " + m.magic +
+                                " or " + plainly(m.magic) + " method");
   }
   for (const InPlace& p : kInPlace) {
     if (op != p.text) continue;

@@ -191,6 +191,7 @@ SugaredValuePtr zip_value(const SourceRange& range, GraphFunction& m, const std:
 
 SugaredValuePtr enumerate_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                                 const std::vector<CallArgument>& kwargs) {
+  if (args.empty()) script_error(range, "enumerate expected at least 1 arguments, got 0");
   const bool named_start = kwargs.size() == 1 && kwargs[0].name == "start" && args.size() == 1;
   if (args.empty() || args.size() > 2 || (!kwargs.empty() && !named_start))
     script_error(range, "enumerate expected an iterable and a start, got " + std::to_string(args.size() + kwargs.size()) + " arguments");

@@ -475,7 +475,7 @@ Node* create_outplace(TracingState& state, const OperatorHandle& op, std::vector
     return operands.size() == all ? nullptr : create_if_known(state, name, operands);
   }
   if (!name.ends_with('_') || name.ends_with("__")) return nullptr;
-  warn_of_references(state, name, arguments[0].toTensor());
+  if (state.force_outplace) warn_of_references(state, name, arguments[0].toTensor());
   if (name == "copy_") {
     if (state.assigning) return nullptr;
     Node* n = state.create(Symbol::aten("expand_as"), {operands[1], operands[0]});
@@ -505,7 +505,8 @@ void record(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const std::size_t arguments = schema.arguments().size();
   const std::vector<Value*> operands = state->operands(op, stack->data() + (stack->size() - arguments));
   Node* outplace = nullptr;
-  if (state->force_outplace && schema.is_mutable()) {
+  const bool detaches = op.operator_name().name == "aten::detach_";  // a write that nobody sees in the values
+  if ((state->force_outplace || detaches) && schema.is_mutable()) {
     const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
     outplace = create_outplace(*state, op, operands, stack->data() + (stack->size() - arguments));
   }

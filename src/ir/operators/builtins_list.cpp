@@ -17,7 +17,9 @@ using List = ivalue::ListImpl&;
 bool equal_values(const IValue& a, const IValue& b) {
   if (a.isTensor() && b.isTensor()) {
     if (a.toTensor().is_same(b.toTensor())) return true;
-    return a.toTensor().eq(b.toTensor()).item().toBool();
+    const Tensor equal = a.toTensor().eq(b.toTensor());
+    CRESSET_CHECK(equal.numel() <= 1, "Boolean value of Tensor with more than one value is ambiguous");
+    return equal.item().toBool();
   }
   if (a.isScalar() && b.isScalar()) return a.toScalar().toComplexDouble() == b.toScalar().toComplexDouble() && a.isBool() == b.isBool();
   if ((a.isList() && b.isList()) || (a.isTuple() && b.isTuple())) {

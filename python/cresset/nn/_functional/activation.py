@@ -85,8 +85,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     with cresset.no_grad():
         below = input <= 0
         slopes = cresset.empty(int(below.sum()), dtype=cresset.float64, device=input.device).uniform_(lower, upper)
-        factor = cresset.ones_like(input)
-        factor[below] = slopes.to(input.dtype)
+        factor = cresset.ones_like(input).masked_scatter(below, slopes.to(input.dtype))
     return input.mul_(factor) if inplace else input * factor
 
 
