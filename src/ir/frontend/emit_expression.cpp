@@ -404,7 +404,7 @@ std::vector<CallArgument> Emitter::arguments(const std::vector<ExprPtr>& parts, 
 namespace {
 // Calls that are no calls of a function: errors of theirs show the whole of them, those of others what is called.
 bool is_form_of_the_language(const std::string& kind) {
-  constexpr std::array kForms = {"annotate", "getattr", "hasattr", "uninitialized", "unchecked_cast", "_unwrap_optional"};
+  constexpr std::array kForms = {"annotate", "getattr", "hasattr", "uninitialized", "unchecked_cast", "_unwrap_optional", "fork", "_fork"};
   constexpr std::string_view kForm = "special form ";
   return kind.starts_with(kForm) && std::find(kForms.begin(), kForms.end(), kind.substr(kForm.size())) != kForms.end();
 }

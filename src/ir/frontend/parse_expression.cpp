@@ -257,6 +257,7 @@ ExprPtr Parser::slice_or_test() {
 }
 
 ExprPtr Parser::call(ExprPtr base, std::size_t begin) {
+  const std::size_t open = token().end;
   expect("(");
   std::vector<ExprPtr> parts{std::move(base)};
   std::vector<Keyword> keywords;
@@ -289,9 +290,12 @@ ExprPtr Parser::call(ExprPtr base, std::size_t begin) {
   expect(")");
   auto e = make(ExprKind::Call, begin, std::move(parts));
   e->keywords = std::move(keywords);
-  // Without the parenthesis, as PyTorch shows calls.
-  std::size_t end = begin;
-  for (const ExprPtr& part : e->parts) end = std::max(end, part->range.end());
+  // Without the parenthesis behind the last argument, as PyTorch shows calls.
+  std::size_t end = e->parts.size() == 1 && e->keywords.empty() ? open : begin;
+  for (const ExprPtr& part : e->parts) {
+    const bool quoted = part->kind == ExprKind::Constant && part->value.isString();  // its range ends in front of the quote
+    end = std::max(end, part->range.end() + quoted);
+  }
   for (const Keyword& k : e->keywords) end = std::max(end, k.range.end());
   e->range = SourceRange(source_, begin, end);
   return done(std::move(e));
