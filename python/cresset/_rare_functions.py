@@ -9,7 +9,7 @@ from ._overridable import overridable
 
 __all__ = [
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
-    "conv_tbc", "from_file", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+    "conv_tbc", "from_file", "hash_tensor", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_assert_tensor_metadata", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
@@ -318,3 +318,40 @@ def _assert_tensor_metadata(a: Tensor, size=None, stride=None, dtype=None, *, de
     for what, expected, got in facts:
         if expected is not None and expected != got:
             raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {got}")
+
+
+def _folded(bits, dims):
+    """Exclusive or of int64 elements along dimensions, which are kept with the size 1."""
+    for dim in dims:
+        while (n := bits.shape[dim]) > 1:
+            half = n // 2
+            pairs = bits.narrow(dim, 0, half) ^ bits.narrow(dim, half, half)
+            bits = cresset.cat([pairs, bits.narrow(dim, 2 * half, n % 2)], dim) if n % 2 else pairs
+        if bits.shape[dim] == 0:
+            bits = bits.new_zeros([1 if d == dim else s for d, s in enumerate(bits.shape)])
+    return bits
+
+
+@overridable
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+    """Exclusive or of the elements' 64 bits, as int64 or float64, over all dimensions or those given; uint64. Equal tensors have equal numbers.
+
+    RuntimeError for a `mode` other than 0, and without a `dim` for no elements; NotImplementedError for complex numbers.
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if input.is_complex():
+        name = input.type().rpartition(".")[2].removesuffix("Tensor")
+        raise NotImplementedError(f'"xor_sum_cpu" not implemented for \'{name}\'')
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if not dims and input.numel() == 0:
+        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+    wide = input.detach()
+    wide = wide.double().view(cresset.int64) if wide.is_floating_point() else wide.view(cresset.int64) if wide.dtype == cresset.uint64 else wide.long()
+    rank = max(wide.dim(), 1)
+    for d in dims:
+        if not -rank <= d < rank:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {d})")
+    dims = sorted({d % rank for d in dims}) if dims else range(wide.dim())
+    folded = _folded(wide.contiguous(), dims if wide.dim() else ()).view(cresset.uint64)
+    return folded if keepdim or not wide.dim() else folded.squeeze(tuple(dims))

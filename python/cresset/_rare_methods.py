@@ -115,6 +115,11 @@ def _nested(name):
     return method
 
 
+def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
+    """`hash_tensor` of the package."""
+    return cresset.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
+
+
 def install():
     """Put the methods into the class."""
     for function in (__long__, __nonzero__, _conj, _conj_physical, _is_all_true, _is_any_true, _is_zerotensor, _lazy_clone, _addmm_activation,
@@ -123,6 +128,7 @@ def install():
             setattr(Tensor, function.__name__, _protocol(function))
     for name, instead in (("eig", "torch.linalg.eig"), ("symeig", "torch.linalg.eigh"), ("lstsq", "torch.linalg.lstsq"), ("solve", "torch.linalg.solve")):
         setattr(Tensor, name, _gone(name, instead))
+    Tensor.hash_tensor = _protocol(hash_tensor)
     for name in ("_nested_tensor_size", "_nested_tensor_storage_offsets", "_nested_tensor_strides"):
         if not hasattr(Tensor, name):
             setattr(Tensor, name, _nested(name))

@@ -112,3 +112,19 @@ def test_compile_gives_the_function():
         cresset.compile(f, backend=lambda graph, inputs: graph)
     with pytest.raises(TypeError, match="a function or module was required"):
         cresset.compile(3)
+
+
+def test_hashes_of_tensors():
+    # PyTorch 2.13's numbers.
+    x = cresset.arange(6).view(2, 3)
+    assert cresset.hash_tensor(x).item() == 1 and x.hash_tensor(0).tolist() == [3, 5, 7] and cresset.hash_tensor(x, 1, keepdim=True).tolist() == [[3], [2]]
+    assert cresset.hash_tensor(cresset.tensor([1.5, 2.0], dtype=cresset.float16)).item() == 9221120237041090560
+    assert cresset.hash_tensor(cresset.tensor([-1], dtype=cresset.int8)).item() == 2**64 - 1 and cresset.hash_tensor(x, dim=(0, 1)).item() == 1
+    assert cresset.hash_tensor(cresset.tensor([-0.0, 0.0])).item() == 2**63 and cresset.hash_tensor(cresset.zeros(0, 2), dim=0).tolist() == [0, 0]
+    assert cresset.hash_tensor(cresset.tensor([2**64 - 1, 1], dtype=cresset.uint64)).item() == 2**64 - 2
+    with pytest.raises(RuntimeError, match="Unknown hash_tensor mode: 1"):
+        cresset.hash_tensor(x, mode=1)
+    with pytest.raises(RuntimeError, match="Expected reduction dim to be specified"):
+        cresset.hash_tensor(cresset.empty(0))
+    with pytest.raises(NotImplementedError, match="\"xor_sum_cpu\" not implemented for 'ComplexFloat'"):
+        cresset.hash_tensor(cresset.tensor([1j]))
