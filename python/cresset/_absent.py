@@ -2,19 +2,13 @@
 
 from ._overridable import overridable
 
-_SPARSE = "changes of a sparse tensor's size, and copies of its parts,"
 _QUANTIZED = "operators of quantized tensors beyond those of dtypes, views, comparisons and activations"
 _MKLDNN = "tensors in oneDNN's own layout"
 _CUDNN, _MIOPEN, _FBGEMM = "operators of cuDNN", "operators of MIOpen", "FBGEMM's packed matrices"
-_NESTED = "nested tensors"
 
 _FUNCTIONS = {
-    _SPARSE: (
-        "values_copy", "indices_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy", "resize_as_sparse_",
-    ),
     _QUANTIZED: (
-        "quantized_batch_norm", "quantized_gru_cell", "quantized_lstm_cell", "quantized_max_pool1d",
-        "quantized_max_pool2d", "quantized_max_pool3d", "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell", "fused_moving_avg_obs_fake_quant",
+        "quantized_gru_cell", "quantized_lstm_cell", "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell", "fused_moving_avg_obs_fake_quant",
     ),
     _CUDNN: (
         "cudnn_affine_grid_generator", "cudnn_batch_norm", "cudnn_convolution", "cudnn_convolution_add_relu", "cudnn_convolution_relu",
@@ -25,7 +19,7 @@ _FUNCTIONS = {
         "miopen_ctc_loss", "miopen_depthwise_convolution", "miopen_rnn",
     ),
     _MKLDNN: (
-        "mkldnn_adaptive_avg_pool2d", "mkldnn_convolution", "mkldnn_linear_backward_weights", "mkldnn_max_pool2d", "mkldnn_max_pool3d",
+        "mkldnn_adaptive_avg_pool2d", "mkldnn_linear_backward_weights", "mkldnn_max_pool2d", "mkldnn_max_pool3d",
         "mkldnn_rnn_layer",
     ),
     _FBGEMM: (
@@ -35,11 +29,7 @@ _FUNCTIONS = {
     ),
 }  # fmt: skip
 _METHODS = {
-    _SPARSE: (
-        "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "_nnz",
-    ),
     _MKLDNN: ("to_mkldnn",),
-    _NESTED: ("to_padded_tensor",),
 }  # fmt: skip
 # Questions that only sparse tensors answer: (name, which layout was expected).
 _SPARSE_ONLY = {
@@ -61,16 +51,20 @@ def _refusal(name, what):
     return refuse
 
 
-# Questions that only quantized tensors answer.
-_QUANTIZED_ONLY = ("int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme")
+# What only quantized, nested or sparse tensors have.
+_OTHERS_ONLY = (
+    "to_padded_tensor", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "_nnz", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme",
+)  # fmt: skip
 
 
-def _quantized_only(name):
-    def refuse(self):
-        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{self.device.type.upper()}' backend: only quantized tensors answer it.")
+def _others_only(name):
+    kind = "nested" if "padded" in name else "quantized" if name.startswith(("q", "int")) else "sparse"
+
+    def refuse(self, *args, **kwargs):
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{self.device.type.upper()}' backend: only {kind} tensors have it.")
 
     refuse.__name__ = name
-    refuse.__doc__ = "Raises NotImplementedError: only a quantized tensor has it (quantize_per_tensor)."
+    refuse.__doc__ = f"Raises NotImplementedError: only {kind} tensors have it."
     return refuse
 
 
@@ -152,8 +146,8 @@ def install(tensor_class, module):
         for name in names:
             if not hasattr(tensor_class, name):
                 setattr(tensor_class, name, _refusal(f"Tensor.{name}", what))
-    for name in _QUANTIZED_ONLY:
-        setattr(tensor_class, name, _quantized_only(name))
+    for name in _OTHERS_ONLY:
+        setattr(tensor_class, name, _others_only(name))
     for name, instead in _REMOVED.items():
         setattr(module, name, _removal(name, instead))
         if name != "matrix_rank":

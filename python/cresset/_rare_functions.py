@@ -9,7 +9,7 @@ from ._overridable import overridable
 
 __all__ = [
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
-    "conv_tbc", "from_file", "hash_tensor", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+    "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_assert_tensor_metadata", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
@@ -355,3 +355,9 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     dims = sorted({d % rank for d in dims}) if dims else range(wide.dim())
     folded = _folded(wide.contiguous(), dims if wide.dim() else ()).view(cresset.uint64)
     return folded if keepdim or not wide.dim() else folded.squeeze(tuple(dims))
+
+
+@overridable
+def mkldnn_convolution(input, weight, bias, padding, stride, dilation, groups):
+    """`convolution` with its arguments in oneDNN's order."""
+    return cresset.convolution(input, weight, bias, stride, padding, dilation, False, [0] * (input.dim() - 2), groups)

@@ -101,3 +101,15 @@ def test_files(one, rows):
         file.seek(0)
         a, b, c = torch.load(file)
         assert a.equal(one) and b.equal(rows) and c.equal(one.t()) and a.untyped_storage().data_ptr() == c.untyped_storage().data_ptr()
+
+
+def test_pools_and_normalisation():
+    q = torch.quantize_per_tensor(torch.arange(32.0).view(2, 2, 2, 4) - 9, 0.5, 20, torch.quint8)
+    assert torch.quantized_max_pool2d(q, 2).dequantize().flatten().tolist() == [-4, -2, 4, 6, 12, 14, 20, 22]
+    assert torch.quantized_max_pool1d(q[0], 2, 2).dequantize().flatten().tolist() == [-8, -6, -4, -2, 0, 2, 4, 6]
+    assert torch.quantized_max_pool3d(q.unsqueeze(0), (1, 2, 2)).dequantize().flatten().tolist() == [-4, -2, 4, 6, 12, 14, 20, 22]
+    args = torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.5]), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0]), 1e-5, 0.25, 8
+    made = torch.quantized_batch_norm(q, *args)
+    assert made.q_scale() == 0.25 and made.dequantize()[0, 1].flatten().tolist() == [-1.5, -0.75, -0.25, 0.5, 1.25, 1.75, 2.5, 3.25]
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::quantized_batch_norm' with arguments from the 'CPU' backend"):
+        torch.quantized_batch_norm(torch.ones(1, 2, 2), *args)

@@ -128,3 +128,8 @@ def test_hashes_of_tensors():
         cresset.hash_tensor(cresset.empty(0))
     with pytest.raises(NotImplementedError, match="\"xor_sum_cpu\" not implemented for 'ComplexFloat'"):
         cresset.hash_tensor(cresset.tensor([1j]))
+
+
+def test_a_convolution_with_its_arguments_in_another_order():
+    x, w = cresset.randn(1, 2, 4, 4), cresset.randn(2, 2, 3, 3)
+    assert cresset.equal(cresset.mkldnn_convolution(x, w, None, (1, 1), (2, 2), (1, 1), 1), nn.functional.conv2d(x, w, None, 2, 1))

@@ -10,7 +10,7 @@ from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 
 __all__ = [
     "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
-    "empty_quantized", "int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
+    "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
     "q_zero_point", "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
 ]  # fmt: skip
 
@@ -184,3 +184,37 @@ def rebuild(storage, offset, size, stride, facts, requires_grad=False, backward_
     if scheme is not _quantized_types.per_tensor_affine:
         raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {scheme}")
     return QuantizedTensor(numbers, PerTensor(dtype, *rest))
+
+
+def _check_quantized(input, name):
+    if not input.is_quantized:
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{input.device.type.upper()}' backend: a quantized tensor was required.")
+
+
+def _max_pool(name, dims):
+    @overridable
+    def pool(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+        _check_quantized(input, name)
+        function = getattr(cresset.nn.functional, f"max_pool{dims}d")
+        return function(input, kernel_size, stride or None, padding, dilation, ceil_mode)
+
+    pool.__name__ = name
+    pool.__doc__ = f"max_pool{dims}d of a quantized tensor; NotImplementedError for another."
+    return pool
+
+
+quantized_max_pool1d, quantized_max_pool2d, quantized_max_pool3d = (_max_pool(f"quantized_max_pool{n}d", n) for n in (1, 2, 3))
+
+
+@overridable
+def quantized_batch_norm(input, weight, bias, mean, var, eps, output_scale, output_zero_point):
+    """batch_norm of a tensor quantized by one scale, with given means and variances, quantized by another scale. RuntimeError without a weight or bias,
+    NotImplementedError for a tensor that is not quantized."""
+    _check_quantized(input, "quantized_batch_norm")
+    for name, value in (("Weight", weight), ("Bias", bias)):
+        if value is None:
+            raise RuntimeError(f"{name} must be provided")
+    shape = [1, -1] + [1] * (input.dim() - 2)
+    factor = weight / (var + eps).sqrt()
+    real = input.dequantize() * factor.view(shape) + (bias - mean * factor).view(shape)
+    return quantized(real, _one(input.dtype, output_scale, output_zero_point))

@@ -8,7 +8,7 @@ from ._tensor import PerChannel, PerTensor, QuantizedTensor
 # Views, and what moves elements: they happen to the whole numbers.
 _MOVES = frozenset(
     "view _unsafe_view reshape _reshape_alias t transpose permute unsqueeze squeeze select slice expand split split_with_sizes unbind as_strided "
-    "unfold flip index_select index gather roll max_pool1d max_pool2d max_pool3d max_pool2d_with_indices upsample_nearest1d upsample_nearest2d "
+    "unfold flip index_select index gather roll max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices upsample_nearest1d upsample_nearest2d "
     "upsample_nearest3d repeat narrow diagonal channel_shuffle pixel_shuffle pixel_unshuffle masked_select take max min amax amin sort topk view_as "
     "swapaxes movedim flatten".split()
 )

@@ -214,7 +214,7 @@ def parts(indices, values, dtype, device):
     return indices, values
 
 
-def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, is_coalesced=None):
+def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, is_coalesced=None):
     """A sparse tensor of `size` with `values` (nnz, *dense sizes) at the places `indices` (sparse_dim, nnz); values of one place count together.
 
     Without a size the smallest that holds the indices; sparse_coo_tensor(size) is empty. Differentiable with respect to values. RuntimeError
@@ -223,6 +223,8 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
     from . import check_sparse_tensor_invariants as checks
     from ._gradients import FromParts
 
+    if indices is None and size is None:
+        raise TypeError("sparse_coo_tensor() received an invalid combination of arguments: indices and values, or a size, are required.")
     if values is None:
         size = tuple(indices if size is None else size)
         values = cresset.empty(0, dtype=dtype, device=device)

@@ -179,8 +179,22 @@ class Coordinates(Sparse):
         return asked_for(self, layout, blocksize, sparse_dim, dense_dim)
 
     def sparse_resize_(self, size, sparse_dim, dense_dim):
-        """Another size in place, without moving elements."""
-        raise NotImplementedError("sparse_resize_: the size of a sparse tensor is fixed; make another with sparse_coo_tensor.")
+        """Another size in place, where the elements stay; RuntimeError where elements are there and a dimension would shrink or go."""
+        from ._resize import sparse_resize_
+
+        return sparse_resize_(self, size, sparse_dim, dense_dim)
+
+    def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
+        """Another size in place, without elements. RuntimeError where the dimensions are not as many as sizes."""
+        from ._resize import sparse_resize_and_clear_
+
+        return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
+
+    def resize_as_sparse_(self, the_template):
+        """sparse_resize_ to the size of another tensor."""
+        from ._resize import resize_as_sparse_
+
+        return resize_as_sparse_(self, the_template)
 
     crow_indices, col_indices = _of_layout("crow_indices", "row"), _of_layout("col_indices", "row")
     ccol_indices, row_indices = _of_layout("ccol_indices", "column"), _of_layout("row_indices", "column")

@@ -1,0 +1,74 @@
+"""Sizes of sparse tensors that are changed in place, and copies of their parts."""
+
+import cresset
+
+from .. import _C
+
+__all__ = [
+    "ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "indices_copy", "resize_as_sparse_", "row_indices_copy", "sparse_resize_",
+    "sparse_resize_and_clear_", "values_copy",
+]  # fmt: skip
+
+
+def _copy_of(part):
+    def copy(input):
+        return getattr(input, part)().clone()
+
+    copy.__name__ = part + "_copy"
+    copy.__doc__ = f"A copy of `input.{part}()`; its errors."
+    return copy
+
+
+values_copy, indices_copy, crow_indices_copy, col_indices_copy, ccol_indices_copy, row_indices_copy = map(
+    _copy_of, ("values", "indices", "crow_indices", "col_indices", "ccol_indices", "row_indices")
+)
+
+
+def _check_sum(size, sparse_dim, dense_dim):
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+        )
+
+
+def _take(tensor, size, indices, values, ordered):
+    _C._take_sizes(tensor, cresset.empty(size, device="meta"))
+    tensor._i, tensor._v, tensor._ordered = indices, values, ordered
+    return tensor
+
+
+def sparse_resize_(self, size, sparse_dim, dense_dim):
+    """Another size in place, where the elements stay; new elements of larger dense parts are zero.
+
+    RuntimeError where elements are there and a dimension would shrink, or the numbers of sparse and dense dimensions change.
+    """
+    size = tuple(size)
+    _check_sum(size, sparse_dim, dense_dim)
+    values = self._v
+    if self._nnz():
+        for kind, now, wanted in (("sparse", self.sparse_dim(), sparse_dim), ("dense", self.dense_dim(), dense_dim)):
+            if now != wanted:
+                raise RuntimeError(f"changing the number of {kind} dimensions (from {now} to {wanted}) on a non-empty sparse tensor is not supported.")
+        for kind, part in (("sparse", slice(sparse_dim)), ("dense", slice(sparse_dim, None))):
+            if any(want < have for want, have in zip(size[part], self.shape[part])):
+                raise RuntimeError(
+                    f"shrinking the size of {kind} dimensions (from {list(self.shape[part])} to {list(size[part])}) on a non-empty sparse tensor is not supported."
+                )
+        missing = [n for want, have in zip(reversed(size[sparse_dim:]), reversed(values.shape[1:])) for n in (0, want - have)]
+        return _take(self, size, self._i, cresset.nn.functional.pad(values, missing) if any(missing) else values, self._ordered)
+    return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
+
+
+def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
+    """Another size in place, without elements. RuntimeError where the dimensions are not as many as sizes."""
+    size = tuple(size)
+    _check_sum(size, sparse_dim, dense_dim)
+    return _take(self, size, self._i.new_empty((sparse_dim, 0)), self._v.new_empty((0, *size[sparse_dim:])), True)
+
+
+def resize_as_sparse_(self, the_template):
+    """sparse_resize_ to the size of another tensor. RuntimeError for tensors that are not in coordinates."""
+    if not self.is_sparse:
+        raise RuntimeError("resize_as_sparse_: a sparse coordinate tensor was required")
+    return sparse_resize_(self, tuple(the_template.shape), the_template.sparse_dim(), the_template.dense_dim())
+

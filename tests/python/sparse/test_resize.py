@@ -1,0 +1,52 @@
+"""Sizes of sparse tensors that change in place, and copies of their parts, beside what PyTorch 2.13 does."""
+
+import cresset as torch
+import pytest
+
+
+def square():
+    return torch.eye(4).to_sparse()
+
+
+def rows():
+    return torch.sparse_coo_tensor([[0, 1]], torch.ones(2, 3), (4, 3))
+
+
+def facts(t):
+    return tuple(t.shape), t._nnz(), t.sparse_dim(), t.dense_dim()
+
+
+def test_sizes_grow():
+    t = square()
+    assert t.sparse_resize_((5, 6), 2, 0) is t and facts(t) == ((5, 6), 4, 2, 0) and t.to_dense().shape == (5, 6) and t.to_dense().sum() == 4
+    assert facts(rows().sparse_resize_((6, 5), 1, 1)) == ((6, 5), 2, 1, 1) and rows().sparse_resize_((4, 5), 1, 1).to_dense().sum() == 6
+    t = square()
+    assert t.sparse_resize_and_clear_((3, 2), 1, 1) is t and facts(t) == ((3, 2), 0, 1, 1) and t._values().shape == (0, 2)
+    assert facts(square().resize_as_sparse_(torch.zeros(6, 6).to_sparse())) == ((6, 6), 4, 2, 0)
+    empty = torch.sparse_coo_tensor(torch.empty(2, 0, dtype=torch.int64), torch.empty(0), (2, 2))
+    assert facts(empty.sparse_resize_((3,), 1, 0)) == ((3,), 0, 1, 0)
+
+
+REFUSED = [
+    (lambda: square().sparse_resize_((3, 3), 2, 0), "shrinking the size of sparse dimensions (from [4, 4] to [3, 3]) on a non-empty sparse tensor"),
+    (lambda: rows().sparse_resize_((4, 2), 1, 1), "shrinking the size of dense dimensions (from [3] to [2]) on a non-empty sparse tensor"),
+    (lambda: square().sparse_resize_((4,), 1, 0), "changing the number of sparse dimensions (from 2 to 1) on a non-empty sparse tensor"),
+    (lambda: square().sparse_resize_((4, 4), 1, 0), "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = 2, sparse_dim = 1, dense_dim = 0"),
+    (lambda: torch.crow_indices_copy(torch.ones(2)), "crow_indices expected sparse row compressed tensor layout but got Strided"),
+    (lambda: torch.ones(2).sparse_resize_((2,), 1, 0), "Could not run 'aten::sparse_resize_' with arguments from the 'CPU' backend"),
+]
+
+
+@pytest.mark.parametrize("i", range(len(REFUSED)))
+def test_refused(i):
+    with pytest.raises(RuntimeError) as error:
+        REFUSED[i][0]()
+    assert REFUSED[i][1] in str(error.value)
+
+
+def test_copies_of_parts():
+    row, column = torch.eye(3).to_sparse_csr(), torch.eye(3).to_sparse_csc()
+    for tensor, parts in ((row, ("values", "crow_indices", "col_indices")), (column, ("values", "ccol_indices", "row_indices")), (square(), ("values", "indices"))):
+        for part in parts:
+            copy = getattr(torch, part + "_copy")(tensor)
+            assert torch.equal(copy, getattr(tensor, part)()) and copy.data_ptr() != getattr(tensor, part)().data_ptr()
