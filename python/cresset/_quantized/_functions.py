@@ -136,6 +136,7 @@ def _empty_per_channel_affine_quantized(*size, scales, zero_points, axis, dtype=
     return QuantizedTensor(cresset.empty(_shape(size), dtype=_kind(dtype)[0], device=device), _many(dtype, scales, zero_points, axis))
 
 
+@overridable
 def empty_quantized(size, qtensor, **kwargs):
     """A tensor of another size, quantized as another one, whose whole numbers are anything."""
     return QuantizedTensor(cresset.empty(tuple(size), dtype=_kind(qtensor.dtype)[0]), qtensor._quantizer)

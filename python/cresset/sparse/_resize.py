@@ -3,6 +3,7 @@
 import cresset
 
 from .. import _C
+from .._overridable import overridable
 
 __all__ = [
     "ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "indices_copy", "resize_as_sparse_", "row_indices_copy", "sparse_resize_",
@@ -11,10 +12,11 @@ __all__ = [
 
 
 def _copy_of(part):
+    @overridable
     def copy(input):
         return getattr(input, part)().clone()
 
-    copy.__name__ = part + "_copy"
+    copy.__name__ = copy.__qualname__ = part + "_copy"
     copy.__doc__ = f"A copy of `input.{part}()`; its errors."
     return copy
 
@@ -66,6 +68,7 @@ def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
     return _take(self, size, self._i.new_empty((sparse_dim, 0)), self._v.new_empty((0, *size[sparse_dim:])), True)
 
 
+@overridable
 def resize_as_sparse_(self, the_template):
     """sparse_resize_ to the size of another tensor. RuntimeError for tensors that are not in coordinates."""
     if not self.is_sparse:
