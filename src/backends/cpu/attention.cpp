@@ -21,7 +21,7 @@
 namespace cresset::cpu {
 namespace {
 
-constexpr int64_t kQueries = 64, kKeys = 512;  // of a block: its scores stay in the second-level cache
+constexpr int64_t kQueries = 128, kKeys = 512;  // of a block: its scores stay in the second-level cache
 
 // A tensor of (N, heads, L, E) in the type that is computed in, with neighbouring features.
 Tensor operand(const Tensor& t, ScalarType type) {
