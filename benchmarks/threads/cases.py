@@ -1,4 +1,5 @@
-"""Runs one of the workloads of neighbours.py: `cases.py MODULE THREADS NAME SECONDS`; prints {"rate": steps a second}."""
+"""Runs one of the workloads of neighbours.py: `cases.py MODULE THREADS NAME SECONDS`; prints {"one": steps a second with one thread,
+"several": with THREADS}. The two take turns every 50 ms, so that what else runs on the machine meets both."""
 
 import importlib
 import json
@@ -51,15 +52,25 @@ def main() -> None:
         return
     module, threads, name, seconds = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
     T = importlib.import_module(module)
-    T.set_num_threads(threads)
     step = CASES[name](T)
-    for _ in range(2):
+    rates = {}
+    for count in (1, threads):
+        T.set_num_threads(count)
         step()
-    steps, start = 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
         step()
-        steps += 1
-    print(json.dumps({"rate": steps / (time.perf_counter() - start)}))
+        rates[count] = [0, 0.0]
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for count, rate in rates.items():
+            T.set_num_threads(count)
+            start = now = time.perf_counter()
+            while now - start < 0.05:
+                step()
+                rate[0] += 1
+                now = time.perf_counter()
+            rate[1] += now - start
+    one, several = (steps / spent for steps, spent in rates.values())
+    print(json.dumps({"one": one, "several": several}))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
     python benchmarks/threads/neighbours.py [--peer PYTHON] [--threads N] [--neighbours N ...] [--rounds N] [--seconds S] [--only REGEX] [--json FILE]
 
-A ratio below 1 is a loss: more threads did less. Runs with one thread and with several take turns, each beside fresh neighbours; a figure is
-the median of the rounds.
+A ratio below 1 is a loss: more threads did less. One thread and several take turns in one process; a figure is the median of the rounds.
 """
 
 import argparse
@@ -34,8 +33,8 @@ def main() -> None:
     parser.add_argument("--peer", help="a Python with torch")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--neighbours", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--only", default="", help="regular expression over the names")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -48,12 +47,9 @@ def main() -> None:
         for neighbours in args.neighbours:
             text = f"{name:26s} {neighbours:10d}  "
             for python, module in programs:
-                rates: dict[int, list[float]] = {1: [], args.threads: []}
-                for _ in range(args.rounds):
-                    for threads in rates:
-                        command = [python, HERE / "cases.py", module, str(threads), name, str(args.seconds)]
-                        rates[threads].append(beside(neighbours, lambda: run_json(command, threads))["rate"])  # noqa: B023
-                one, several = (statistics.median(r) for r in rates.values())
+                command = [python, HERE / "cases.py", module, str(args.threads), name, str(args.seconds)]
+                samples = [beside(neighbours, lambda: run_json(command, args.threads)) for _ in range(args.rounds)]  # noqa: B023
+                one, several = (statistics.median(s[key] for s in samples) for key in ("one", "several"))
                 everything[f"{name}, {neighbours} neighbours, {module}"] = {"one": one, "several": several}
                 text += f"{one:9.1f} {several:9.1f} /s {several / one:6.2f}  "
             print(text, flush=True)
