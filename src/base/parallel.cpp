@@ -50,6 +50,12 @@ std::atomic<int>& thread_count() {
   return n;
 }
 
+struct InsideRegion {
+  explicit InsideRegion(bool inside) : outer(std::exchange(inside_region, inside)) {}
+  ~InsideRegion() { inside_region = outer; }
+  bool outer;
+};
+
 int64_t clock_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -349,6 +355,8 @@ void parallel_for_impl(int64_t begin, int64_t end, int64_t grain_size, RangeFunc
     if (region->error) std::rethrow_exception(region->error);
     return;
   }
+  // Alone for want of help it is a region all the same: how products in it are cut must not depend on who has time.
+  const InsideRegion inside(inside_region || tasks > 1);
   const int64_t piece = piece_of(n, grain);
   for (int64_t at = begin; at < end; at += piece) {
     check_interrupt();

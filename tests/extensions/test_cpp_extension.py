@@ -177,7 +177,7 @@ def test_accessors_dispatch_and_iterators(module):
 def test_printing(module):
     assert (
         module.printed(cresset.tensor([[1.0, 2.5], [3.0, 4.0]]))
-        == "   1 2.5\n   3   4\n[ CPUFloatType{2,2} ] [2, 2] Float cpu"
+        == " 1.0000  2.5000\n 3.0000  4.0000\n[ CPUFloatType{2,2} ] [2, 2] Float cpu"
     )
     assert module.printed(cresset.tensor(3)) == "3\n[ CPULongType{} ] [] Long cpu"
 

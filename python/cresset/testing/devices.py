@@ -25,7 +25,7 @@ def backend_key(device):
 def known_devices():
     """Names of the device types that can be written in cresset.device(…)."""
     try:
-        cresset.device("no-such-device")
+        cresset.device("no_such_device")
     except RuntimeError as error:
         text = str(error)
         return [name.strip() for name in text.partition("Expected one of ")[2].partition(" device type")[0].split(",") if name.strip()]
