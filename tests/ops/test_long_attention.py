@@ -159,3 +159,19 @@ print(peak(2048), peak(8192))
     assert out.returncode == 0, out.stderr
     few, many = map(int, out.stdout.split())
     assert many < 6 * few and many < 16 << 20  # the matrices of scores alone would take 512 MiB
+
+
+LONG = cresset.randn(1, 2, 5000)
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("rows", [lambda n: LONG[..., :16].reshape(1, 2, 1, 16).expand(1, 2, n, 16), lambda n: LONG.as_strided((1, 2, n, 16), (10000, 5000, 5, 1)), lambda n: LONG[..., :n, None].expand(1, 2, n, 16)], ids=["one row", "rows that overlap", "one feature"])
+def test_rows_that_share_memory(which, rows):
+    lengths = (700, 800, 800)
+    operands = [rows(n) if i == which else cresset.randn(1, 2, n, 16) for i, n in enumerate(lengths)]
+    got = [t.detach().requires_grad_() for t in operands]
+    want = [t.double().contiguous().requires_grad_() for t in operands]
+    result, expected = attention(*got), plain(*want)
+    assert float((result - expected).abs().max()) < 1e-5
+    for a, b in zip(cresset.autograd.grad(result.sum(), got), cresset.autograd.grad(expected.sum(), want), strict=True):
+        assert float((a - b).abs().max()) < 1e-3

@@ -23,10 +23,12 @@ namespace {
 
 constexpr int64_t kQueries = 128, kKeys = 512;  // of a block: its scores stay in the second-level cache
 
-// A tensor of (N, heads, L, E) in the type that is computed in, with neighbouring features.
+// A tensor of (N, heads, L, E) in the type that is computed in, as products take matrices: neighbouring features, and rows that lie apart.
 Tensor operand(const Tensor& t, ScalarType type) {
   const Tensor wide = t.to(type);
-  return wide.size(3) <= 1 || wide.stride(3) == 1 ? wide : wide.contiguous();
+  const bool features = wide.size(3) <= 1 || wide.stride(3) == 1,
+             rows = wide.size(2) <= 1 || wide.stride(2) >= std::max<int64_t>(wide.size(3), 1);
+  return features && rows ? wide : wide.contiguous();
 }
 // Laid out as (N, L, heads, E), where the projection behind attention wants it.
 Tensor result(int64_t n, int64_t heads, int64_t length, int64_t features, ScalarType type) {
