@@ -77,7 +77,9 @@ void* HostCache::take(std::size_t size) {
 
 void HostCache::failed(std::size_t size) noexcept {
   const std::lock_guard lock(mutex_);
+  const bool made_peak = stats_.peak_bytes == stats_.used_bytes;
   stats_.used_bytes -= static_cast<int64_t>(size);
+  if (made_peak) stats_.peak_bytes = stats_.used_bytes;  // else idle blocks would be kept for what never was
   --stats_.taken;
 }
 
