@@ -1,6 +1,8 @@
 // Autograd parts of tensors: edges, views and their rebasing, hooks, and the autograd members of Tensor.
 #include <cresset/autograd/variable.h>
 
+#include <mutex>
+
 #include <cresset/autograd/autograd.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
@@ -25,6 +27,7 @@ struct RetainGradHook final : FunctionPreHook {
   RetainGradHook(const TensorBase& t, uint32_t nr) : tensor_(t.getIntrusivePtr()), nr_(nr) {}
   variable_list operator()(const variable_list& grads) override {
     if (const auto impl = tensor_.lock()) {
+      const std::lock_guard lock(mutex_);  // several threads may run backward through the node
       const Tensor t(impl);
       AutogradMeta* meta = impl::materialize_autograd_meta(t);
       const Tensor& g = grads[nr_];
@@ -36,6 +39,7 @@ struct RetainGradHook final : FunctionPreHook {
  private:
   weak_intrusive_ptr<TensorImpl> tensor_;
   uint32_t nr_;
+  std::mutex mutex_;
 };
 
 /// The functions given to Tensor::register_hook, in order.
