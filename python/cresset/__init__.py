@@ -109,7 +109,7 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 _PARTS = ("storage", "_tensor_str", "_dtype_info", "_classes", "_tags")  # their names belong to the package, also for `import *`
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides",
-    "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides", "types",
+    "serialization", "testing", "return_types", "jit", "lowering", "engine", "export", "_overrides", "types",
     "backends", "masked", "accelerator", "cpu", "cuda", "xpu", "version", "func", "amp", "distributed",
     "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "_custom_op", "_custom_ops",
     "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",

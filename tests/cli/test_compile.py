@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import cresset
+import numpy
 import pytest
 from cresset import nn
 
@@ -38,6 +39,9 @@ def test_compile(archive):
     assert "1 engine\nlargest difference from the interpreter: " in done.stdout
     x = cresset.randn(1, 3, 8, 8)
     assert cresset.allclose(cresset.jit.load(str(folder / "out.cre"))(x), module(x), atol=1e-6)
+    numpy.save(folder / "x.npy", x.numpy())
+    assert cli("run", folder / "out.cre", "-i", folder / "x.npy", "-o", folder / "y.npy").returncode == 0
+    assert cresset.allclose(cresset.from_numpy(numpy.load(folder / "y.npy")), module(x), atol=1e-6)
 
 
 @pytest.mark.parametrize("arguments, words", [

@@ -61,13 +61,7 @@ class Operation:
 class Settings(types.ModuleType):
     """A module of settings that disable_global_flags freezes; `fp32_precision` where it has a place for it."""
 
-    @property
-    def fp32_precision(self):
-        return self._place.get()
-
-    @fp32_precision.setter
-    def fp32_precision(self, name):
-        self._place.set(name)
+    fp32_precision = Operation.fp32_precision
 
     def __setattr__(self, name, value):
         if _frozen[0] and not name.startswith("__"):
