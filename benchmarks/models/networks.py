@@ -1,8 +1,10 @@
 """The networks of the model benchmarks, written once for Cresset and PyTorch: `networks_of(torch)` gives their classes for either module.
 
-Sources: ResNet (He et al. 2016, arXiv:1512.03385), MobileNetV3 (Howard et al. 2019, arXiv:1905.02244), ViT (Dosovitskiy et al. 2021,
+Sources: ResNet (He et al. 2016, arXiv:1512.03385), MobileNetV2 (Sandler et al. 2018, arXiv:1801.04381), MobileNetV3 (Howard et al. 2019, arXiv:1905.02244),
+EfficientNet (Tan and Le 2019, arXiv:1905.11946), ViT (Dosovitskiy et al. 2021,
 arXiv:2010.11929), BERT (Devlin et al. 2019, arXiv:1810.04805), GPT-2 (Radford et al. 2019), U-Net (Ronneberger et al. 2015,
-arXiv:1505.04597), LSTM language models (Zaremba et al. 2014, arXiv:1409.2329), DQN (Mnih et al. 2015).
+arXiv:1505.04597), LSTM language models (Zaremba et al. 2014, arXiv:1409.2329), DQN (Mnih et al. 2015),
+Wide & Deep (Cheng et al. 2016, arXiv:1606.07792).
 """
 
 from types import SimpleNamespace
@@ -87,6 +89,74 @@ def networks_of(torch) -> SimpleNamespace:
         def forward(self, x):
             return self.head(self.features(x).mean((2, 3)))
 
+    class InvertedResidualV2(nn.Module):
+        """Expansion, depthwise convolution, linear projection (Sandler et al. 2018, table 1)."""
+
+        def __init__(self, channels, out, stride, factor):
+            super().__init__()
+            hidden = channels * factor
+            expand = [nn.Conv2d(channels, hidden, 1, bias=False), nn.BatchNorm2d(hidden), nn.ReLU6()] if factor > 1 else []
+            self.layers = nn.Sequential(*expand, nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False), nn.BatchNorm2d(hidden), nn.ReLU6(),
+                                        nn.Conv2d(hidden, out, 1, bias=False), nn.BatchNorm2d(out))  # fmt: skip
+            self.same = stride == 1 and channels == out
+
+        def forward(self, x):
+            return x + self.layers(x) if self.same else self.layers(x)
+
+    class MobileNetV2(nn.Module):
+        """Table 2: factor, channels, repetitions, stride."""
+
+        ROWS = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+
+        def __init__(self):
+            super().__init__()
+            layers, channels = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6()], 32
+            for factor, out, count, stride in self.ROWS:
+                for i in range(count):
+                    layers.append(InvertedResidualV2(channels, out, stride if i == 0 else 1, factor))
+                    channels = out
+            self.features = nn.Sequential(*layers, nn.Conv2d(320, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6())
+            self.head = nn.Linear(1280, 1000)
+
+        def forward(self, x):
+            return self.head(self.features(x).mean((2, 3)))
+
+    class MBConv(nn.Module):
+        """Expansion, depthwise convolution, squeeze and excitation of a quarter of the block's input, projection (Tan and Le 2019)."""
+
+        def __init__(self, channels, out, kernel, stride, factor):
+            super().__init__()
+            hidden = channels * factor
+            self.expand = nn.Sequential() if factor == 1 else nn.Sequential(nn.Conv2d(channels, hidden, 1, bias=False), nn.BatchNorm2d(hidden), nn.SiLU())
+            self.depthwise = nn.Sequential(nn.Conv2d(hidden, hidden, kernel, stride, kernel // 2, groups=hidden, bias=False), nn.BatchNorm2d(hidden), nn.SiLU())
+            narrow = max(1, channels // 4)
+            self.squeeze = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(hidden, narrow, 1), nn.SiLU(), nn.Conv2d(narrow, hidden, 1), nn.Sigmoid())
+            self.project = nn.Sequential(nn.Conv2d(hidden, out, 1, bias=False), nn.BatchNorm2d(out))
+            self.same = stride == 1 and channels == out
+
+        def forward(self, x):
+            y = self.depthwise(self.expand(x))
+            y = self.project(y * self.squeeze(y))
+            return x + y if self.same else y
+
+    class EfficientNetB0(nn.Module):
+        """Table 1: factor, channels, repetitions, stride, kernel."""
+
+        ROWS = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)]
+
+        def __init__(self):
+            super().__init__()
+            layers, channels = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.SiLU()], 32
+            for factor, out, count, stride, kernel in self.ROWS:
+                for i in range(count):
+                    layers.append(MBConv(channels, out, kernel, stride if i == 0 else 1, factor))
+                    channels = out
+            self.features = nn.Sequential(*layers, nn.Conv2d(320, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.SiLU())
+            self.head = nn.Linear(1280, 1000)
+
+        def forward(self, x):
+            return self.head(self.features(x).mean((2, 3)))
+
     class Block(nn.Module):
         """Attention and a perceptron of four times the width; the norms stand in front of both, or behind (`post`, as in BERT)."""
 
@@ -105,7 +175,7 @@ def networks_of(torch) -> SimpleNamespace:
                 if cache:
                     k, v = torch.cat((cache[0], k), 2), torch.cat((cache[1], v), 2)
                 cache[:] = [k, v]
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal and length > 1)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal and bool(length > 1))
             return self.out(y.transpose(1, 2).reshape(batch, length, width))
 
         def forward(self, x, cache=None):
@@ -190,4 +260,26 @@ def networks_of(torch) -> SimpleNamespace:
         layers = [layer for a, b in zip(sizes, sizes[1:]) for layer in (nn.Linear(a, b), nn.ReLU())]
         return nn.Sequential(*layers[:-1])
 
-    return SimpleNamespace(ResNet=ResNet, MobileNetV3=MobileNetV3, ViT=ViT, Bert=Bert, GPT=GPT, LanguageLSTM=LanguageLSTM, UNet=UNet, mlp=mlp)
+    class Prompt(nn.Module):
+        """GPT-2 small over a prompt: the logits of its last token."""
+
+        def __init__(self):
+            super().__init__()
+            self.gpt = GPT()
+
+        def forward(self, ids):
+            return self.gpt(ids)[:, -1]
+
+    class Recommender(nn.Module):
+        """26 words of 1,000 each, and a perceptron over their embeddings (Cheng et al. 2016, figure 4)."""
+
+        def __init__(self, words=1000, fields=26, width=16):
+            super().__init__()
+            self.tables = nn.ModuleList(nn.Embedding(words, width) for _ in range(fields))
+            self.layers = mlp(fields * width, 1024, 512, 256, 1)
+
+        def forward(self, ids):
+            return torch.sigmoid(self.layers(torch.cat([table(ids[:, i]) for i, table in enumerate(self.tables)], 1)))
+
+    return SimpleNamespace(ResNet=ResNet, MobileNetV2=MobileNetV2, MobileNetV3=MobileNetV3, EfficientNetB0=EfficientNetB0, ViT=ViT, Bert=Bert, GPT=GPT,
+                           Prompt=Prompt, LanguageLSTM=LanguageLSTM, UNet=UNet, Recommender=Recommender, mlp=mlp)  # fmt: skip

@@ -14,10 +14,6 @@
 
 namespace cresset::autograd {
 
-namespace detail {
-std::atomic<int> forward_levels{0};
-}
-
 namespace {
 struct Level {
   ForkSafe<std::mutex> mutex;
@@ -125,7 +121,7 @@ std::vector<Tensor> fw_grad_or_zeros(TensorList list) {
 namespace {
 /// keep: the tangent itself shall be kept where its layout allows, though others see it.
 void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool keep) {
-  if (!t.defined() || !tangent.defined() || detail::forward_levels.load(std::memory_order_relaxed) == 0) return;
+  if (!t.defined() || !tangent.defined() || cresset::detail::forward_levels.load(std::memory_order_relaxed) == 0) return;
   if (!isDifferentiableType(t.scalar_type())) return;
   CRESSET_CHECK(t.sizes() == tangent.sizes(),
                 "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
@@ -189,7 +185,8 @@ void keep_tangent(const Tensor& t, const Tensor& tangent) { set_tangent(t, tange
 
 int64_t enter_dual_level() {
   int expected = 0;
-  CRESSET_CHECK(detail::forward_levels.compare_exchange_strong(expected, 1), "Nested forward mode AD is not supported at the moment");
+  CRESSET_CHECK(cresset::detail::forward_levels.compare_exchange_strong(expected, 1),
+                "Nested forward mode AD is not supported at the moment");
   return 0;
 }
 
@@ -203,12 +200,12 @@ void close_level() {
   }
   for (const auto& w : tangents)
     if (const auto g = w.lock()) g->value = Tensor();
-  detail::forward_levels = 0;
+  cresset::detail::forward_levels = 0;
 }
 }  // namespace
 
 void exit_dual_level(int64_t level) {
-  CRESSET_CHECK(detail::forward_levels.load() == 1 && (level == -1 || level == 0),
+  CRESSET_CHECK(cresset::detail::forward_levels.load() == 1 && (level == -1 || level == 0),
                 "Trying to exit a forward AD level that was not the last one that was created. This is not supported.");
   close_level();
 }
@@ -217,7 +214,7 @@ DualLevel::~DualLevel() {
   if (current_level() == level_) close_level();
 }
 
-int64_t current_level() { return detail::forward_levels.load(std::memory_order_relaxed) - 1; }
+int64_t current_level() { return cresset::detail::forward_levels.load(std::memory_order_relaxed) - 1; }
 
 Tensor tangent(const Tensor& t) { return batching::is_batched(t) ? batching::wrap_like(fw_grad(batching::physical(t)), t) : fw_grad(t); }
 

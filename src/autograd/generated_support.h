@@ -61,6 +61,7 @@
 #include <cresset/autograd/saved_values.h>
 #include <cresset/autograd/saved_variable.h>
 #include <cresset/autograd/variable.h>
+#include <cresset/core/forward_levels.h>
 
 namespace cresset::autograd {
 
@@ -86,7 +87,6 @@ CRESSET_API void append_edges(edge_list& edges, TensorList l);
 CRESSET_API void append_edges(edge_list& edges, OptionalTensorList l);
 CRESSET_API edge_list edges_of(std::initializer_list<const Tensor*> tensors);
 
-CRESSET_API extern std::atomic<int> forward_levels;  // levels entered, by any thread
 CRESSET_API bool has_fw_grad(const Tensor& t);
 inline bool any_fw(const Tensor& t) { return has_fw_grad(t); }
 inline bool any_fw(const std::optional<Tensor>& t) { return t && has_fw_grad(*t); }
@@ -237,7 +237,8 @@ inline void copy_range(variable_list& out, IndexRange range, const Tensor& value
 // --- forward mode -----------------------------------------------------------------------------------------------------------
 
 inline bool forward_mode_is_on() {
-  return CRESSET_UNLIKELY(detail::forward_levels.load(std::memory_order_relaxed) != 0) && cresset::detail::grad_mode_state.forward_grad;
+  return CRESSET_UNLIKELY(cresset::detail::forward_levels.load(std::memory_order_relaxed) != 0) &&
+         cresset::detail::grad_mode_state.forward_grad;
 }
 /// Does any argument carry a tangent (and is forward mode on)?
 template <class... Args>

@@ -1,4 +1,5 @@
-// Thread-local grad mode state.
+// Thread-local grad mode state, and whether forward mode is at work.
+#include <cresset/core/forward_levels.h>
 #include <cresset/core/grad_mode.h>
 
 #include "base/thread_state.h"
@@ -6,6 +7,7 @@
 namespace cresset {
 namespace detail {
 thread_local constinit GradModeState grad_mode_state{};
+std::atomic<int> forward_levels{0};
 
 namespace {
 const bool grad_mode_carried = [] {

@@ -30,7 +30,10 @@ jit::LoweredModule lowered(const jit::Module& module, const std::string& method,
   constexpr int kMostRounds = 100;
   static const std::vector<std::string> foldings = {"fold_frozen_conv_bn", "fold_frozen_conv_add_or_sub", "fold_frozen_conv_mul_or_div",
                                                     "fold_frozen_linear_bn"};
-  jit::LoweredModule out = jit::lower(module, method, o.pipeline);
+  jit::PipelineOptions options = o.pipeline;
+  const std::vector<std::string>& without = engine_builder(o.backend).without_passes;
+  options.lowering.disabled_passes.insert(options.lowering.disabled_passes.end(), without.begin(), without.end());
+  jit::LoweredModule out = jit::lower(module, method, options);
   jit::PassContext context{.graph = out.graph, .options = o.pipeline.lowering, .parameters = std::move(out.parameters)};
   bool folded = false;
   for (int i = 0; i < kMostRounds && run_passes(context, foldings); ++i) folded = true;

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include <cresset/dispatch/library.h>
-#include <cresset/ir/interpreter.h>
 #include <cresset/ir/ir_parser.h>
+
+#include "engine/cpu/program.h"
 
 namespace cresset::engine {
 namespace {
@@ -22,35 +23,12 @@ struct Builders {
 };
 Builders& builders();
 
-// ---- the CPU's engine: the graph's operators one after the other
-
-class Interpreted : public Program {
- public:
-  explicit Interpreted(const EngineSource& source)
-      : code_(jit::Code::compile(source.graph, source.name)), weights_(source.weights.begin(), source.weights.end()) {}
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const override {
-    Stack stack(inputs.begin(), inputs.end());
-    stack.insert(stack.end(), weights_.begin(), weights_.end());
-    code_->run(stack);
-    std::vector<Tensor> out;
-    for (IValue& v : stack) out.push_back(std::move(v).toTensor());
-    return out;
-  }
-
- private:
-  std::shared_ptr<const jit::Code> code_;
-  std::vector<IValue> weights_;
-};
-
-bool runs_on_cpu(const jit::Node* n) { return (n->kind().is_aten() && n->maybeSchema() != nullptr) || n->kind() == jit::prim::ListUnpack; }
-
 Builders& builders() {
-  static Builders all{.mutex = {},
-                      .by_name = {{"cpu", std::make_shared<const EngineBuilder>(EngineBuilder{
-                                              .name = "cpu",
-                                              .supports = &runs_on_cpu,
-                                              .build = [](const EngineSource& s) { return std::make_unique<Interpreted>(s); }})}},
-                      .kept = {}};
+  static Builders all{
+      .mutex = {},
+      .by_name = {{"cpu", std::make_shared<const EngineBuilder>(EngineBuilder{
+                              .name = "cpu", .supports = &cpu::supports, .build = &cpu::build, .without_passes = cpu::without_passes()})}},
+      .kept = {}};
   return all;
 }
 
@@ -114,6 +92,7 @@ CRESSET_LIBRARY_FRAGMENT(cresset, m) {
       .def("name", [](const intrusive_ptr<Engine>& e) { return e->name(); })
       .def("backend", [](const intrusive_ptr<Engine>& e) { return e->builder(); })
       .def("graph", [](const intrusive_ptr<Engine>& e) { return e->source().graph->toString(false); })
+      .def("program", [](const intrusive_ptr<Engine>& e) { return e->program().describe(); })
       .def_pickle(
           [](const intrusive_ptr<Engine>& e) {
             return State(kFormat, e->builder(), e->name(), e->source().graph->toString(false), e->source().weights);

@@ -30,6 +30,8 @@ class CRESSET_API Program {
   virtual ~Program() = default;
   /// The results for the graph's inputs without the weights.
   virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs) const = 0;
+  /// What runs, for people; empty where it cannot be said.
+  virtual std::string describe() const { return {}; }
 };
 
 struct EngineBuilder {
@@ -37,10 +39,12 @@ struct EngineBuilder {
   /// Can it compile the node, as far as kind, types and constants say?
   std::function<bool(const jit::Node*)> supports;
   std::function<std::unique_ptr<Program>(const EngineSource&)> build;
+  /// Names of lowering's passes that do not run for it: those that take apart operators that it has as a whole.
+  std::vector<std::string> without_passes = {};
 };
 /// A builder of a name that is taken replaces it, with a warning. Raises ValueError without name or functions.
 CRESSET_API void register_engine_builder(EngineBuilder builder);
-/// Raises ValueError with the names that there are. "cpu" is always there: it runs kernels of the CPU one after the other.
+/// Raises ValueError with the names that there are. "cpu" is always there.
 CRESSET_API const EngineBuilder& engine_builder(const std::string& name);
 CRESSET_API std::vector<std::string> engine_builders();
 
@@ -53,6 +57,7 @@ class CRESSET_API Engine : public CustomClassHolder {
   const std::string& name() const { return source_.name; }
   const std::string& builder() const { return builder_; }
   const EngineSource& source() const { return source_; }
+  const Program& program() const { return *program_; }
   std::size_t num_inputs() const { return source_.graph->inputs().size() - source_.weights.size(); }
 
  private:

@@ -1,5 +1,5 @@
-// Pooling kernels over (planes, D, H, W), planes in parallel. Results may have another memory format than contiguous:
-// then they are computed contiguous and copied.
+// Pooling kernels over (planes, D, H, W), planes in parallel, and over (rows, W, C) for floats with channels last. Results may have another
+// memory format than contiguous: then they are otherwise computed contiguous and copied.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,6 +15,7 @@
 #include <cresset/ops/functions_pool.h>
 #include <cresset/ops/functions_reduce.h>
 
+#include "backends/cpu/pool_loops.h"
 #include "cpu/cpu_decl_pool.h"
 #include "ops/pool.h"
 
@@ -91,9 +92,49 @@ void each_position(const PoolWindows& w, Range rd, Range rh, Range rw, const F& 
       for (int64_t x = rw.begin; x < rw.end; x += rw.step) f((d * w.in[1] + h) * w.in[2] + x);
 }
 
+// Floats of two spatial dimensions whose channels are neighbours, in the result, too.
+bool has_channels_last(const PoolWindows& w, const Tensor& self, const Tensor& out) {
+  const auto last = [](const Tensor& t) { return t.dim() == 4 && t.is_contiguous(MemoryFormat::ChannelsLast) && !t.is_contiguous(); };
+  return self.scalar_type() == kFloat && last(self) && out.is_contiguous(MemoryFormat::ChannelsLast) && volume(w.in) <= INT32_MAX;
+}
+
+// Calls f(number of the place of the result, its image, the ranges of the window) for all places of all images, rows in parallel.
+template <class R, class F>
+void for_places(const PoolWindows& w, const R& range, int64_t images, int64_t channels, const F& f) {
+  const int64_t rows = w.out[1], cost = w.out[2] * w.kernel[1] * w.kernel[2] * channels;
+  parallel_for(0, images * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      check_interrupt();
+      const Range rh = range(w, 1, row % rows);
+      for (int64_t x = 0; x < w.out[2]; ++x) f(row * w.out[2] + x, row / rows, rh, range(w, 2, x));
+    }
+  });
+}
+
+template <class R>
+void max_pool_channels_last(const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
+  const PoolLoops& loops = find_pool_loops();
+  const int64_t channels = self.size(1), places = volume(w.in);
+  const auto* px = self.const_data_ptr<float>();
+  auto* py = out.mutable_data_ptr<float>();
+  auto* pi = indices.mutable_data_ptr<int64_t>();
+  for_places(w, range, self.size(0), channels, [&](int64_t at, int64_t image, Range rh, Range rw) {
+    static thread_local std::vector<int32_t> best;
+    float* const y = py + at * channels;
+    const float* const x = px + image * places * channels;
+    best.assign(static_cast<std::size_t>(channels), static_cast<int32_t>(rh.begin * w.in[2] + rw.begin));
+    std::fill_n(y, channels, -std::numeric_limits<float>::infinity());
+    each_position(w, {0, 1, 1}, rh, rw,
+                  [&](int64_t place) { loops.max(x + place * channels, static_cast<int32_t>(place), y, best.data(), channels); });
+    std::copy(best.begin(), best.end(), pi + at * channels);
+  });
+}
+
 template <class R>
 void max_pool(const char* name, const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
   if (out.numel() == 0) return;
+  if (has_channels_last(w, self, out) && indices.is_contiguous(MemoryFormat::ChannelsLast))
+    return max_pool_channels_last(w, range, self, out, indices);
   const Tensor x = self.contiguous(), y = contiguous_result(out), at = contiguous_result(indices);
   CRESSET_DISPATCH(self.scalar_type(), name, CRESSET_REAL_TYPES, [&] {
     const auto* px = x.const_data_ptr<scalar_t>();
@@ -189,7 +230,29 @@ Averages adaptive_averages(const PoolWindows& w) {
   return averages(w, adaptive, [](const Range& r, int, int64_t) { return r.end - r.begin; });
 }
 
+void avg_pool_channels_last(const PoolWindows& w, const Averages& averages, const Tensor& self, const Tensor& out) {
+  const PoolLoops& loops = find_pool_loops();
+  const int64_t channels = self.size(1), places = volume(w.in);
+  const auto* px = self.const_data_ptr<float>();
+  auto* py = out.mutable_data_ptr<float>();
+  const auto range = [&](const PoolWindows&, int d, int64_t o) {
+    const Averages::Window& window = averages.windows[d][static_cast<std::size_t>(o)];
+    return Range{window.begin, window.end, 1};
+  };
+  for_places(w, range, self.size(0), channels, [&](int64_t at, int64_t image, Range rh, Range rw) {
+    float* const y = py + at * channels;
+    std::fill_n(y, channels, 0.F);
+    each_position(w, {0, 1, 1}, rh, rw, [&](int64_t place) { loops.add(px + (image * places + place) * channels, y, channels); });
+    const int64_t column = at % w.out[2], row = at / w.out[2] % w.out[1];
+    loops.divide(y,
+                 static_cast<float>(averages.divisor(averages.windows[0][0], averages.windows[1][static_cast<std::size_t>(row)],
+                                                     averages.windows[2][static_cast<std::size_t>(column)])),
+                 y, channels);
+  });
+}
+
 void avg_pool(const PoolWindows& w, const Averages& averages, const Tensor& self, const Tensor& out) {
+  if (out.numel() > 0 && has_channels_last(w, self, out)) return avg_pool_channels_last(w, averages, self, out);
   const Tensor x = self.contiguous(), y = contiguous_result(out);
   const auto &depths = averages.windows[0], &heights = averages.windows[1], &widths = averages.windows[2];
   CRESSET_DISPATCH(self.scalar_type(), "avg_pool", CRESSET_AVERAGE_TYPES, [&] {

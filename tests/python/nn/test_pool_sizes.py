@@ -60,3 +60,26 @@ def test_unbatched_volumes_keep_channels_last():
     assert y.stride() == places.stride() == (1, 96, 24, 6)
     assert F.max_pool3d(x.contiguous(), 2).stride() == (64, 16, 4, 1)
     assert F.avg_pool3d(x, 2).stride() == (64, 16, 4, 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_channels_last_pools_as_planes_do(seed):
+    """The same numbers in another order of memory: NaN, infinity and equal elements included."""
+    cresset.manual_seed(seed)
+    x = cresset.randn(2, [1, 7, 64][seed % 3], 9, 11)
+    if seed % 2:
+        x = x.round()
+    x[x > 2] = float("nan")
+    x[x < -1.5] = -float("inf")
+    last = x.contiguous(memory_format=cresset.channels_last)
+    kernel, stride, padding, dilation, ceil = [(3, 2, 1, 1, False), (2, 2, 0, 1, True), ((2, 3), 1, (1, 0), 2, False)][seed % 3]
+    calls = [
+        lambda t: F.max_pool2d(t, kernel, stride, padding, dilation, ceil, return_indices=True),
+        lambda t: F.adaptive_max_pool2d(t, (3, 4), return_indices=True),
+        lambda t: (F.avg_pool2d(t.nan_to_num(0, 1, -1), kernel, stride, padding, ceil, bool(seed % 4)),),
+        lambda t: (F.adaptive_avg_pool2d(t.nan_to_num(0, 1, -1), 1), F.adaptive_avg_pool2d(t.nan_to_num(0, 1, -1), (4, 5))),
+    ]
+    for call in calls:
+        for a, b in zip(call(last), call(x)):
+            cresset.testing.assert_close(a, b, equal_nan=True)
+            assert a.is_contiguous(memory_format=cresset.channels_last)

@@ -1,0 +1,160 @@
+// Convolutions and linear layers with constant weights, packed, together with the pointwise operators that follow.
+#include "engine/cpu/program.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/passes/rewrite.h"
+
+namespace cresset::engine::cpu {
+namespace {
+
+using jit::Node;
+using jit::Value;
+using jit::rewrite::calls;
+
+struct Convolution {
+  Tensor weight;
+  std::optional<Tensor> bias;
+  std::vector<int64_t> stride, padding, dilation;
+  int64_t groups = 1;
+  bool linear = false;
+};
+
+bool is_float_on_cpu(const Tensor& t, int64_t dim) {
+  return t.defined() && t.dim() == dim && t.scalar_type() == kFloat && t.device().is_cpu();
+}
+// None, or a vector of floats; nothing for others.
+std::optional<std::optional<Tensor>> bias_of(const PackedGraph& g, const Value* v) {
+  const auto bias = g.known(v);
+  if (!bias) return std::nullopt;
+  if (bias->isNone()) return std::optional<Tensor>();
+  return bias->isTensor() && is_float_on_cpu(bias->toTensor(), 1) ? std::optional(std::optional(bias->toTensor())) : std::nullopt;
+}
+
+// A convolution of 1 x 1.
+std::optional<Convolution> linear_of(const PackedGraph& g, const Node* n) {
+  if (!calls(n, "aten::linear")) return std::nullopt;
+  const Tensor weight = g.tensor(n->input(1));
+  const auto bias = bias_of(g, n->input(2));
+  if (!is_float_on_cpu(weight, 2) || !bias) return std::nullopt;
+  return Convolution{weight.unsqueeze(2).unsqueeze(3), *bias, {1, 1}, {0, 0}, {1, 1}, 1, true};
+}
+
+std::optional<Convolution> convolution_of(const PackedGraph& g, const Node* n) {
+  const bool general = calls(n, "aten::_convolution") || calls(n, "aten::convolution");
+  if (!general && !calls(n, "aten::conv2d")) return std::nullopt;
+  // Stride, padding and dilation stand at 3, 4, 5 in all forms; `transposed` at 6 in the general ones, where groups are at 8.
+  const auto list = [&](std::size_t i) {
+    const auto v = g.known(n->input(i));
+    std::vector<int64_t> out = v && v->isIntList() ? v->toIntVector() : std::vector<int64_t>();
+    if (out.size() == 1) out.push_back(out[0]);
+    return out;
+  };
+  Convolution c{g.tensor(n->input(1)), std::nullopt, list(3), list(4), list(5)};
+  const auto groups = jit::constant_as<int64_t>(n->input(general ? 8 : 6));
+  const auto bias = bias_of(g, n->input(2));
+  if (!is_float_on_cpu(c.weight, 4) || !groups || !bias) return std::nullopt;
+  if (general && jit::constant_as<bool>(n->input(6)) != false) return std::nullopt;
+  if (c.stride.size() != 2 || c.padding.size() != 2 || c.dilation.size() != 2) return std::nullopt;
+  c.groups = *groups;
+  c.bias = *bias;
+  return c;
+}
+
+// What follows, in order (src/backends/cpu/epilogue.h).
+struct Steps {
+  std::vector<std::string> names;
+  std::vector<double> numbers;
+  std::vector<Value*> operands;
+
+  bool lose_nan() const {
+    return std::any_of(names.begin(), names.end(), [](const std::string& n) { return n == "relu" || n == "clamp" || n == "hardsigmoid"; });
+  }
+  bool push(const char* name, double a = 0, double b = 0) {
+    names.emplace_back(name);
+    numbers.insert(numbers.end(), {a, b});
+    return true;
+  }
+};
+
+std::optional<double> number(const Value* v) {
+  const auto value = jit::toIValue(v);
+  if (value && value->isInt()) return static_cast<double>(value->toInt());
+  return value && value->isDouble() ? std::optional(value->toDouble()) : std::nullopt;
+}
+// None is no limit.
+std::optional<double> limit(const Value* v, double without) {
+  const auto value = jit::toIValue(v);
+  return value && value->isNone() ? std::optional(without) : number(v);
+}
+
+bool push_activation(Steps& s, const Node* n) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const char* name : {"relu", "sigmoid", "tanh", "silu", "hardswish", "hardsigmoid"})
+    if (calls(n, "aten::" + std::string(name))) return s.push(name);
+  if (calls(n, "aten::relu6")) return s.push("clamp", 0, 6);
+  if (calls(n, "aten::gelu")) {
+    const auto form = jit::constant_as<std::string>(n->input(1));
+    return form && s.push(*form == "tanh" ? "gelu_tanh" : "gelu");
+  }
+  if (calls(n, "aten::leaky_relu")) {
+    const auto slope = number(n->input(1));
+    return slope && s.push("leaky_relu", *slope);
+  }
+  if (calls(n, "aten::hardtanh") || calls(n, "aten::clamp")) {
+    const auto least = limit(n->input(1), -kInfinity), most = limit(n->input(2), kInfinity);
+    return least && most && *least <= *most && s.push("clamp", *least, *most);
+  }
+  return false;
+}
+
+// Takes the node, which reads `v`, into the steps.
+bool push(Steps& s, const Node* n, const Value* v) {
+  const bool sum = calls(n, "aten::add.Tensor");
+  if (!sum && !calls(n, "aten::mul.Tensor")) return n->input(0) == v && push_activation(s, n);
+  Value *a = n->input(0), *b = n->input(1), *other = a == v ? b : a;
+  if (other == v || (sum && number(n->input(2)) != 1.0)) return false;
+  s.operands.push_back(other);
+  return s.push(sum ? "add" : "mul");
+}
+
+}  // namespace
+
+Packing pack_convolutions(PackedGraph& packed) {
+  constexpr std::size_t kMostSteps = 8;
+  jit::Graph& graph = packed.graph();
+  std::vector<std::pair<Node*, Convolution>> found;
+  for (Node* n : graph.nodes())
+    if (auto c = n->kind() == jit::aten::linear ? linear_of(packed, n) : convolution_of(packed, n)) found.emplace_back(n, std::move(*c));
+  Packing result;
+  for (auto& [n, c] : found) {
+    Steps steps;
+    Node* last = n;
+    while (steps.names.size() < kMostSteps && last->output()->uses().size() == 1) {
+      Node* next = last->output()->uses()[0].user;
+      if (next == graph.return_node() || !push(steps, next, last->output())) break;
+      last = next;
+    }
+    Value* held = packed.add("cresset::pack_convolution", {c.weight, c.bias ? IValue(*c.bias) : IValue(), c.stride, c.padding, c.dilation,
+                                                           c.groups, steps.names, steps.numbers});
+    const jit::WithInsertPoint guard(last);
+    Value* operands = graph.insertNode(graph.createList(basic_type(TypeKind::Tensor), steps.operands))->output();
+    const char* op = c.linear ? "cresset::linear_packed" : "cresset::convolution_packed";
+    Value* out = graph.insert(jit::Symbol::fromQualString(op), {n->input(0), operands, held});
+    out->node()->copyMetadata(n);
+    last->output()->replaceAllUsesWith(out);
+    ++(c.linear ? result.linears : result.convolutions);
+    result.loses_nan = result.loses_nan || steps.lose_nan();
+  }
+  // Results have other strides than the graph's convolutions would give.
+  if (result.convolutions > 0)
+    for (Node* n : graph.nodes())
+      if (calls(n, "aten::view")) {
+        const jit::WithInsertPoint guard(n);
+        n->output()->replaceAllUsesWith(graph.insert(jit::aten::reshape, {n->input(0), n->input(1)}));
+      }
+  return result;
+}
+
+}  // namespace cresset::engine::cpu

@@ -1,0 +1,148 @@
+#include "engine/cpu/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <cresset/core/forward_levels.h>
+#include <cresset/core/grad_mode.h>
+#include <cresset/dispatch/dispatcher.h>
+#include <cresset/ir/interpreter.h>
+#include <cresset/ir/pass.h>
+
+namespace cresset::engine::cpu {
+
+using jit::Node;
+using jit::Value;
+
+PackedGraph::PackedGraph(const EngineSource& source)
+    : graph_(source.graph->copy()),
+      given_(source.graph->inputs().size() - source.weights.size()),
+      constants_(source.weights.begin(), source.weights.end()) {}
+
+Tensor PackedGraph::tensor(const Value* v) const {
+  const std::optional<IValue> value = known(v);
+  return value && value->isTensor() ? value->toTensor() : Tensor();
+}
+
+std::optional<IValue> PackedGraph::known(const Value* v) const {
+  if (v->node() == graph_->param_node()) {
+    const std::size_t i = v->offset();
+    return i < given_ ? std::nullopt : std::optional(constants_[i - given_]);
+  }
+  if (v->node()->kind() != jit::prim::ListConstruct) return jit::toIValue(v);
+  std::vector<int64_t> members;
+  for (const Value* m : v->node()->inputs()) {
+    const auto member = jit::toIValue(m);
+    if (!member || !member->isInt()) return std::nullopt;
+    members.push_back(member->toInt());
+  }
+  return IValue(std::move(members));
+}
+
+Value* PackedGraph::add(const char* op, std::vector<IValue> arguments) {
+  Stack stack(std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
+  Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(stack);
+  constants_.push_back(std::move(stack.back()));
+  return graph_->addInput()->setType(constants_.back().type());
+}
+
+void PackedGraph::tidy() {
+  jit::eliminate_dead_code(graph_);
+  for (std::size_t i = constants_.size(); i-- > 0;)
+    if (!graph_->inputs()[given_ + i]->hasUses()) {
+      graph_->eraseInput(given_ + i);
+      constants_.erase(constants_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  graph_->lint();
+}
+
+namespace {
+
+bool has_channels_last_strides(const Tensor& t) {
+  return t.dim() == 4 && t.is_contiguous(MemoryFormat::ChannelsLast) && !t.is_contiguous();
+}
+
+// Are these tensors of the CPU, with nothing around the call that wants to see its operators (gradients, vmap, autocast, modes)?
+bool is_plain_call(const std::vector<Tensor>& inputs) {
+  constexpr DispatchKeySet unseen{DispatchKey::CPU, DispatchKey::ADInplaceOrView, DispatchKey::AutogradCPU, DispatchKey::BackendSelect,
+                                  DispatchKey::PreDispatch};
+  const auto [included, excluded] = impl::tls_local_dispatch_key_set();
+  const auto is_unseen = [&](DispatchKeySet keys) { return ((keys | included) - excluded - unseen).raw_repr() >> kBackendCount == 0; };
+  if (!is_unseen({}) || detail::forward_levels.load(std::memory_order_relaxed) > 0) return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& t) {
+    return t.device().is_cpu() && is_unseen(t.key_set()) && !(GradMode::is_enabled() && t.requires_grad());
+  });
+}
+
+// No NaN and no infinity among floats; other types are not looked at.
+bool is_finite(const Tensor& t) {
+  if (t.scalar_type() != kFloat) return true;
+  const Tensor dense = t.is_non_overlapping_and_dense() ? t : t.contiguous();
+  const auto* p = static_cast<const uint32_t*>(dense.const_data_ptr());
+  uint32_t largest = 0;  // as bits without the sign
+  for (int64_t i = 0; i < dense.numel(); ++i) largest = std::max(largest, p[i] & 0x7fffffffU);
+  return largest < 0x7f800000U;
+}
+
+// A graph ready to run: its last inputs are the constants.
+struct Runnable {
+  std::shared_ptr<const jit::Code> code;
+  std::vector<IValue> constants;
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const {
+    Stack stack(inputs.begin(), inputs.end());
+    stack.insert(stack.end(), constants.begin(), constants.end());
+    code->run(stack);
+    std::vector<Tensor> out;
+    for (IValue& v : stack) out.push_back(std::move(v).toTensor());
+    return out;
+  }
+};
+
+class CpuProgram : public Program {
+ public:
+  explicit CpuProgram(const EngineSource& source)
+      : plain_{jit::Code::compile(source.graph, source.name), {source.weights.begin(), source.weights.end()}} {
+    PackedGraph packed(source);
+    packing_ = pack_convolutions(packed);
+    if (packing_.loses_nan && !std::all_of(source.weights.begin(), source.weights.end(), is_finite)) {
+      packing_ = {};
+      packed_ = plain_;
+      text_ = source.graph->toString(false);
+      return;
+    }
+    packed.tidy();
+    text_ = packed.graph().toString(false);
+    packed_ = {jit::Code::compile(packed.shared(), source.name), packed.constants()};
+  }
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const override {
+    if (!is_plain_call(inputs) || (packing_.loses_nan && !std::all_of(inputs.begin(), inputs.end(), is_finite))) return plain_.run(inputs);
+    std::vector<Tensor> out = packed_.run(inputs);
+    // Packed convolutions give channels last; results are so only when an input was.
+    if (packing_.convolutions > 0 && std::none_of(inputs.begin(), inputs.end(), has_channels_last_strides))
+      for (Tensor& t : out)
+        if (has_channels_last_strides(t)) t = t.contiguous();
+    return out;
+  }
+  std::string describe() const override { return text_; }
+
+ private:
+  Runnable plain_, packed_;
+  Packing packing_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> build(const EngineSource& source) { return std::make_unique<CpuProgram>(source); }
+
+bool supports(const Node* n) { return (n->kind().is_aten() && n->maybeSchema() != nullptr) || n->kind() == jit::prim::ListUnpack; }
+
+std::vector<std::string> without_passes() {
+  return {"linear_to_addmm",   "reduce_gelu",        "unpack_addmm", "unpack_hard_sigmoid",
+          "unpack_hard_swish", "unpack_log_softmax", "unpack_rsqrt", "unpack_scaled_dot_product_attention",
+          "unpack_silu",       "unpack_std",         "unpack_var"};
+}
+
+}  // namespace cresset::engine::cpu

@@ -1,0 +1,218 @@
+"""The CPU's engine: convolutions and linear layers that are packed with what follows them answer as the interpreter does."""
+
+import itertools
+import threading
+
+import cresset
+import cresset.engine
+import pytest
+from cresset import nn
+
+F = nn.functional
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": F.relu,
+    "relu6": F.relu6,
+    "clamp": lambda x: cresset.clamp(x, max=0.25),
+    "hardtanh": lambda x: F.hardtanh(x, -0.5, 0.5),
+    "sigmoid": cresset.sigmoid,
+    "tanh": cresset.tanh,
+    "silu": F.silu,
+    "hardswish": F.hardswish,
+    "hardsigmoid": F.hardsigmoid,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+}
+
+
+class Layer(nn.Module):
+    def __init__(self, layer, activation, joined=None, before=False):
+        super().__init__()
+        self.layer, self.activation, self.joined, self.before = layer, ACTIVATIONS[activation], joined, before
+
+    def forward(self, x, other=None):
+        y = self.layer(x)
+        if self.before:
+            y = self.activation(y)
+        if self.joined == "add":
+            y = other + y
+        elif self.joined == "mul":
+            y = y * other
+        return y if self.before else self.activation(y)
+
+
+def compiled(module, *inputs):
+    module.eval()
+    with cresset.no_grad():
+        return cresset.engine.compile(cresset.jit.trace(module, inputs, check_trace=False), inputs=[*inputs], min_block_size=1)
+
+
+def program(module) -> str:
+    return module.engine_0.program()
+
+
+def check(module, engine, *inputs, tolerance=1e-5):
+    with cresset.inference_mode():
+        expected, given = module(*inputs), engine(*inputs)
+    assert given.stride() == expected.stride()
+    cresset.testing.assert_close(given, expected, atol=tolerance, rtol=1e-4)
+
+
+CONVOLUTIONS = [
+    dict(kernel_size=3, padding=1),
+    dict(kernel_size=3, stride=2, padding=1, bias=False),
+    dict(kernel_size=1),
+    dict(kernel_size=(3, 5), padding=(0, 2), dilation=(2, 1)),
+    dict(kernel_size=7, stride=(2, 3), padding=3),
+    dict(kernel_size=3, padding=1, groups=2),
+    dict(kernel_size=3, padding=1, groups=16),
+    dict(kernel_size=2, stride=2),
+    dict(kernel_size=3, padding=5),
+]
+
+
+@pytest.mark.parametrize("options", CONVOLUTIONS, ids=str)
+def test_convolutions_of_any_size_and_format(options):
+    cresset.manual_seed(0)
+    module = Layer(nn.Conv2d(16, 24 if options.get("groups") != 16 else 32, **options), "relu")
+    engine = compiled(module, cresset.randn(1, 16, 12, 12))
+    assert "convolution_packed" in program(engine) and "aten::relu" not in program(engine)
+    for n, h, w in [(1, 12, 12), (2, 9, 17), (5, 8, 30), (1, 40, 7), (0, 12, 12)]:
+        check(module, engine, cresset.randn(n, 16, h, w))
+    check(module, engine, cresset.randn(2, 16, 9, 12).contiguous(memory_format=cresset.channels_last))
+    check(module, engine, cresset.randn(1, 1, 9, 12).expand(2, 16, 9, 12))
+    check(module, engine, cresset.randn(12, 16, 9, 2).transpose(0, 3)[:, :, 1:].contiguous())
+
+
+@pytest.mark.parametrize("activation, joined, before", [*itertools.product(ACTIVATIONS, [None], [False]), *itertools.product(["relu", "silu", "hardsigmoid"], ["add", "mul"], [False, True])])
+@pytest.mark.parametrize("linear", [False, True], ids=["conv", "linear"])
+def test_what_follows_is_part_of_it(linear, activation, joined, before):
+    cresset.manual_seed(0)
+    module = Layer(nn.Linear(24, 16) if linear else nn.Conv2d(24, 16, 3, padding=1), activation, joined, before)
+    x, other = (cresset.randn(3, 5, 24), cresset.randn(3, 5, 16)) if linear else (cresset.randn(2, 24, 6, 7), cresset.randn(2, 16, 6, 7))
+    inputs = (x, other) if joined else (x,)
+    engine = compiled(module, *inputs)
+    rest = [line for line in program(engine).splitlines() if "= aten::" in line]
+    assert not rest and ("linear_packed" if linear else "convolution_packed") in program(engine)
+    check(module, engine, *inputs)
+    if joined:  # of a size that is broadcast, and of another type
+        narrow = other[..., :1] if linear else other[:, :, :1, :1]
+        check(module, engine, x, narrow)
+        check(module, engine, x, other.double(), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads(threads):
+    before = cresset.get_num_threads()
+    cresset.manual_seed(0)
+    try:
+        cresset.set_num_threads(threads)
+        for module, shapes in [
+            (Layer(nn.Conv2d(32, 64, 3, 2, 1), "relu", "add"), [((n, 32, h, h), (n, 64, (h + 1) // 2, (h + 1) // 2)) for n, h in [(1, 56), (2, 33), (3, 30), (7, 40)]]),
+            (Layer(nn.Conv2d(8, 64, 5, padding=12, dilation=6), "tanh", "add"), [((1, 8, 60, 60), (1, 64, 60, 60)), ((1, 8, 61, 50), (1, 64, 61, 50))]),
+            (Layer(nn.Linear(512, 700), "gelu", "add"), [((n, 512), (n, 700)) for n in [1, 2, 65, 300]]),
+        ]:
+            engine = compiled(module, *(cresset.randn(s) for s in shapes[0]))
+            for given in shapes:
+                check(module, engine, *(cresset.randn(s) for s in given), tolerance=1e-4)
+    finally:
+        cresset.set_num_threads(before)
+
+
+def test_many_threads_run_one_engine_with_different_sizes():
+    cresset.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, 2, 1), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+    engine = compiled(module, cresset.randn(1, 3, 16, 16))
+    inputs = [cresset.randn(1 + i % 3, 3, 10 + i, 30 - i) for i in range(16)]
+    with cresset.inference_mode():
+        expected = [module(x) for x in inputs]
+    wrong = []
+
+    def work(first):
+        for k in range(48):
+            i = (first * 5 + k) % len(inputs)
+            with cresset.inference_mode():
+                if not cresset.allclose(engine(inputs[i]), expected[i], atol=1e-5):
+                    wrong.append(i)
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    assert not wrong
+
+
+def test_who_wants_to_see_operators_sees_them():
+    cresset.manual_seed(0)
+    module = Layer(nn.Conv2d(3, 8, 3), "relu").eval()
+    x = cresset.randn(2, 3, 8, 8)
+    engine = compiled(module, x)
+    leaf, same = x.clone().requires_grad_(), x.clone().requires_grad_()
+    engine(leaf).square().sum().backward()
+    module(same).square().sum().backward()
+    cresset.testing.assert_close(leaf.grad, same.grad)
+    batch = cresset.randn(4, 2, 3, 8, 8)
+    cresset.testing.assert_close(cresset.vmap(engine)(batch), cresset.stack([module(b) for b in batch]).detach())
+    _, tangent = cresset.func.jvp(engine, (x,), (cresset.ones_like(x),))
+    cresset.testing.assert_close(tangent, cresset.func.jvp(module, (x,), (cresset.ones_like(x),))[1].detach())
+    row = cresset.randn(2, 8)
+    with cresset.autocast("cpu", cresset.bfloat16), cresset.no_grad():
+        assert compiled(nn.Linear(8, 8), row)(row).dtype == cresset.bfloat16
+
+
+def test_nan_and_infinity_stay():
+    module = nn.Sequential(nn.Conv2d(1, 8, 1, bias=False), nn.ReLU(), nn.Conv2d(8, 8, 1), nn.ReLU6()).eval()
+    x = cresset.tensor([float("nan"), 1.0, float("inf"), -float("inf")]).view(1, 1, 2, 2)
+    engine = compiled(module, cresset.ones(1, 1, 2, 2))
+    assert "convolution_packed" in program(engine)
+    with cresset.inference_mode():
+        cresset.testing.assert_close(engine(x), module(x), equal_nan=True)
+        module[0].weight[0] = float("nan")
+        cresset.testing.assert_close(compiled(module, x.nan_to_num(0, 1, -1))(cresset.ones(1, 1, 2, 2)), module(cresset.ones(1, 1, 2, 2)), equal_nan=True)
+
+
+class Residual(nn.Module):
+    def __init__(self, a, b):
+        super().__init__()
+        self.a, self.b, self.short, self.norm = nn.Conv2d(a, b, 3, 2, 1), nn.Conv2d(b, b, 3, 1, 1), nn.Conv2d(a, b, 1, 2), nn.BatchNorm2d(b)
+
+    def forward(self, x):
+        y = self.norm(self.b(self.a(x).relu()))
+        return (y + self.short(x)).relu(), y.flatten(1)
+
+
+def test_a_block_with_results_that_are_used_twice():
+    cresset.manual_seed(0)
+    module = nn.Sequential(Residual(8, 16)).eval()
+    engine = compiled(module, cresset.randn(2, 8, 10, 10))
+    for x in (cresset.randn(2, 8, 10, 10), cresset.randn(3, 8, 7, 5)):
+        with cresset.inference_mode():
+            for a, b in zip(engine(x), module(x)):
+                cresset.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+                assert a.stride() == b.stride()
+
+
+def test_archives_and_other_types(tmp_path):
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 4)).eval()
+    x = cresset.randn(1, 3, 8, 8)
+    engine = compiled(module, x)
+    engine.save(tmp_path / "net.cre")
+    loaded = cresset.jit.load(tmp_path / "net.cre")
+    assert "linear_packed" in program(loaded)
+    check(module, loaded, x)
+    double = compiled(module.double(), x.double())
+    assert "packed" not in program(double)
+    check(module, double, x.double())
+
+
+def test_errors_are_the_interpreters():
+    engine = compiled(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), cresset.randn(1, 3, 8, 8))
+    with pytest.raises(RuntimeError, match="expected input.*to have 3 channels, but got 4 channels instead"):
+        engine(cresset.randn(1, 4, 8, 8))
+    with pytest.raises(RuntimeError, match="Kernel size can't be greater than actual input size"):
+        engine(cresset.randn(1, 3, 2, 8))
+    packed = cresset.ops.cresset.pack_convolution(cresset.randn(4, 3, 1, 1), None, [1, 1], [0, 0], [1, 1], 1, ["add"], [0.0, 0.0])
+    with pytest.raises(ValueError, match="convolution_packed: 1 operands were required; 0 were given"):
+        cresset.ops.cresset.convolution_packed(cresset.randn(1, 3, 4, 4), [], packed)
+    with pytest.raises(ValueError, match="there is no step 'sine'; there are: add, mul, clamp"):
+        cresset.ops.cresset.pack_convolution(cresset.randn(4, 3, 1, 1), None, [1, 1], [0, 0], [1, 1], 1, ["sine"], [0.0, 0.0])
