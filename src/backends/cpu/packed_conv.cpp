@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include <cresset/base/parallel.h>
@@ -38,11 +37,42 @@ struct Part {
   std::size_t primitive;
   int64_t image, row_in, row_out;
 };
+// What a primitive is given: more costly to make than to fill in, so calls borrow one and give it back.
+struct Arguments {
+  std::vector<memory> memories;
+  std::vector<dnnl_exec_arg_t> list;
+
+  void add(int argument, const memory::desc& desc, void* data = DNNL_MEMORY_NONE) {
+    memories.emplace_back(desc, onednn_engine(), data);
+    list.push_back({argument, memories.back().get()});
+  }
+};
+class SpareArguments {
+ public:
+  /// Null when there are none.
+  std::unique_ptr<Arguments> take() {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return nullptr;
+    auto out = std::move(spare_.back());
+    spare_.pop_back();
+    return out;
+  }
+  void give(std::unique_ptr<Arguments> a) {
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::move(a));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Arguments>> spare_;
+};
+
 struct Primitive {
   Window window;
   dnnl::primitive run;
   memory::desc x, y, weight, bias, scratch;
   const void* packed;
+  std::unique_ptr<SpareArguments> spare = std::make_unique<SpareArguments>();
 };
 // What was made for one size of the input. Nothing in `parts`: oneDNN has no machine code for it.
 struct Plan {
@@ -124,7 +154,6 @@ class PackedConvolution : public CustomClassHolder {
     std::vector<Tensor> with;
     for (const Tensor& t : operands) with.push_back(t.contiguous(MemoryFormat::ChannelsLast));
     const Tensor y = empty(plan.y, from.options(), MemoryFormat::ChannelsLast);
-    const std::vector<int> arguments = epilogue_.onednn_arguments();
     const int64_t row_in = plan.x[3] * plan.x[1], row_out = plan.y[3] * plan.y[1];
     parallel_for(0, static_cast<int64_t>(plan.parts.size()), 1, [&](int64_t begin, int64_t end) {
       const SignalsBlocked blocked;
@@ -134,20 +163,39 @@ class PackedConvolution : public CustomClassHolder {
         const Primitive& p = plan.primitives[part.primitive];
         const int64_t at_x = (part.image * plan.x[2] + part.row_in) * row_in;
         const int64_t at_y = (part.image * plan.y[2] + part.row_out) * row_out + p.window.first_output;
-        OnednnScratch scratch;
-        std::unordered_map<int, memory> a{{DNNL_ARG_SRC, at(p.x, from.data_ptr<float>() + at_x)},
-                                          {DNNL_ARG_WEIGHTS, at(p.weight, const_cast<void*>(p.packed))},
-                                          {DNNL_ARG_DST, at(p.y, y.data_ptr<float>() + at_y)}};
-        if (bias_) a.emplace(DNNL_ARG_BIAS, at(p.bias, bias_->data_ptr<float>() + p.window.first_output));
-        for (std::size_t k = 0; k < with.size(); ++k) a.emplace(arguments[k], at(p.y, with[k].data_ptr<float>() + at_y));
-        if (p.scratch.get_size() > 0) a.emplace(DNNL_ARG_SCRATCHPAD, scratch.make(p.scratch));
-        p.run.execute(onednn_stream(), a);
+        execute(p, from.data_ptr<float>() + at_x, with, at_y, y.data_ptr<float>() + at_y);
       }
       onednn_stream().wait();
     });
     return y;
   }
-  static memory at(const memory::desc& desc, void* data) { return memory(desc, onednn_engine(), data); }
+
+  // Operands are read from element at_y on.
+  void execute(const Primitive& p, float* x, const std::vector<Tensor>& operands, int64_t at_y, float* y) const {
+    std::unique_ptr<Arguments> a = p.spare->take();
+    if (!a) a = new_arguments(p, operands.size());
+    OnednnScratch scratch;
+    std::size_t next = 0;
+    const auto fill = [&](void* data) { a->memories[next++].set_data_handle(data); };
+    fill(x);
+    fill(y);
+    for (const Tensor& t : operands) fill(t.data_ptr<float>() + at_y);
+    if (p.scratch.get_size() > 0) fill(scratch.make(p.scratch).get_data_handle());
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(p.run.get(), onednn_stream().get(), static_cast<int>(a->list.size()), a->list.data()),
+                            "could not execute a convolution");
+    p.spare->give(std::move(a));
+  }
+  // Those that change from call to call come first.
+  std::unique_ptr<Arguments> new_arguments(const Primitive& p, std::size_t operands) const {
+    auto a = std::make_unique<Arguments>();
+    a->add(DNNL_ARG_SRC, p.x);
+    a->add(DNNL_ARG_DST, p.y);
+    for (std::size_t i = 0; i < operands; ++i) a->add(epilogue_.onednn_arguments()[i], p.y);
+    if (p.scratch.get_size() > 0) a->add(DNNL_ARG_SCRATCHPAD, p.scratch);
+    a->add(DNNL_ARG_WEIGHTS, p.weight, const_cast<void*>(p.packed));
+    if (bias_) a->add(DNNL_ARG_BIAS, p.bias, bias_->data_ptr<float>() + p.window.first_output);
+    return a;
+  }
 
   // ---- plans
 
