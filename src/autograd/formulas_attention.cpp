@@ -21,7 +21,7 @@ namespace cresset::autograd::formulas {
 namespace {
 
 Tensor attention_weights(const Tensor& query, const Tensor& key, bool is_causal, const std::optional<Tensor>& mask, double factor) {
-  Tensor scores = cresset::matmul(query, key.transpose(-2, -1)) * factor;
+  Tensor scores = ops::shared_product(query, key.transpose(-2, -1)) * factor;
   if (mask && mask->defined()) scores = scores + mask->to(scores.scalar_type());
   if (is_causal) {
     const Tensor seen = cresset::ones({query.size(-2), key.size(-2)}, query.options().dtype(kBool)).tril();
@@ -45,8 +45,11 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const 
                                                                          attn_mask, scale);
   const double factor = ops::attention_factor(query, scale);
   const Tensor weights = attention_weights(query, key, is_causal, attn_mask, factor);
-  const Tensor scores = through_softmax(weights, cresset::matmul(grad, value.transpose(-2, -1))) * factor;
-  return {cresset::matmul(scores, key), cresset::matmul(scores.transpose(-2, -1), query), cresset::matmul(weights.transpose(-2, -1), grad)};
+  const Tensor scores = through_softmax(weights, ops::shared_product(grad, value.transpose(-2, -1))) * factor;
+  const auto over_heads = [&](const Tensor& left, const Tensor& right) {
+    return cresset::matmul(ops::grouped_heads(left, key.size(1)).transpose(-2, -1), ops::grouped_heads(right, key.size(1)));
+  };
+  return {ops::shared_product(scores, key), over_heads(scores, query), over_heads(weights, grad)};
 }
 
 Tensor attention_jvp(const Tensor& query_p, const Tensor& query_t, const Tensor& key_p, const Tensor& key_t, const Tensor& value_p,
@@ -54,9 +57,9 @@ Tensor attention_jvp(const Tensor& query_p, const Tensor& query_t, const Tensor&
                      std::optional<double> scale) {
   const double factor = ops::attention_factor(query_p, scale);
   const Tensor weights = attention_weights(query_p, key_p, is_causal, attn_mask_p, factor);
-  Tensor change = (cresset::matmul(query_t, key_p.transpose(-2, -1)) + cresset::matmul(query_p, key_t.transpose(-2, -1))) * factor;
+  Tensor change = (ops::shared_product(query_t, key_p.transpose(-2, -1)) + ops::shared_product(query_p, key_t.transpose(-2, -1))) * factor;
   if (attn_mask_t.defined()) change = change + attn_mask_t;
-  return cresset::matmul(through_softmax(weights, change), value_p) + cresset::matmul(weights, value_t);
+  return ops::shared_product(through_softmax(weights, change), value_p) + ops::shared_product(weights, value_t);
 }
 
 }  // namespace cresset::autograd::formulas

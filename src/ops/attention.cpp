@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include <cresset/core/grad_mode.h>
 #include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_attention.h>
@@ -47,10 +48,12 @@ std::optional<Tensor> additive_mask(const std::optional<Tensor>& mask, ScalarTyp
   return cresset::zeros(mask->sizes(), mask->options().dtype(type)).masked_fill(mask->logical_not(), kExcluded);
 }
 
+using Product = Tensor (*)(const Tensor&, const Tensor&);
+
 // Query times key, scaled, with the mask added and, if causal, the future at minus infinity.
-Tensor masked_scores(const Tensor& query, const Tensor& key, const std::optional<Tensor>& attn_mask, bool is_causal,
+Tensor masked_scores(Product product, const Tensor& query, const Tensor& key, const std::optional<Tensor>& attn_mask, bool is_causal,
                      std::optional<double> scale) {
-  Tensor scores = cresset::matmul(query, key.transpose(-2, -1)) * attention_factor(query, scale);
+  Tensor scores = product(query, key.transpose(-2, -1)) * attention_factor(query, scale);
   if (attn_mask) scores = scores + attn_mask->to(scores.scalar_type());
   if (is_causal) {
     const Tensor seen = cresset::ones({query.size(-2), key.size(-2)}, query.options().dtype(kBool)).tril();
@@ -59,12 +62,10 @@ Tensor masked_scores(const Tensor& query, const Tensor& key, const std::optional
   return scores;
 }
 
-// Key or value with every head as often as heads of the query share it.
-Tensor shared_heads(const Tensor& t, const Tensor& query, bool enable_gqa) {
-  if (!enable_gqa) return t;
+// Key or value: one head of theirs may serve several of the query's.
+void check_shared_heads(const Tensor& t, const Tensor& query) {
   CRESSET_CHECK(query.dim() >= 3 && t.dim() >= 3 && t.size(-3) > 0 && query.size(-3) % t.size(-3) == 0,
                 "Number of heads in key and value must divide the number of heads in query; got ", query.sizes(), " and ", t.sizes(), ".");
-  return query.size(-3) == t.size(-3) ? t : t.repeat_interleave(query.size(-3) / t.size(-3), -3);
 }
 
 // (N, heads, L, E) laid out as (N, L, heads, E), where the projections around attention want it.
@@ -79,17 +80,44 @@ constexpr int64_t kOverrideable = 4;  // SDPBackend.OVERRIDEABLE, an answer of _
 
 ScalarType accumulation_type(const Tensor& t) { return t.scalar_type() == kDouble ? kDouble : kFloat; }
 
-// Whether the kernel that never holds the matrix of scores takes the call, and pays: small matrices stay in the cache anyway.
+// Scores of a head from which on the kernel that never holds the matrix of scores pays: smaller ones stay in the cache, and its gradient
+// computes them anew; with a causal mask it computes half of them.
+int64_t many_scores(const Tensor& query, const Tensor& key, const Tensor& value, bool is_causal) {
+  constexpr int64_t kWithoutGradient = int64_t{1} << 14, kCausal = int64_t{1} << 15, kMany = int64_t{1} << 18;
+  const bool gradient = GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
+  return !gradient ? kWithoutGradient : is_causal ? kCausal : kMany;
+}
+
+// Whether that kernel takes the call, and pays.
 bool goes_by_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
-                    bool is_causal) {
-  constexpr int64_t kManyScores = int64_t{1} << 18;
+                    bool is_causal, bool enable_gqa) {
   return query.is_cpu() && isFloatingType(query.scalar_type()) && dropout_p == 0 && query.dim() == 4 && key.dim() == 4 &&
-         value.dim() == 4 && query.size(2) * key.size(2) >= kManyScores && query.size(0) == key.size(0) && query.size(1) == key.size(1) &&
+         value.dim() == 4 && query.size(2) * key.size(2) >= many_scores(query, key, value, is_causal) && query.size(0) == key.size(0) &&
+         key.size(1) > 0 && query.size(1) % key.size(1) == 0 && (enable_gqa || query.size(1) == key.size(1)) &&
          key.sizes() == value.sizes() && query.size(3) == key.size(3) && !(is_causal && mask) &&
          !(mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4)));
 }
 
 }  // namespace
+
+Tensor grouped_heads(const Tensor& t, int64_t shared) {
+  if (t.dim() < 3 || t.size(-3) == shared) return t;
+  DimVector sizes(t.sizes().begin(), t.sizes().end());
+  const std::size_t d = sizes.size() - 3;
+  sizes[d + 1] *= sizes[d] / shared;
+  sizes[d] = shared;
+  return t.reshape(sizes);
+}
+
+Tensor shared_product(const Tensor& a, const Tensor& b) {
+  if (a.dim() < 3 || b.dim() < 3 || a.size(-3) == b.size(-3) || b.size(-3) == 0) return cresset::matmul(a, b);
+  const Tensor product = cresset::matmul(grouped_heads(a, b.size(-3)), b);
+  DimVector sizes(product.sizes().begin(), product.sizes().end());
+  const std::size_t d = sizes.size() - 3;
+  sizes[d] = a.size(-3);
+  sizes[d + 1] = a.size(-2);
+  return product.reshape(sizes);
+}
 
 double attention_factor(const Tensor& query, std::optional<double> scale) {
   // Without features every score is zero, whatever the factor.
@@ -103,11 +131,24 @@ void check_flash_attention(const Tensor& query, const Tensor& key, const Tensor&
   CRESSET_CHECK(isFloatingType(query.scalar_type()), kName, "Expected data type in FP32, FP64, BF16, FP16, but got ", query.scalar_type(),
                 " instead.");
   CRESSET_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, kName, "Accept only 4 dims inputs shape of {B, H, T, K}");
+  CRESSET_CHECK(key.size(0) == query.size(0) && value.size(0) == query.size(0) && key.size(2) == value.size(2) &&
+                    key.size(1) == value.size(1) && (key.size(1) > 0 ? query.size(1) % key.size(1) == 0 : query.size(1) == 0),
+                kName,
+                "query (N, heads, L, E), key and value (N, shared heads, S, E) were required, with heads a multiple of shared heads; got ",
+                query.sizes(), ", ", key.sizes(), " and ", value.sizes(), ".");
   CRESSET_CHECK(dropout_p == 0.0, kName, "Currently do not support dropout > 0");
   CRESSET_CHECK(query.size(3) == value.size(3) && key.size(3) == value.size(3), kName, "Q/K/V should have the same head size");
   CRESSET_CHECK(!attn_mask || attn_mask->scalar_type() == kFloat || attn_mask->scalar_type() == query.scalar_type(), kName,
                 "Attention mask is the same data type as query");
   CRESSET_CHECK(!attn_mask || attn_mask->dim() == 2 || attn_mask->dim() == 4, kName, "Attention mask dim in {2, 4}");
+}
+
+void check_flash_attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& out, const Tensor& logsumexp) {
+  CRESSET_CHECK(
+      grad_out.sizes() == query.sizes() && out.sizes() == query.sizes() && logsumexp.sizes() == query.sizes().slice(0, 3),
+      "scaled_dot_product_attention_flash_attention_backward: grad_out and out of the size of query and logsumexp of its first three "
+      "sizes were required; got ",
+      grad_out.sizes(), ", ", out.sizes(), ", ", logsumexp.sizes(), " and query ", query.sizes(), ".");
 }
 
 std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -116,19 +157,23 @@ std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(const Tensor& query
                                                              bool enable_gqa) {
   check_attention(query, key, value, attn_mask);
   CRESSET_CHECK(!is_causal || !attn_mask, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-  const Tensor k = shared_heads(key, query, enable_gqa), v = shared_heads(value, query, enable_gqa);
-  const Tensor scores = masked_scores(query, k, attn_mask, is_causal, scale);
+  if (enable_gqa) {
+    check_shared_heads(key, query);
+    check_shared_heads(value, query);
+  }
+  const Product product = enable_gqa ? shared_product : cresset::matmul;
+  const Tensor scores = masked_scores(product, query, key, attn_mask, is_causal, scale);
   // Only a mask can leave a query without keys.
   Tensor weights = attn_mask ? cresset::_safe_softmax(scores, -1) : scores.softmax(-1);
   if (dropout_p > 0) {
     if (dropout_mask) {
       CRESSET_CHECK(dropout_p < 1, "_scaled_dot_product_attention_math: a dropout_p below 1 was required with a mask; got ", dropout_p,
                     ".");
-      return {cresset::matmul(weights.masked_fill(dropout_mask->logical_not(), 0) / (1 - dropout_p), v), weights};
+      return {product(weights.masked_fill(dropout_mask->logical_not(), 0) / (1 - dropout_p), value), weights};
     }
     weights = cresset::dropout(weights, dropout_p, true);
   }
-  return {cresset::matmul(weights, v), weights};
+  return {product(weights, value), weights};
 }
 
 Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -141,21 +186,20 @@ Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key,
   if (!query.is_cpu() && cresset::_fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) == kOverrideable)
     return std::get<0>(
         cresset::_scaled_dot_product_fused_attention_overrideable(query, key, value, mask, dropout_p, is_causal, false, scale));
-  const Tensor k = shared_heads(key, query, enable_gqa), v = shared_heads(value, query, enable_gqa);
-  if (goes_by_blocks(query, k, v, mask, dropout_p, is_causal))
-    return std::get<0>(cresset::_scaled_dot_product_flash_attention_for_cpu(query, k, v, dropout_p, is_causal, mask, scale));
-  return std::get<0>(scaled_dot_product_attention_math(query, k, v, mask, dropout_p, is_causal, std::nullopt, scale, false));
+  if (goes_by_blocks(query, key, value, mask, dropout_p, is_causal, enable_gqa))
+    return std::get<0>(cresset::_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, mask, scale));
+  return std::get<0>(scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
 }
 
 std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p,
                                                    bool is_causal, const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
   check_flash_attention(query, key, value, dropout_p, attn_mask);
   const ScalarType type = accumulation_type(query);
-  const Tensor scores = masked_scores(query.to(type), key.to(type), attn_mask, is_causal, scale);
+  const Tensor scores = masked_scores(shared_product, query.to(type), key.to(type), attn_mask, is_causal, scale);
   const Tensor sums = cresset::logsumexp(scores, {-1}, true);
   // A query that sees nothing gets zeros.
   const Tensor empty = cresset::eq(sums, kExcluded), safe = sums.masked_fill(empty, 0);
-  const Tensor out = cresset::matmul(cresset::exp(scores - safe), value.to(type)).to(query.scalar_type());
+  const Tensor out = shared_product(cresset::exp(scores - safe), value.to(type)).to(query.scalar_type());
   return {by_length(out), by_length(safe.squeeze(-1))};
 }
 
@@ -165,14 +209,17 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
                                                                     double dropout_p, bool is_causal,
                                                                     const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
   check_flash_attention(query, key, value, dropout_p, attn_mask);
+  check_flash_attention_backward(grad_out, query, out, logsumexp);
   const ScalarType type = accumulation_type(query);
   const Tensor q = query.to(type), k = key.to(type), v = value.to(type), g = grad_out.to(type);
-  const Tensor p = cresset::exp(masked_scores(q, k, attn_mask, is_causal, scale) - logsumexp.to(type).unsqueeze(-1));
-  const Tensor moved = cresset::matmul(g, v.transpose(-2, -1)) - cresset::sum(g * out.to(type), {-1}, true);
+  const Tensor p = cresset::exp(masked_scores(shared_product, q, k, attn_mask, is_causal, scale) - logsumexp.to(type).unsqueeze(-1));
+  const Tensor moved = shared_product(g, v.transpose(-2, -1)) - cresset::sum(g * out.to(type), {-1}, true);
   const Tensor scores = p * moved * attention_factor(query, scale);
   const auto finish = [&](const Tensor& t) { return by_length(t.to(query.scalar_type())); };
-  return {finish(cresset::matmul(scores, k)), finish(cresset::matmul(scores.transpose(-2, -1), q)),
-          finish(cresset::matmul(p.transpose(-2, -1), g))};
+  const auto over_heads = [&](const Tensor& left, const Tensor& right) {
+    return finish(cresset::matmul(grouped_heads(left, k.size(1)).transpose(-2, -1), grouped_heads(right, k.size(1))));
+  };
+  return {finish(shared_product(scores, k)), over_heads(scores, q), over_heads(p, g)};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor> overrideable_attention(
@@ -236,7 +283,7 @@ std::tuple<Tensor, Tensor> native_multi_head_attention(const Tensor& query, cons
     const Tensor projected = cresset::linear(input, qkv_weight.slice(0, from, to), qkv_bias.slice(0, from, to));
     return projected.reshape({query.size(0), query.size(1), num_head, embed_dim / num_head}).transpose(1, 2);
   };
-  Tensor scores = masked_scores(heads(query, 0), heads(key, 1), std::nullopt, false, std::nullopt);
+  Tensor scores = masked_scores(cresset::matmul, heads(query, 0), heads(key, 1), std::nullopt, false, std::nullopt);
   if (mask) scores = scores.masked_fill(excluded_keys(*mask, mask_type, scores), kExcluded);
   const Tensor weights = scores.softmax(-1);
   const Tensor attended = cresset::matmul(weights, heads(value, 2)).transpose(1, 2).reshape(query.sizes());

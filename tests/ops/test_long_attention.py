@@ -1,6 +1,7 @@
 """Attention of long sequences, which never holds the matrix of scores: results and gradients of the plain formula, every type and mask;
 derivatives beyond the first; memory that grows with the length."""
 
+import re
 import subprocess
 import sys
 
@@ -115,6 +116,43 @@ def test_derivatives_of_the_second_order():
 
     for a, b in zip(second(attention), second(plain), strict=True):
         assert float((a - b).abs().max()) <= 1e-12 * (1 + float(b.abs().max()))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_heads_share_keys_where_they_are(heads):
+    """Long and short sequences, first and second derivatives; nothing of the size of repeated keys is allocated."""
+    cresset.manual_seed(0)
+    for queries, keys in ((512, 512), (1, 40), (7, 9)):
+        leaves = [cresset.randn(2, h, n, 4, dtype=cresset.float64, requires_grad=True) for h, n in ((4, queries), (heads, keys), (heads, keys))]
+        found = []
+        for f in (attention, plain):
+            out = f(*leaves, enable_gqa=True)
+            first = cresset.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+            found.append([out, *first, *cresset.autograd.grad(sum((g * g).sum() for g in first), leaves)])
+        for a, b in zip(*found, strict=True):
+            assert float((a - b).detach().abs().max()) <= 1e-12 * (1 + float(b.detach().abs().max()))
+    query, key = cresset.randn(1, 8, 1, 64), cresset.randn(1, heads, 2000, 64)
+    cresset._C._reset_peak_cpu_memory_stats()
+    before = cresset._C._cpu_memory_stats()[0]
+    attention(query, key, key, enable_gqa=True)
+    assert cresset._C._cpu_memory_stats()[1] - before < key.nbytes
+
+
+def test_shared_heads_are_counted():
+    flash, flash_backward = cresset.ops.aten._scaled_dot_product_flash_attention_for_cpu, cresset.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+    query, key = cresset.randn(1, 4, 3, 8), cresset.randn(1, 3, 5, 8)
+    words = "Number of heads in key and value must divide the number of heads in query; got [1, 4, 3, 8] and [1, 3, 5, 8]."
+    with pytest.raises(RuntimeError, match=re.escape(words)):
+        attention(query, key, key, enable_gqa=True)
+    for other in (key, cresset.randn(2, 4, 5, 8)):
+        with pytest.raises(RuntimeError, match="with heads a multiple of shared heads; got "):
+            flash(query, other, other)
+    with pytest.raises(RuntimeError, match="The size of tensor a \\(4\\) must match the size of tensor b \\(2\\)"):
+        attention(query, key[:, :2], key[:, :2])
+    key = key[:, :2]
+    out, logs = flash(query, key, key)
+    with pytest.raises(RuntimeError, match="flash_attention_backward: grad_out and out of the size of query"):
+        flash_backward(out[:, :2], query, key, key, out, logs, 0.0, False)
 
 
 def test_forward_mode():

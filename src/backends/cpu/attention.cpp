@@ -54,6 +54,8 @@ struct Problem {
   bool causal;
   int64_t images() const { return q.size(0); }
   int64_t heads() const { return q.size(1); }
+  int64_t shared() const { return std::max<int64_t>(k.size(1), 1); }            // heads of keys and values
+  int64_t sharing() const { return std::max<int64_t>(heads() / shared(), 1); }  // heads of queries for each of those
 
   Problem(const Tensor& query, const Tensor& key, const Tensor& value, ScalarType type, bool is_causal,
           const std::optional<Tensor>& attn_mask, std::optional<double> factor)
@@ -70,27 +72,25 @@ struct Problem {
 template <class T>
 class Scores {
  public:
-  Scores(const Problem& p, int64_t image, int64_t head) : problem_(p), queries_(p.q, image, head), keys_(p.k, image, head) {
+  Scores(const Problem& p, int64_t image, int64_t head) : problem_(p), queries_(p.q, image, head), keys_(p.k, image, head / p.sharing()) {
     if (p.mask.defined()) mask_ = p.mask.data_ptr<T>() + image * p.mask.stride(0) + head * p.mask.stride(1);
   }
   // Keys from here on are seen by none of the queries before `end`.
   int64_t last_key(int64_t end) const { return problem_.causal ? std::min(keys_.rows, end) : keys_.rows; }
+  // How many of `width` keys from `key` on a query sees. Scores of the others mean nothing.
+  int64_t seen(int64_t query, int64_t key, int64_t width) const { return std::clamp<int64_t>(last_key(query + 1) - key, 0, width); }
 
   void compute(int64_t query, int64_t n, int64_t key, int64_t width, T* scores) const {
     gemm("attention", CppTypeToScalarType<T>::value, n, width, queries_.columns, problem_.scale, queries_.from(query),
          keys_.transposed(key), 0, scores, width);
     const int64_t by_query = mask_ ? problem_.mask.stride(2) : 0, by_key = mask_ ? problem_.mask.stride(3) : 0;
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; mask_ && i < n; ++i) {
       T* const row = scores + i * width;
-      if (mask_) {
-        const T* const m = mask_ + (query + i) * by_query + key * by_key;
-        if (by_key == 1)
-          for (int64_t j = 0; j < width; ++j) row[j] += m[j];
-        else
-          for (int64_t j = 0; j < width; ++j) row[j] += m[j * by_key];
-      }
-      if (problem_.causal && key + width > query + i + 1)
-        std::fill(row + std::max<int64_t>(0, query + i + 1 - key), row + width, -std::numeric_limits<T>::infinity());
+      const T* const m = mask_ + (query + i) * by_query + key * by_key;
+      if (by_key == 1)
+        for (int64_t j = 0; j < width; ++j) row[j] += m[j];
+      else
+        for (int64_t j = 0; j < width; ++j) row[j] += m[j * by_key];
     }
   }
 
@@ -111,7 +111,7 @@ void attend(const Problem& p, int64_t image, int64_t head, int64_t query, int64_
             const Tensor& logs) {
   const SoftmaxLoops<T>& loops = find_softmax_loops<T>();
   const Scores<T> of(p, image, head);
-  const Matrix<T> values(p.v, image, head), o(out, image, head);
+  const Matrix<T> values(p.v, image, head / p.sharing()), o(out, image, head);
   T* const scores = scratch.scores.template data_ptr<T>();
   T* const weights = scratch.weights.template data_ptr<T>();
   T* const to = o.data + query * o.stride;
@@ -126,10 +126,12 @@ void attend(const Problem& p, int64_t image, int64_t head, int64_t query, int64_
     of.compute(query, n, key, width, scores);
     for (int64_t i = 0; i < n; ++i) {
       const T before = high[i];
-      high[i] = std::max(before, loops.largest(scores + i * width, width));
+      const int64_t seen = of.seen(query + i, key, width);
+      high[i] = std::max(before, loops.largest(scores + i * width, seen));
       // Nothing is seen yet: the weights are zero. NaN is no largest score and shows up in the exponentials.
       const T from = high[i] == -std::numeric_limits<T>::infinity() ? T(0) : high[i];
-      const double part = loops.exponentials(scores + i * width, from, weights + i * width, width);
+      const double part = loops.exponentials(scores + i * width, from, weights + i * width, seen);
+      std::fill(weights + i * width + seen, weights + (i + 1) * width, T(0));
       if (before != high[i]) {
         const T factor = std::exp(before - from);
         sum[i] *= static_cast<double>(factor);
@@ -175,8 +177,9 @@ void attend_backward(const Problem& p, int64_t image, int64_t head, Scratch<T>& 
   const SoftmaxLoops<T>& loops = find_softmax_loops<T>();
   constexpr ScalarType type = CppTypeToScalarType<T>::value;
   const Scores<T> of(p, image, head);
-  const Matrix<T> q(p.q, image, head), k(p.k, image, head), v(p.v, image, head), g(grad, image, head);
-  const Matrix<T> gq(grad_q, image, head), gk(grad_k, image, head), gv(grad_v, image, head);
+  const int64_t shared = head / p.sharing();
+  const Matrix<T> q(p.q, image, head), k(p.k, image, shared), v(p.v, image, shared), g(grad, image, head);
+  const Matrix<T> gq(grad_q, image, head), gk(grad_k, image, shared), gv(grad_v, image, shared);
   T* const scores = scratch.scores.template data_ptr<T>();
   T* const weights = scratch.weights.template data_ptr<T>();
   const T* const log = logs.data_ptr<T>() + image * logs.stride(0) + head * logs.stride(1);
@@ -187,7 +190,11 @@ void attend_backward(const Problem& p, int64_t image, int64_t head, Scratch<T>& 
       check_interrupt();
       const int64_t width = std::min(kKeys, last - key);
       of.compute(query, n, key, width, scores);
-      for (int64_t i = 0; i < n; ++i) loops.exponentials(scores + i * width, log[(query + i) * logs.stride(2)], weights + i * width, width);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t seen = of.seen(query + i, key, width);
+        loops.exponentials(scores + i * width, log[(query + i) * logs.stride(2)], weights + i * width, seen);
+        std::fill(weights + i * width + seen, weights + (i + 1) * width, T(0));
+      }
       gemm("attention", type, width, v.columns, n, 1, {weights, 1, width}, g.from(query), 1, gv.data + key * gv.stride, gv.stride);
       gemm("attention", type, n, width, v.columns, 1, g.from(query), v.transposed(key), 0, scores, width);
       for (int64_t i = 0; i < n; ++i)
@@ -202,16 +209,19 @@ std::tuple<Tensor, Tensor, Tensor> backward(const Tensor& grad_out, const Tensor
                                             const Tensor& out, const Tensor& logsumexp, double dropout_p, bool is_causal,
                                             const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
   ops::check_flash_attention(query, key, value, dropout_p, attn_mask);
+  ops::check_flash_attention_backward(grad_out, query, out, logsumexp);
   const ScalarType type = query.scalar_type() == kDouble ? kDouble : kFloat;
   const Problem p(query, key, value, type, is_causal, attn_mask, scale);
   const Tensor grad = operand(grad_out, type), logs = logsumexp.to(type);
   const Tensor means = cresset::sum(grad * out.to(type), {-1});
-  const auto zeros = [&](const Tensor& t) { return result(p.images(), p.heads(), t.size(2), t.size(3), type).zero_(); };
+  const auto zeros = [&](const Tensor& t) { return result(p.images(), t.size(1), t.size(2), t.size(3), type).zero_(); };
   const Tensor gq = zeros(p.q), gk = zeros(p.k), gv = zeros(p.v);
   CRESSET_DISPATCH(type, "attention", CRESSET_FLOATING_TYPES, [&] {
-    parallel_for(0, p.images() * p.heads(), 1, [&](int64_t begin, int64_t end) {
+    // Heads that share keys add to the same gradients: one thread takes them, in order.
+    parallel_for(0, p.images() * p.shared(), 1, [&](int64_t begin, int64_t end) {
       Scratch<scalar_t> scratch;
-      for (int64_t i = begin; i < end; ++i) attend_backward(p, i / p.heads(), i % p.heads(), scratch, grad, logs, means, gq, gk, gv);
+      for (int64_t i = begin * p.sharing(); i < end * p.sharing(); ++i)
+        attend_backward(p, i / p.heads(), i % p.heads(), scratch, grad, logs, means, gq, gk, gv);
     });
   });
   const ScalarType given = query.scalar_type();
