@@ -14,6 +14,8 @@
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
 
+#include "backends/cpu/convert.h"
+
 namespace cresset::cpu {
 
 void set_blas_threads(bool small) {
@@ -28,6 +30,7 @@ namespace {
 #define CRESSET_GEMM_TYPES(...) CRESSET_REAL_TYPES(__VA_ARGS__) CRESSET_CASES_COMPLEX(__VA_ARGS__)
 
 constexpr int64_t kWorthOnednn = 32 * 32 * 32;  // multiply-adds that pay for making a oneDNN primitive
+constexpr int64_t kConverted = 1 << 16;         // elements of half types worth waking a thread for
 constexpr int64_t kSmall = 4096;                // multiply-adds below which a BLAS call costs more than it saves
 
 template <class T>
@@ -65,6 +68,11 @@ Operand operand(MatrixRef r, int64_t rows, int64_t columns) {
   return {CblasTrans, static_cast<blasint>(std::max({r.column, rows, int64_t{1}}))};
 }
 
+template <class T>
+bool goes_to_onednn(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b) {
+  return std::is_same_v<T, float> && onednn_sgemm_is_faster(a.transpose == CblasTrans, b.transpose == CblasTrans, m, n, k, a.ld, b.ld);
+}
+
 // A part of a product. `vector`: the whole product has one row or one column.
 template <class T>
 void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c,
@@ -81,6 +89,16 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
       else
         cblas_dgemv(CblasRowMajor, t, rows, columns, alpha, matrix, ld, v, step, beta, out, out_step);
     };
+    if (vector && m == 1 && n == 1) {
+      const auto a_step = static_cast<blasint>(std::max<int64_t>(ar.column, 1)),
+                 b_step = static_cast<blasint>(std::max<int64_t>(br.row, 1));
+      const T before = beta == T(0) ? T(0) : beta * *c;
+      if constexpr (std::is_same_v<T, float>)
+        *c = before + alpha * cblas_sdot(K, a, a_step, b, b_step);
+      else
+        *c = before + alpha * cblas_ddot(K, a, a_step, b, b_step);
+      return;
+    }
     if (vector && m == 1) {
       const auto step = static_cast<blasint>(std::max<int64_t>(ar.column, 1));
       if (y.transpose == CblasNoTrans)
@@ -99,7 +117,7 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
     }
   }
   if constexpr (std::is_same_v<T, float>) {
-    const bool done = onednn_sgemm_is_faster(m, n, k) &&
+    const bool done = goes_to_onednn<T>(m, n, k, x, y) &&
                       onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L);
     if (!done) cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
   } else if constexpr (std::is_same_v<T, double>)
@@ -159,8 +177,9 @@ template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   const bool vector = m == 1 || n == 1;
-  const Parts parts =
-      k < kFewTerms && m * n > kPartElements && !vector ? bands(m, n) : parts_of(m, n, number_of_parts(m * n * k, vector, threads));
+  const bool few_terms =
+      k < kFewTerms && m * n > kPartElements && !vector && !goes_to_onednn<T>(m, n, k, operand(ar, m, k), operand(br, k, n));
+  const Parts parts = few_terms ? bands(m, n) : parts_of(m, n, number_of_parts(m * n * k, vector, threads));
   set_blas_threads(true);
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -189,26 +208,45 @@ bool bfloat16_gemm(int64_t m, int64_t n, int64_t k, const BFloat16* a, MatrixRef
   return possible.load();
 }
 
+// A matrix of a half type as floats, in the order that it has in memory.
+struct Widened {
+  Tensor memory;
+  MatrixRef matrix;
+
+  Widened(ScalarType type, const void* data, MatrixRef from, int64_t rows, int64_t columns) {
+    const bool by_rows = from.column == 1 || columns == 1;
+    const int64_t lines = by_rows ? rows : columns, n = by_rows ? columns : rows, item = static_cast<int64_t>(elementSize(type)),
+                  line = (by_rows ? from.row : from.column) * item, step = (by_rows ? from.column : from.row) * item;
+    memory = detail::empty_cpu({lines * n}, kFloat);
+    auto* const to = memory.data_ptr<float>();
+    auto* const bytes = static_cast<char*>(const_cast<void*>(data));
+    matrix = by_rows ? MatrixRef{to, n, 1} : MatrixRef{to, 1, n};
+    if (lines * n == 0) return;
+    parallel_for(0, lines, std::max<int64_t>(1, kConverted / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end) {
+      load_function(type, ComputeType::Float)(to + begin * n, {bytes + begin * line, step, line}, n, end - begin);
+    });
+  }
+};
+
 // Half types: widen, multiply in float, narrow once.
 template <class T>
 void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c,
                int64_t ldc) {
   if constexpr (std::is_same_v<T, BFloat16>)
-    if (alpha == 1 && beta == 0 && m * n * k > kWorthOnednn && bfloat16_gemm(m, n, k, a, ar, b, br, c, ldc)) return;
-  std::vector<float> fa(static_cast<std::size_t>(m * k)), fb(static_cast<std::size_t>(k * n)), fc(static_cast<std::size_t>(m * n));
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t p = 0; p < k; ++p) fa[i * k + p] = a[i * ar.row + p * ar.column];
-  for (int64_t p = 0; p < k; ++p)
-    for (int64_t j = 0; j < n; ++j) fb[p * n + j] = b[p * br.row + j * br.column];
-  if (beta != 0)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) fc[i * n + j] = c[i * ldc + j];
-  if (k == 0)  // BLAS's products with a vector would not even apply beta
-    small_gemm<float>(m, n, 0, alpha, fa.data(), {nullptr, 0, 1}, fb.data(), {nullptr, n, 1}, beta, fc.data(), n);
+    if (alpha == 1 && beta == 0 && m * n * k > kWorthOnednn && onednn_has_bfloat16() && bfloat16_gemm(m, n, k, a, ar, b, br, c, ldc))
+      return;
+  constexpr ScalarType type = CppTypeToScalarType<T>::value;
+  const Widened x(type, a, ar, m, k), y(type, b, br, k, n);
+  const auto *fa = static_cast<const float*>(x.matrix.data), *fb = static_cast<const float*>(y.matrix.data);
+  const Rows rows{reinterpret_cast<char*>(c), sizeof(T), ldc * static_cast<int64_t>(sizeof(T))};
+  const Tensor sums = detail::empty_cpu({m * n}, kFloat);
+  auto* const to = sums.data_ptr<float>();
+  if (beta != 0) load_function(type, ComputeType::Float)(to, rows, n, m);
+  if (k == 0 || m * n * k <= kSmall)  // BLAS's products with a vector would not even apply beta to nothing
+    small_gemm<float>(m, n, k, alpha, fa, x.matrix, fb, y.matrix, beta, to, n);
   else
-    blas_gemm<float>(m, n, k, alpha, fa.data(), {nullptr, k, 1}, fb.data(), {nullptr, n, 1}, beta, fc.data(), n);
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = T(fc[i * n + j]);
+    blas_gemm<float>(m, n, k, alpha, fa, x.matrix, fb, y.matrix, beta, to, n);
+  store_function(ComputeType::Float, type)(rows, to, n, m);
 }
 
 }  // namespace

@@ -5,6 +5,22 @@
 #include "backends/cpu/onednn.h"
 
 namespace cresset::cpu {
+namespace {
+
+// Rows that lie a multiple of so many bytes apart share the places of the first-level cache.
+bool rows_collide(int64_t ld, int64_t bytes) { return ld * static_cast<int64_t>(sizeof(float)) % bytes == 0; }
+
+bool has(dnnl::cpu_isa wanted) {
+  const auto bits = static_cast<unsigned>(wanted);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
+
+}  // namespace
+
+bool onednn_has_bfloat16() {
+  static const bool found = has(dnnl::cpu_isa::avx512_core);
+  return found;
+}
 
 bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc) {
   using dnnl::memory;
@@ -24,13 +40,16 @@ bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRe
   });
 }
 
-// Measured with oneDNN 2.6 and OpenBLAS 0.3.21. Without AVX-512 oneDNN reads the second matrix where it lies: fine while that stays in the
-// second-level cache and is used often, else down to half of OpenBLAS's speed (few rows; rows of 2 KiB, whose addresses collide).
-bool onednn_sgemm_is_faster(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kWorthSgemm = 64 * 64 * 64, kRows = 64, kCached = 1 << 17;
-  static const bool avx512 = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & static_cast<unsigned>(dnnl::cpu_isa::avx512_core)) ==
-                             static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-  return m * n * k > kWorthSgemm && (avx512 || (m >= kRows && n * k <= kCached));
+// Measured with oneDNN 2.6 and OpenBLAS 0.3.21 (docs/design/pointwise.md, Products). With AVX2 oneDNN reads operands whose rows it goes
+// across where they lie, unless both other sides are long: slower than OpenBLAS's copies only where those rows collide.
+bool onednn_sgemm_is_faster(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb) {
+  constexpr int64_t kWorthSgemm = 64 * 64 * 64, kLongRows = 512, kLongColumns = 768, kFewRows = 4, kCached = 1 << 20, kBigResult = 1 << 18;
+  static const bool avx512 = has(dnnl::cpu_isa::avx512_core), avx2 = has(dnnl::cpu_isa::avx2);
+  if (avx512) return m * n * k > kWorthSgemm;
+  if (!avx2 || (m <= kFewRows && k * n <= kCached)) return true;
+  const bool b_collides = !transpose_b && (m < kLongRows || m * n <= kBigResult) && rows_collide(ldb, 2048);
+  const bool a_collides = transpose_a && n < kLongColumns && rows_collide(lda, 1024);
+  return !b_collides && !a_collides;
 }
 
 bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
