@@ -10,6 +10,7 @@
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
@@ -120,33 +121,82 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad
 
 namespace {
 
-// Input of batch norm as (batch, channels, inner), contiguous.
-struct Channels {
-  int64_t batch, channels, inner;
-  explicit Channels(const Tensor& x) : batch(x.size(0)), channels(x.size(1)), inner(1) {
-    for (int64_t d = 2; d < x.dim(); ++d) inner *= x.size(d);
+// Input of batch norm as (batch, channels, inner) in memory; channels that are neighbours have inner 1. Groups of channels are handled one
+// after the other, so that what is read again is still in a cache: one channel of planes, several neighbours.
+class Channels {
+ public:
+  static constexpr int64_t kTogether = 64;
+  template <class A, std::size_t N>
+  using Sums = std::array<std::array<A, kTogether>, N>;
+
+  Channels(const Tensor& x, bool channels_last) : channels(x.size(1)), batch_(x.size(0)) {
+    for (int64_t d = 2; d < x.dim(); ++d) inner_ *= x.size(d);
+    if (channels_last) batch_ *= std::exchange(inner_, 1);
   }
-  int64_t count() const { return batch * inner; }
-  template <class A, class F>
-  A sum(int64_t c, const F& f) const {
-    A total = 0;
-    if (inner == 1) return lane_sum<A>(batch, [&](int64_t b) { return f(b * channels + c); });
-    for (int64_t b = 0; b < batch; ++b)
-      total += lane_sum<A>(inner, [&, base = (b * channels + c) * inner](int64_t i) { return f(base + i); });
-    return total;
-  }
-  template <class F>
-  void each(int64_t c, const F& f) const {
-    for (int64_t b = 0; b < batch; ++b)
-      for (int64_t i = 0, at = (b * channels + c) * inner; i < inner; ++i, ++at) f(at);
-  }
+  int64_t count() const { return batch_ * inner_; }
+
+  // f(first, n) for groups of n <= kTogether channels.
   template <class F>
   void parallel(const F& f) const {
-    parallel_for(0, channels, std::max<int64_t>(1, kGrain / std::max<int64_t>(count(), 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) f(c);
+    const int64_t together = inner_ == 1 ? kTogether : 1, groups = (channels + together - 1) / together;
+    parallel_for(0, groups, std::max<int64_t>(1, kGrain / std::max<int64_t>(count() * together, 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g) f(g * together, std::min(together, channels - g * together));
     });
   }
+  // What f(element, channel), an array of numbers, adds up to for each channel of a group.
+  template <class A, std::size_t N, class F>
+  Sums<A, N> sums(int64_t first, int64_t n, const F& f) const {
+    if (inner_ == 1) return column_sums<A, N>(first, n, f);
+    Sums<A, N> total{};
+    for (std::size_t k = 0; k < N; ++k)
+      for (int64_t b = 0; b < batch_; ++b)
+        total[k][0] += lane_sum<A>(inner_, [&, base = (b * channels + first) * inner_](int64_t i) { return f(base + i, first)[k]; });
+    return total;
+  }
+  // f(element, channel) for every element of a group.
+  template <class F>
+  void each(int64_t first, int64_t n, const F& f) const {
+    for (int64_t b = 0; b < batch_; ++b) {
+      const int64_t base = (b * channels + first) * inner_;
+      if (inner_ == 1)
+        for (int64_t c = 0; c < n; ++c) f(base + c, first + c);
+      else
+        for (int64_t i = 0; i < inner_; ++i) f(base + i, first);
+    }
+  }
+
+  int64_t channels;
+
+ private:
+  // Some rows are added in the type of the statistics, then in double.
+  template <class A, std::size_t N, class F>
+  Sums<A, N> column_sums(int64_t first, int64_t n, const F& f) const {
+    constexpr int64_t kRows = 64;
+    Sums<double, N> total{};
+    for (int64_t b = 0; b < batch_;) {
+      Sums<A, N> part{};
+      for (const int64_t end = std::min(batch_, b + kRows); b < end; ++b)
+        for (int64_t c = 0; c < n; ++c) {
+          const std::array<A, N> values = f(b * channels + first + c, first + c);
+          for (std::size_t k = 0; k < N; ++k) part[k][c] += values[k];
+        }
+      for (std::size_t k = 0; k < N; ++k)
+        for (int64_t c = 0; c < n; ++c) total[k][c] += static_cast<double>(part[k][c]);
+    }
+    Sums<A, N> result{};
+    for (std::size_t k = 0; k < N; ++k)
+      for (int64_t c = 0; c < n; ++c) result[k][c] = static_cast<A>(total[k][c]);
+    return result;
+  }
+
+  int64_t batch_, inner_ = 1;
 };
+
+// Are the channels of an element neighbours, here and in a result?
+bool has_channels_last(const Tensor& t) {
+  const MemoryFormat format = t.suggest_memory_format();
+  return format != MemoryFormat::Contiguous && t.is_contiguous(format);
+}
 
 Tensor result_like(const Tensor& contiguous, const Tensor& like) {
   const MemoryFormat format = like.suggest_memory_format();
@@ -159,40 +209,52 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
                                                      const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                                                      const std::optional<Tensor>& running_var, bool training, double momentum, double eps) {
   const ScalarType kept_type = ops::check_batch_norm(input, weight, bias, running_mean, running_var, training);
-  const Tensor x = input.contiguous();
-  const Channels shape(x);
+  const bool channels_last = has_channels_last(input);
+  const Tensor x = channels_last ? input : input.contiguous();
+  const Channels shape(x, channels_last);
   const ScalarType type = toOpMathType(input.scalar_type());
-  const Tensor y = detail::empty_cpu(x.sizes(), x.scalar_type());
+  const Tensor y = channels_last ? cresset::empty_like(input) : detail::empty_cpu(x.sizes(), x.scalar_type());
   const int64_t kept = training ? shape.channels : 0;
   const Tensor save_mean = detail::empty_cpu({kept}, type), save_invstd = detail::empty_cpu({kept}, type);
   CRESSET_DISPATCH(input.scalar_type(), "batch_norm", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     using A = opmath_type<scalar_t>;
     const Tensor wt = dense(weight, type), bt = dense(bias, type), rm = dense(running_mean, type), rv = dense(running_var, type);
     const A *w = pointer<A>(wt), *b = pointer<A>(bt), *pm = pointer<A>(rm), *pv = pointer<A>(rv);
-    std::vector<A> new_mean(static_cast<std::size_t>(shape.channels)), new_var(static_cast<std::size_t>(shape.channels));
     const auto* px = x.const_data_ptr<scalar_t>();
     auto* py = y.mutable_data_ptr<scalar_t>();
-    shape.parallel([&](int64_t c) {
-      A m, s;
+    const auto channels = static_cast<std::size_t>(shape.channels);
+    std::vector<A> new_mean(channels), new_var(channels), means(channels), scales(channels), shifts(channels);
+    A *const means_of = means.data(), *const scale = scales.data(), *const shift = shifts.data();
+    shape.parallel([&](int64_t first, int64_t together) {
+      const auto n = static_cast<A>(shape.count());
+      Channels::Sums<A, 1> squares;
       if (training) {
-        const auto n = static_cast<A>(shape.count());
-        m = shape.sum<A>(c, [&](int64_t i) { return A(px[i]); }) / n;
-        const A square = shape.sum<A>(c, [&](int64_t i) {
-          const A d = A(px[i]) - m;
-          return d * d;
+        const auto total = shape.sums<A, 1>(first, together, [&](int64_t i, int64_t) { return std::array<A, 1>{A(px[i])}; });
+        for (int64_t c = 0; c < together; ++c) means_of[first + c] = total[0][c] / n;
+        squares = shape.sums<A, 1>(first, together, [&](int64_t i, int64_t c) {
+          const A d = A(px[i]) - means_of[c];
+          return std::array<A, 1>{d * d};
         });
-        s = A(1) / std::sqrt(square / n + static_cast<A>(eps));
-        save_mean.mutable_data_ptr<A>()[c] = m;
-        save_invstd.mutable_data_ptr<A>()[c] = s;
-        const auto k = static_cast<A>(momentum);
-        if (pm) new_mean[c] = k * m + (1 - k) * pm[c];
-        if (pv) new_var[c] = k * (square / (n - 1)) + (1 - k) * pv[c];
-      } else {
-        m = pm[c];
-        s = A(1) / std::sqrt(pv[c] + static_cast<A>(eps));
       }
-      const A scale = s * (w ? w[c] : A(1)), shift = (b ? b[c] : A(0)) - m * scale;
-      shape.each(c, [&](int64_t i) { py[i] = scalar_t(A(px[i]) * scale + shift); });
+      for (int64_t c = first; c < first + together; ++c) {
+        A m, s;
+        if (training) {
+          const A square = squares[0][c - first];
+          m = means_of[c];
+          s = A(1) / std::sqrt(square / n + static_cast<A>(eps));
+          save_mean.mutable_data_ptr<A>()[c] = m;
+          save_invstd.mutable_data_ptr<A>()[c] = s;
+          const auto k = static_cast<A>(momentum);
+          if (pm) new_mean[c] = k * m + (1 - k) * pm[c];
+          if (pv) new_var[c] = k * (square / (n - 1)) + (1 - k) * pv[c];
+        } else {
+          m = pm[c];
+          s = A(1) / std::sqrt(pv[c] + static_cast<A>(eps));
+        }
+        scale[c] = s * (w ? w[c] : A(1));
+        shift[c] = (b ? b[c] : A(0)) - m * scale[c];
+      }
+      shape.each(first, together, [&](int64_t i, int64_t c) { py[i] = scalar_t(A(px[i]) * scale[c] + shift[c]); });
     });
     if (training && shape.count() > 0) {
       const auto store = [&](const std::optional<Tensor>& to, std::vector<A>& values) {
@@ -205,7 +267,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
       store(running_var, new_var);
     }
   });
-  return {result_like(y, input), save_mean.to(kept_type), save_invstd.to(kept_type)};
+  return {channels_last ? y : result_like(y, input), save_mean.to(kept_type), save_invstd.to(kept_type)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
@@ -213,10 +275,12 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
     const std::optional<Tensor>& running_var, const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train,
     double eps, std::array<bool, 3> output_mask) {
   ops::check_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train);
-  const Tensor x = input.contiguous(), g = grad_out.to(input.scalar_type()).contiguous();
-  const Channels shape(x);
+  const bool channels_last = has_channels_last(input);
+  const Tensor x = channels_last ? input : input.contiguous();
+  const Tensor g = grad_out.to(input.scalar_type()).contiguous(channels_last ? input.suggest_memory_format() : MemoryFormat::Contiguous);
+  const Channels shape(x, channels_last);
   Tensor gx, gw, gb;
-  if (output_mask[0]) gx = detail::empty_cpu(x.sizes(), x.scalar_type());
+  if (output_mask[0]) gx = channels_last ? cresset::empty_like(input) : detail::empty_cpu(x.sizes(), x.scalar_type());
   const ScalarType type = toOpMathType(input.scalar_type()),
                    affine = weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
   CRESSET_DISPATCH(input.scalar_type(), "batch_norm_backward", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
@@ -226,27 +290,34 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
     const A *w = pointer<A>(wt), *pm = pointer<A>(mt), *ps = pointer<A>(st);
     const Tensor sum_w = detail::empty_cpu({shape.channels}, type), sum_b = detail::empty_cpu({shape.channels}, type);
     const auto *px = x.const_data_ptr<scalar_t>(), *pg = g.const_data_ptr<scalar_t>();
-    auto* to = gx.defined() ? gx.mutable_data_ptr<scalar_t>() : nullptr;
-    shape.parallel([&](int64_t c) {
-      const A m = pm[c], s = train ? ps[c] : A(1) / std::sqrt(ps[c] + static_cast<A>(eps));
-      const A total = shape.sum<A>(c, [&](int64_t i) { return A(pg[i]); });
-      const A dot = shape.sum<A>(c, [&](int64_t i) { return A(pg[i]) * (A(px[i]) - m); });
-      sum_w.mutable_data_ptr<A>()[c] = dot * s;
-      sum_b.mutable_data_ptr<A>()[c] = total;
-      if (!to) return;
-      const A k = s * (w ? w[c] : A(1));
-      if (train) {
-        const auto n = static_cast<A>(shape.count());
-        const A mean_g = total / n, slope = dot * s * s / n;
-        shape.each(c, [&](int64_t i) { to[i] = scalar_t((A(pg[i]) - mean_g - (A(px[i]) - m) * slope) * k); });
-      } else {
-        shape.each(c, [&](int64_t i) { to[i] = scalar_t(A(pg[i]) * k); });
+    auto* const to = gx.defined() ? gx.mutable_data_ptr<scalar_t>() : nullptr;
+    A *const to_w = sum_w.mutable_data_ptr<A>(), *const to_b = sum_b.mutable_data_ptr<A>();
+    shape.parallel([&](int64_t first, int64_t together) {
+      const auto n = static_cast<A>(shape.count());
+      const auto total = shape.sums<A, 2>(first, together,
+                                          [&](int64_t i, int64_t c) { return std::array<A, 2>{A(pg[i]), A(pg[i]) * (A(px[i]) - pm[c])}; });
+      std::array<A, Channels::kTogether> factor, mean_g, slope;
+      for (int64_t k = 0; k < together; ++k) {
+        const int64_t c = first + k;
+        const A s = train ? ps[c] : A(1) / std::sqrt(ps[c] + static_cast<A>(eps)), sum = total[0][k], dot = total[1][k];
+        to_w[c] = dot * s;
+        to_b[c] = sum;
+        factor[k] = s * (w ? w[c] : A(1));
+        mean_g[k] = sum / n;
+        slope[k] = dot * s * s / n;
       }
+      if (!to) return;
+      if (train)
+        shape.each(first, together, [&](int64_t i, int64_t c) {
+          to[i] = scalar_t((A(pg[i]) - mean_g[c - first] - (A(px[i]) - pm[c]) * slope[c - first]) * factor[c - first]);
+        });
+      else
+        shape.each(first, together, [&](int64_t i, int64_t c) { to[i] = scalar_t(A(pg[i]) * factor[c - first]); });
     });
     if (output_mask[1]) gw = sum_w.to(affine);
     if (output_mask[2]) gb = sum_b.to(affine);
   });
-  if (gx.defined()) gx = result_like(gx, input);
+  if (gx.defined() && !channels_last) gx = result_like(gx, input);
   return {gx, gw, gb};
 }
 

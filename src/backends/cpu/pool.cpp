@@ -1,5 +1,5 @@
-// Pooling kernels over (planes, D, H, W), planes in parallel, and over (rows, W, C) for floats with channels last. Results may have another
-// memory format than contiguous: then they are otherwise computed contiguous and copied.
+// Pooling kernels over (planes, D, H, W), planes in parallel. Results may have another memory format than contiguous:
+// then they are computed contiguous and copied.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,6 +17,7 @@
 
 #include "backends/cpu/pool_loops.h"
 #include "cpu/cpu_decl_pool.h"
+#include "cpu/cpu_decl_reduce.h"
 #include "ops/pool.h"
 
 namespace cresset::cpu {
@@ -31,15 +32,21 @@ using ops::PoolWindows;
 
 int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
 
-template <class F>
-void for_planes(const PoolWindows& w, const F& f) {
+// f(plane, state) for every plane; make() gives each thread's state.
+template <class Make, class F>
+void for_planes_with(const PoolWindows& w, const Make& make, const F& f) {
   const int64_t cost = volume(w.out) * volume(w.kernel) + volume(w.in);
   parallel_for(0, w.planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
+    auto state = make();
     for (int64_t p = begin; p < end; ++p) {
       check_interrupt();
-      f(p);
+      f(p, state);
     }
   });
+}
+template <class F>
+void for_planes(const PoolWindows& w, const F& f) {
+  for_planes_with(w, [] { return 0; }, [&](int64_t p, int) { f(p); });
 }
 
 Tensor contiguous_result(const Tensor& out) { return out.is_contiguous() ? out : detail::empty_cpu(out.sizes(), out.scalar_type()); }
@@ -57,6 +64,9 @@ Range fixed(const PoolWindows& w, int d, int64_t o) {
   while (begin < 0) begin += w.dilation[d];
   return {begin, end, w.dilation[d]};
 }
+struct FixedRange {
+  Range operator()(const PoolWindows& w, int d, int64_t o) const { return fixed(w, d, o); }
+};
 Range adaptive(const PoolWindows& w, int d, int64_t o) {
   return {ops::adaptive_start(o, w.out[d], w.in[d]), ops::adaptive_end(o, w.out[d], w.in[d]), 1};
 }
@@ -92,54 +102,151 @@ void each_position(const PoolWindows& w, Range rd, Range rh, Range rw, const F& 
       for (int64_t x = rw.begin; x < rw.end; x += rw.step) f((d * w.in[1] + h) * w.in[2] + x);
 }
 
-// Floats of two spatial dimensions whose channels are neighbours, in the result, too.
-bool has_channels_last(const PoolWindows& w, const Tensor& self, const Tensor& out) {
-  const auto last = [](const Tensor& t) { return t.dim() == 4 && t.is_contiguous(MemoryFormat::ChannelsLast) && !t.is_contiguous(); };
-  return self.scalar_type() == kFloat && last(self) && out.is_contiguous(MemoryFormat::ChannelsLast) && volume(w.in) <= INT32_MAX;
+// Max pooling of planes by rows of windows: first the largest element of each column of a row's windows, then of the columns of each
+// window. Computed in V: float for half types. No window may be empty.
+template <class T>
+class RowPooling {
+ public:
+  using V = opmath_type<T>;
+  using Place = PoolPlace<V>;
+
+  explicit RowPooling(const PoolWindows& w)
+      : w_(w), row_{w.stride[2], w.dilation[2], w.kernel[2], w.out[2]}, columns_(static_cast<std::size_t>(row_.stride * row_.residues())) {
+    for (auto* v : {&high_, &high_by_residue_}) v->assign(columns_, -std::numeric_limits<V>::infinity());
+    for (auto* v : {&place_, &place_by_residue_}) v->assign(columns_, std::numeric_limits<Place>::max());  // behind any element
+    value_.resize(static_cast<std::size_t>(row_.windows));
+    for (auto* v : {&at_, &tap_}) v->resize(static_cast<std::size_t>(row_.windows));
+    wide_.resize(std::is_same_v<T, V> ? 0 : static_cast<std::size_t>(w.in[2]));
+  }
+
+  void run(const T* plane, T* to, int64_t* to_index) {
+    for (int64_t d = 0; d < w_.out[0]; ++d)
+      for (int64_t h = 0; h < w_.out[1]; ++h, to += row_.windows, to_index += row_.windows) {
+        take_rows(plane, fixed(w_, 0, d), fixed(w_, 1, h));
+        const bool apart = row_.stride > 1;
+        if (apart) loops_.by_residue(high_.data(), place_.data(), row_, high_by_residue_.data(), place_by_residue_.data());
+        loops_.windows((apart ? high_by_residue_ : high_).data(), (apart ? place_by_residue_ : place_).data(), row_, value_.data(),
+                       at_.data(), tap_.data());
+        for (int64_t x = 0; x < row_.windows; ++x) {
+          to[x] = static_cast<T>(value_[x]);
+          to_index[x] = starts_[at_[x]] + x * row_.stride - w_.padding[2] + static_cast<int64_t>(tap_[x]) * row_.dilation;
+        }
+      }
+  }
+
+ private:
+  void take_rows(const T* plane, const Range& depths, const Range& heights) {
+    // Columns of the input that some window has.
+    const int64_t padding = w_.padding[2], n = std::min(w_.in[2], static_cast<int64_t>(columns_) - padding);
+    starts_.clear();
+    for (int64_t d = depths.begin; d < depths.end; d += depths.step)
+      for (int64_t h = heights.begin; h < heights.end; h += heights.step) {
+        const int64_t start = (d * w_.in[1] + h) * w_.in[2];
+        const V* row;
+        if constexpr (std::is_same_v<T, V>) {
+          row = plane + start;
+        } else {
+          for (int64_t i = 0; i < n; ++i) wide_[i] = static_cast<V>(plane[start + i]);
+          row = wide_.data();
+        }
+        if (starts_.empty()) {
+          std::copy_n(row, n, high_.data() + padding);
+          std::fill_n(place_.data() + padding, n, Place(0));
+        } else {
+          loops_.take_row(row, n, static_cast<Place>(starts_.size()), high_.data() + padding, place_.data() + padding);
+        }
+        starts_.push_back(start);
+      }
+  }
+
+  const PoolWindows& w_;
+  const PoolLoops<V>& loops_ = find_pool_loops<V>();
+  PoolRow row_;
+  std::size_t columns_;
+  std::vector<V> high_, high_by_residue_, value_, wide_;
+  std::vector<Place> place_, place_by_residue_, at_, tap_;
+  std::vector<int64_t> starts_;  // of the rows of a row of windows
+};
+
+// Do rows of windows go to RowPooling? Not where a window holds padding only, or where windows are so far apart that most columns are
+// skipped.
+bool goes_by_rows(const PoolWindows& w) {
+  return !any_empty(w, fixed) && w.stride[2] <= 2 * w.kernel[2] && w.in[0] * w.in[1] <= std::numeric_limits<int32_t>::max();
 }
 
-// Calls f(number of the place of the result, its image, the ranges of the window) for all places of all images, rows in parallel.
+// Are the channels of an element neighbours in memory?
+bool has_channels_last(const Tensor& t) {
+  return (t.dim() == 4 && t.is_contiguous(MemoryFormat::ChannelsLast)) || (t.dim() == 5 && t.is_contiguous(MemoryFormat::ChannelsLast3d));
+}
+bool goes_by_channels(const Tensor& self, const Tensor& out) {
+  return has_channels_last(self) && !self.is_contiguous() && has_channels_last(out) &&
+         (self.scalar_type() == kFloat || self.scalar_type() == kDouble);
+}
+
+// f(image, number of the window, its ranges of the input, memory of the thread) for all windows of all images.
 template <class R, class F>
-void for_places(const PoolWindows& w, const R& range, int64_t images, int64_t channels, const F& f) {
-  const int64_t rows = w.out[1], cost = w.out[2] * w.kernel[1] * w.kernel[2] * channels;
-  parallel_for(0, images * rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
+void for_windows_of_images(const PoolWindows& w, int64_t images, int64_t channels, const R& range, const F& f) {
+  const int64_t lines = images * w.out[0] * w.out[1], cost = w.out[2] * volume(w.kernel) * channels;
+  parallel_for(0, lines, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> scratch;
+    for (int64_t line = begin; line < end; ++line) {
       check_interrupt();
-      const Range rh = range(w, 1, row % rows);
-      for (int64_t x = 0; x < w.out[2]; ++x) f(row * w.out[2] + x, row / rows, rh, range(w, 2, x));
+      const int64_t at = line % (w.out[0] * w.out[1]), d = at / w.out[1], h = at % w.out[1];
+      for (int64_t x = 0; x < w.out[2]; ++x)
+        f(line / (w.out[0] * w.out[1]), at * w.out[2] + x, range(w, 0, d), range(w, 1, h), range(w, 2, x), scratch);
     }
   });
 }
 
-template <class R>
-void max_pool_channels_last(const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
-  const PoolLoops& loops = find_pool_loops();
-  const int64_t channels = self.size(1), places = volume(w.in);
-  const auto* px = self.const_data_ptr<float>();
-  auto* py = out.mutable_data_ptr<float>();
-  auto* pi = indices.mutable_data_ptr<int64_t>();
-  for_places(w, range, self.size(0), channels, [&](int64_t at, int64_t image, Range rh, Range rw) {
-    static thread_local std::vector<int32_t> best;
-    float* const y = py + at * channels;
-    const float* const x = px + image * places * channels;
-    best.assign(static_cast<std::size_t>(channels), static_cast<int32_t>(rh.begin * w.in[2] + rw.begin));
-    std::fill_n(y, channels, -std::numeric_limits<float>::infinity());
-    each_position(w, {0, 1, 1}, rh, rw,
-                  [&](int64_t place) { loops.max(x + place * channels, static_cast<int32_t>(place), y, best.data(), channels); });
-    std::copy(best.begin(), best.end(), pi + at * channels);
-  });
+template <class T, class R>
+void max_pool_channels(const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
+  const int64_t images = self.size(0), channels = self.size(1);
+  const PoolLoops<T>& loops = find_pool_loops<T>();
+  const T* const px = self.const_data_ptr<T>();
+  T* const py = out.mutable_data_ptr<T>();
+  int64_t* const pi = indices.mutable_data_ptr<int64_t>();
+  for_windows_of_images(w, images, channels, range,
+                        [&](int64_t image, int64_t o, Range rd, Range rh, Range rw, std::vector<int64_t>& elements) {
+                          const T* const plane = px + image * volume(w.in) * channels;
+                          T* const high = py + (image * volume(w.out) + o) * channels;
+                          int64_t* const at = pi + (image * volume(w.out) + o) * channels;
+                          constexpr int64_t kBlock = 256;
+                          PoolPlace<T> place[kBlock];
+                          elements.clear();
+                          each_position(w, rd, rh, rw, [&](int64_t i) { elements.push_back(i); });
+                          for (int64_t c = 0; c < channels; c += kBlock) {
+                            const int64_t n = std::min(kBlock, channels - c);
+                            std::copy_n(plane + elements[0] * channels + c, n, high + c);
+                            std::fill_n(place, n, PoolPlace<T>(0));
+                            for (std::size_t k = 0; k < elements.size(); ++k)
+                              loops.take_row(plane + elements[k] * channels + c, n, static_cast<PoolPlace<T>>(k), high + c, place);
+                            for (int64_t k = 0; k < n; ++k) at[c + k] = elements[static_cast<std::size_t>(place[k])];
+                          }
+                        });
 }
 
 template <class R>
 void max_pool(const char* name, const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
   if (out.numel() == 0) return;
-  if (has_channels_last(w, self, out) && indices.is_contiguous(MemoryFormat::ChannelsLast))
-    return max_pool_channels_last(w, range, self, out, indices);
+  if (goes_by_channels(self, out) && has_channels_last(indices) && !any_empty(w, range)) {
+    if (self.scalar_type() == kFloat) return max_pool_channels<float>(w, range, self, out, indices);
+    return max_pool_channels<double>(w, range, self, out, indices);
+  }
   const Tensor x = self.contiguous(), y = contiguous_result(out), at = contiguous_result(indices);
   CRESSET_DISPATCH(self.scalar_type(), name, CRESSET_REAL_TYPES, [&] {
     const auto* px = x.const_data_ptr<scalar_t>();
     auto* py = y.mutable_data_ptr<scalar_t>();
     auto* pi = at.mutable_data_ptr<int64_t>();
+    if constexpr (isFloatingType(CppTypeToScalarType<scalar_t>::value) && std::is_same_v<R, FixedRange>) {
+      if (goes_by_rows(w)) {
+        for_planes_with(
+            w, [&] { return RowPooling<scalar_t>(w); },
+            [&](int64_t p, RowPooling<scalar_t>& rows) {
+              rows.run(px + p * volume(w.in), py + p * volume(w.out), pi + p * volume(w.out));
+            });
+        return;
+      }
+    }
     for_planes(w, [&](int64_t p) {
       const scalar_t* plane = px + p * volume(w.in);
       each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) {
@@ -230,29 +337,33 @@ Averages adaptive_averages(const PoolWindows& w) {
   return averages(w, adaptive, [](const Range& r, int, int64_t) { return r.end - r.begin; });
 }
 
-void avg_pool_channels_last(const PoolWindows& w, const Averages& averages, const Tensor& self, const Tensor& out) {
-  const PoolLoops& loops = find_pool_loops();
-  const int64_t channels = self.size(1), places = volume(w.in);
-  const auto* px = self.const_data_ptr<float>();
-  auto* py = out.mutable_data_ptr<float>();
+template <class T>
+void avg_pool_channels(const PoolWindows& w, const Averages& averages, const Tensor& self, const Tensor& out) {
+  const int64_t images = self.size(0), channels = self.size(1);
+  const PoolLoops<T>& loops = find_pool_loops<T>();
+  const T* const px = self.const_data_ptr<T>();
+  T* const py = out.mutable_data_ptr<T>();
   const auto range = [&](const PoolWindows&, int d, int64_t o) {
-    const Averages::Window& window = averages.windows[d][static_cast<std::size_t>(o)];
+    const auto& window = averages.windows[static_cast<std::size_t>(d)][static_cast<std::size_t>(o)];
     return Range{window.begin, window.end, 1};
   };
-  for_places(w, range, self.size(0), channels, [&](int64_t at, int64_t image, Range rh, Range rw) {
-    float* const y = py + at * channels;
-    std::fill_n(y, channels, 0.F);
-    each_position(w, {0, 1, 1}, rh, rw, [&](int64_t place) { loops.add(px + (image * places + place) * channels, y, channels); });
-    const int64_t column = at % w.out[2], row = at / w.out[2] % w.out[1];
-    loops.divide(y,
-                 static_cast<float>(averages.divisor(averages.windows[0][0], averages.windows[1][static_cast<std::size_t>(row)],
-                                                     averages.windows[2][static_cast<std::size_t>(column)])),
-                 y, channels);
+  for_windows_of_images(w, images, channels, range, [&](int64_t image, int64_t o, Range rd, Range rh, Range rw, std::vector<int64_t>&) {
+    const T* const plane = px + image * volume(w.in) * channels;
+    T* const sum = py + (image * volume(w.out) + o) * channels;
+    std::fill_n(sum, channels, T(0));
+    each_position(w, rd, rh, rw, [&](int64_t i) { loops.add_row(plane + i * channels, channels, sum); });
+    const auto window = [&](std::size_t k, int64_t number) { return averages.windows[k][static_cast<std::size_t>(number)]; };
+    const auto divisor =
+        static_cast<T>(averages.divisor(window(0, o / (w.out[1] * w.out[2])), window(1, o / w.out[2] % w.out[1]), window(2, o % w.out[2])));
+    for (int64_t c = 0; c < channels; ++c) sum[c] /= divisor;
   });
 }
 
 void avg_pool(const PoolWindows& w, const Averages& averages, const Tensor& self, const Tensor& out) {
-  if (out.numel() > 0 && has_channels_last(w, self, out)) return avg_pool_channels_last(w, averages, self, out);
+  if (out.numel() > 0 && goes_by_channels(self, out)) {
+    if (self.scalar_type() == kFloat) return avg_pool_channels<float>(w, averages, self, out);
+    return avg_pool_channels<double>(w, averages, self, out);
+  }
   const Tensor x = self.contiguous(), y = contiguous_result(out);
   const auto &depths = averages.windows[0], &heights = averages.windows[1], &widths = averages.windows[2];
   CRESSET_DISPATCH(self.scalar_type(), "avg_pool", CRESSET_AVERAGE_TYPES, [&] {
@@ -313,7 +424,7 @@ void avg_pool_backward(const PoolWindows& w, const Averages& averages, const Ten
   deliver(gx, out);
 }
 
-constexpr auto fixed_range = [](const PoolWindows& w, int d, int64_t o) { return fixed(w, d, o); };
+constexpr FixedRange fixed_range;
 constexpr auto adaptive_range = [](const PoolWindows& w, int d, int64_t o) { return adaptive(w, d, o); };
 
 }  // namespace
@@ -342,6 +453,7 @@ void avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArray
 }
 void adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
   const PoolWindows w = ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size);
+  if (volume(w.out) == 1 && isFloatingType(self.scalar_type())) return mean(self, IntArrayRef({-2, -1}), true, std::nullopt, out);
   avg_pool(w, adaptive_averages(w), self, out);
 }
 void adaptive_avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& out) {
@@ -381,6 +493,7 @@ void avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArray
 }
 void adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
   const PoolWindows w = ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size);
+  if (volume(w.out) == 1 && isFloatingType(self.scalar_type())) return mean(self, IntArrayRef({-3, -2, -1}), true, std::nullopt, out);
   avg_pool(w, adaptive_averages(w), self, out);
 }
 void adaptive_avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& out) {

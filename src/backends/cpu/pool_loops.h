@@ -1,25 +1,43 @@
-// Inner loops of pooling where channels are neighbours in memory, compiled for every instruction set: a place of the input, n channels,
-// joins its window.
+// Inner loops of max_pool, compiled for every instruction set.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backends/cpu/isa.h"
 
 namespace cresset::cpu {
 
-struct PoolLoops {
-  // value = max(value, x), and `best` the place it came from; NaN wins over everything and the last one stays.
-  void (*max)(const float* x, int32_t place, float* value, int32_t* best, int64_t n);
-  // sum += x
-  void (*add)(const float* x, float* sum, int64_t n);
-  // y = sum / divisor
-  void (*divide)(const float* sum, float divisor, float* y, int64_t n);
+// As wide as T, so that vectors of both have the same lanes.
+template <class T>
+using PoolPlace = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+// One row of windows: of each, `taps` columns `dilation` apart, `stride` columns behind those of the window before it.
+struct PoolRow {
+  int64_t stride, dilation, taps, windows;
+  // Columns of each residue of stride. Arrays of columns hold stride * residues() elements, by residue: column c at c % stride * residues()
+  // + c / stride, where neighbouring windows find neighbouring elements.
+  int64_t residues() const { return windows + (taps - 1) * dilation / stride; }
 };
 
-CRESSET_IN_EACH_ISA(const PoolLoops& pool_loops();)
+// NaN is larger than any number; of equal elements the first wins, of NaNs the last. T is float or double.
+template <class T>
+struct PoolLoops {
+  // high becomes the row's element and place `number` where that is larger.
+  void (*take_row)(const T* row, int64_t n, PoolPlace<T> number, T* high, PoolPlace<T>* place);
+  // Brings columns into the order of `row`.
+  void (*by_residue)(const T* high, const PoolPlace<T>* place, const PoolRow& row, T* to_high, PoolPlace<T>* to_place);
+  // The largest column of each window, its place and its tap. The smaller of two places comes first.
+  void (*windows)(const T* high, const PoolPlace<T>* place, const PoolRow& row, T* value, PoolPlace<T>* at, PoolPlace<T>* tap);
+  void (*add_row)(const T* row, int64_t n, T* sum);
+};
+
+CRESSET_IN_EACH_ISA(const PoolLoops<float>& pool_loops(float); const PoolLoops<double>& pool_loops(double);)
 
 // The loops for this process.
-inline const PoolLoops& find_pool_loops() { return CRESSET_FOR_THIS_PROCESSOR(pool_loops()); }
+template <class T>
+const PoolLoops<T>& find_pool_loops() {
+  return CRESSET_FOR_THIS_PROCESSOR(pool_loops(T()));
+}
 
 }  // namespace cresset::cpu
