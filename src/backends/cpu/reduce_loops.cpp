@@ -220,9 +220,9 @@ struct ExtremeOf {
   CRESSET_VECTOR_INLINE static void take(Acc& acc, T v, int64_t) { acc = better(acc, map(v)); }
   static void join(Acc& acc, const Acc& other) { acc = better(acc, other); }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
-    if constexpr (std::is_same_v<T, float> && !absolute) {
+    if constexpr (std::is_same_v<T, float>) {
       acc = better(acc, vector_run<Floats>(p, n));
-    } else if constexpr (std::is_same_v<T, double> && !absolute) {
+    } else if constexpr (std::is_same_v<T, double>) {
       acc = better(acc, vector_run<Doubles>(p, n));
     } else {
       Acc m = acc;
@@ -235,16 +235,21 @@ struct ExtremeOf {
     return choose((max ? v > a : v < a) | (v != v), v, a);
   }
   template <class V>
-  CRESSET_VECTOR_INLINE static T vector_run(const T* p, int64_t n) {
+  CRESSET_VECTOR_INLINE static V load_mapped(const T* p) {
+    const V v = load(p);
+    return absolute ? choose(v < V{}, -v, v) : v;
+  }
+  template <class V>
+  CRESSET_VECTOR_INLINE static Acc vector_run(const T* p, int64_t n) {
     constexpr int64_t width = sizeof(V) / sizeof(T);
-    V a = all<V>(start), b = a;
+    V a = all<V>(static_cast<T>(start)), b = a;
     int64_t i = 0;
     for (; i + 2 * width <= n; i += 2 * width) {
-      a = better_of(a, load(p + i));
-      b = better_of(b, load(p + i + width));
+      a = better_of(a, load_mapped<V>(p + i));
+      b = better_of(b, load_mapped<V>(p + i + width));
     }
-    T m = join_all(better_of(a, b), [](T x, T y) CRESSET_INLINE_LAMBDA { return better(x, y); });
-    for (; i < n; ++i) m = better(m, p[i]);
+    Acc m = join_all(better_of(a, b), [](T x, T y) CRESSET_INLINE_LAMBDA { return static_cast<T>(better(x, y)); });
+    for (; i < n; ++i) m = better(m, map(p[i]));
     return m;
   }
   CRESSET_NOINLINE static void columns(const T* p, int64_t count, int64_t row_stride, int64_t n, int64_t, Acc* acc) {
@@ -390,14 +395,31 @@ struct Entry {
   static void combine(void* acc, const void* other, int64_t n) {
     for (int64_t i = 0; i < n; ++i) Op::join(static_cast<Acc*>(acc)[i], static_cast<const Acc*>(other)[i]);
   }
+  // Short rows are columns of a block that is turned; elements that lie apart are brought together.
   static void rows(const void* data, int64_t count, int64_t row_stride, int64_t n, int64_t stride, int64_t first, void* acc) {
+    constexpr int64_t kShort = 16, kRows = 64, kBlock = 512;
     const T* p = static_cast<const T*>(data);
     Acc* const a = static_cast<Acc*>(acc);
+    if (count > 1 && n <= kShort) {
+      T block[kShort * kRows];
+      for (int64_t r = 0, some; r < count && n > 0; r += some, p += some * row_stride) {
+        some = std::min(kRows, count - r);
+        for (int64_t k = 0; k < some; ++k)
+          for (int64_t i = 0; i < n; ++i) block[i * some + k] = p[k * row_stride + i * stride];
+        Op::columns(block, n, some, some, first, a + r);
+      }
+      return;
+    }
     for (int64_t r = 0; r < count; ++r, p += row_stride) {
       if (stride == 1) {
         Op::run(a[r], p, n, first);
-      } else {
-        for (int64_t i = 0; i < n; ++i) Op::take(a[r], p[i * stride], first + i);
+        continue;
+      }
+      T block[kBlock];
+      for (int64_t i = 0, some; i < n; i += some) {
+        some = std::min(kBlock, n - i);
+        for (int64_t k = 0; k < some; ++k) block[k] = p[(i + k) * stride];
+        Op::run(a[r], block, some, first + i);
       }
     }
   }

@@ -5,13 +5,19 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "backends/cpu/pointwise_loops.h"
 
+#include "backends/cpu/transpose_loops.h"
 #include "backends/cpu/vector_types.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
+
+constexpr int64_t kShortRow = 16;
 
 // The largest element; NaN stays out of it and shows up in the exponentials.
 template <class T>
@@ -40,11 +46,17 @@ T largest(const T* p, int64_t n) {
 
 // These two are not inlined: loops of a known few steps would be unrolled, and the calls in them not become calls for vectors.
 
+// exp of what is 0 or less. The vector library takes infinities, and whatever underflows, one by one: what is zero anyway never gets there.
+template <class T>
+CRESSET_VECTOR_INLINE T exp_below_zero(T x) {
+  constexpr T kZero = std::is_same_v<T, float> ? T(-104) : T(-746);
+  return scalar_math::select(x < kZero, T(0), scalar_math::exp(x < kZero ? T(0) : x));
+}
+
 // out = exp(in - m)
 template <class T>
 CRESSET_NOINLINE void exponentials_of(const T* in, T m, T* out, int64_t n) {
-  using namespace scalar_math;
-  CRESSET_POINTWISE_FOR(i, n) out[i] = exp(in[i] - m);
+  CRESSET_POINTWISE_FOR(i, n) out[i] = exp_below_zero(in[i] - m);
 }
 
 // What is subtracted from the elements (log), or multiplied with their exponentials, by the sums of exponentials.
@@ -96,9 +108,56 @@ double exponentials(const T* in, T m, T* out, int64_t n) {
   return total;
 }
 
-// Short rows are taken several at a time, for the sake of the logarithms of their sums.
+template <class T>
+void forward_columns(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log) {
+  T m[kColumnTile];
+  double sum[kColumnTile];
+  for (int64_t c = 0; c < width; ++c) {
+    m[c] = in[c];
+    sum[c] = 0;
+  }
+  for (int64_t r = 1; r < n; ++r)
+    for (int64_t c = 0; c < width; ++c) m[c] = in[r * stride + c] > m[c] ? in[r * stride + c] : m[c];
+  for (int64_t r = 0; r < n; ++r) {
+    const T* const a = in + r * stride;
+    T* const o = out + r * stride;
+    CRESSET_POINTWISE_FOR(c, width) o[c] = exp_below_zero(a[c] - m[c]);
+    for (int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(o[c]);
+  }
+  T factor[kColumnTile];
+  factors(sum, factor, width, log);
+  for (int64_t r = 0; r < n; ++r) {
+    const T* const a = in + r * stride;
+    T* const o = out + r * stride;
+    if (log) {
+      CRESSET_POINTWISE_FOR(c, width) o[c] = a[c] - m[c] - factor[c];
+    } else {
+      CRESSET_POINTWISE_FOR(c, width) o[c] = o[c] * factor[c];
+    }
+  }
+}
+
+// Rows that would not fill a vector become columns, whole vectors of them: a number must not depend on how many stand beside it.
+template <class T>
+void forward_short_rows(const T* in, T* out, int64_t rows, int64_t n, bool log) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr int64_t size = sizeof(T), lanes = 64 / size;
+  static_assert(kColumnTile % lanes == 0);
+  T turned[kShortRow * kColumnTile], result[kShortRow * kColumnTile];
+  for (int64_t some; rows > 0; rows -= some, in += some * n, out += some * n) {
+    some = std::min(rows, kColumnTile);
+    const int64_t width = (some + lanes - 1) / lanes * lanes;
+    std::fill_n(turned, width * n, T(0));
+    transpose<Bits>(reinterpret_cast<char*>(turned), width * size, reinterpret_cast<const char*>(in), n * size, some, n);
+    forward_columns(turned, result, n, width, width, log);
+    transpose<Bits>(reinterpret_cast<char*>(out), n * size, reinterpret_cast<const char*>(result), width * size, n, some);
+  }
+}
+
+// Rows are taken several at a time, for the sake of the logarithms of their sums.
 template <class T>
 void forward_rows(const T* in, T* out, int64_t rows, int64_t n, bool log) {
+  if (n <= kShortRow) return forward_short_rows(in, out, rows, n, log);
   constexpr int64_t kRows = 8, kElements = 2048;  // at most: what is read again is still in the first-level cache
   const int64_t together = std::clamp<int64_t>(kElements / n, 1, kRows);
   for (int64_t some; rows > 0; rows -= some, in += some * n, out += some * n) {
@@ -120,36 +179,6 @@ void forward_rows(const T* in, T* out, int64_t rows, int64_t n, bool log) {
       } else {
         CRESSET_POINTWISE_FOR(i, n) o[i] = o[i] * f;
       }
-    }
-  }
-}
-
-template <class T>
-void forward_columns(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log) {
-  using namespace scalar_math;
-  T m[kColumnTile];
-  double sum[kColumnTile];
-  for (int64_t c = 0; c < width; ++c) {
-    m[c] = in[c];
-    sum[c] = 0;
-  }
-  for (int64_t r = 1; r < n; ++r)
-    for (int64_t c = 0; c < width; ++c) m[c] = in[r * stride + c] > m[c] ? in[r * stride + c] : m[c];
-  for (int64_t r = 0; r < n; ++r) {
-    const T* const a = in + r * stride;
-    T* const o = out + r * stride;
-    CRESSET_POINTWISE_FOR(c, width) o[c] = exp(a[c] - m[c]);
-    for (int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(o[c]);
-  }
-  T factor[kColumnTile];
-  factors(sum, factor, width, log);
-  for (int64_t r = 0; r < n; ++r) {
-    const T* const a = in + r * stride;
-    T* const o = out + r * stride;
-    if (log) {
-      CRESSET_POINTWISE_FOR(c, width) o[c] = a[c] - m[c] - factor[c];
-    } else {
-      CRESSET_POINTWISE_FOR(c, width) o[c] = o[c] * factor[c];
     }
   }
 }
