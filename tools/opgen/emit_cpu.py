@@ -236,9 +236,19 @@ def _loop(row, repeating):
     for i in range(len(streams)):
         lines.append(f"  const {stored(i)}* in{i}_ = static_cast<const {stored(i)}*>(ptrs_[{i + 1}]);")
     lines.append(f"  auto* out_ = static_cast<{result}*>(ptrs_[0]);")
-    lines.append("  CRESSET_POINTWISE_FOR(i_, n_) {")
-    for i, name in enumerate(streams):
-        lines.append(f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_]{' != 0' if element(i) == 'bool' else ''};")
-    lines.append(f"    out_[i_] = static_cast<{result}>({_expression(row)});")
-    lines.append("  }\n}\n\n")
+    operands = [f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_]{' != 0' if element(i) == 'bool' else ''};" for i, name in enumerate(streams)]
+
+    def over(first, end, statement):
+        return [f"  for (int64_t i_ = {first}; i_ < {end}; ++i_) {{", *operands, f"    {statement}", "  }"]
+
+    def assign(expression):
+        return f"out_[i_] = static_cast<{result}>({expression});"
+
+    if quick := row.get("quick"):
+        # The question is asked about all elements of a block before any result is written, which may be an operand's memory.
+        lines += ["  if constexpr (std::is_floating_point_v<T>) {", "  for (int64_t first_ = 0; first_ < n_; first_ += kQuickBlock) {",
+                  "  const int64_t end_ = n_ - first_ < kQuickBlock ? n_ : first_ + kQuickBlock;", "  QuickFlag<T> slow_ = 0;",
+                  *over("first_", "end_", f"slow_ |= !({quick['when']});"), "  if (slow_ == 0) {", '  _Pragma("GCC ivdep")',
+                  *over("first_", "end_", assign(quick["is"])), "  } else {", *over("first_", "end_", assign(_expression(row))), "  }", "  }", "  return;", "  }"]  # fmt: skip
+    lines += ['  _Pragma("GCC ivdep")', *over("0", "n_", assign(_expression(row))), "}\n\n"]
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "autocast", "batch", "number_is_tensor", "pointwise", "dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices", "out_dtype", "out_memory", "out_shape", "out_strides", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "autocast", "batch", "number_is_tensor", "pointwise", "dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices", "quick", "out_dtype", "out_memory", "out_shape", "out_strides", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "inplace_function", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
@@ -34,7 +34,7 @@ FUNCTIONAL_TAGS = ("core", "data_dependent_output", "inplace_view", "maybe_alias
 NUMBERED_RULES = ("fold", "leading", "broadcast")
 BATCH_RULES = ("pointwise", "dim", "full", "leading", "broadcast", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
 # Keys that only a row with `pointwise` has.
-POINTWISE_KEYS = ("dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices")
+POINTWISE_KEYS = ("dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices", "quick")
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
             "composite": "composite", "explicit": "explicit", "cpu": "cpu", "foreach": "foreach"}
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -413,6 +413,8 @@ def _check_pointwise(row):
     for name in data.get("choices", {}):
         if name not in args:
             raise row.error(f"'choices' names '{name}', which is no argument.{hint(name, args)}", "choices")
+    if set(data.get("quick", {"when": "", "is": ""})) != {"when", "is"}:
+        raise row.error("'quick' has two expressions: { when = ..., is = ... }.", "quick")
 
 
 def split_names(key):

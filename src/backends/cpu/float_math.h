@@ -16,14 +16,16 @@ inline T select(bool condition, T a, T b) {
   return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
 }
 
-// a * b + c, rounded once where the instruction set has that.
-inline float multiply_add(float a, float b, float c) {
+// a * b + c, rounded once where the instruction set has that (kFuses).
 #if CRESSET_ISA_HAS_FMA
-  return __builtin_fmaf(a, b, c);
+constexpr bool kFuses = true;
+inline float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
-  return a * b + c;
+constexpr bool kFuses = false;
+inline float multiply_add(float a, float b, float c) { return a * b + c; }
+inline double multiply_add(double a, double b, double c) { return a * b + c; }
 #endif
-}
 
 constexpr float kRound = 0x1.8p23f;  // added, it leaves a rounded integer in the low bits
 

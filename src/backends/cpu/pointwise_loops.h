@@ -53,6 +53,11 @@
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
+// Of rows with `quick`: elements that are asked about together, and where an answer is kept, as wide as they are.
+[[maybe_unused]] constexpr int64_t kQuickBlock = 256;
+template <class T>
+using QuickFlag = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
 template <ops::DtypeRule rule, class T>
 struct ResultTypeOf {
   using type = T;

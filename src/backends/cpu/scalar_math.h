@@ -335,9 +335,58 @@ inline T fmod(T a, T b) {
   }
 }
 template <class T>
+inline T copysign(T x, T y) {
+  if constexpr (std::is_same_v<T, float>) {
+    return __builtin_copysignf(x, y);
+  } else {
+    return __builtin_copysign(x, y);
+  }
+}
+
+template <class T>
+inline T nextafter(T from, T to) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  const T moved = std::bit_cast<T>(std::bit_cast<Bits>(from) + ((from < to) == (from > 0) ? Bits(1) : Bits(-1)));
+  const T smallest = copysign(std::numeric_limits<T>::denorm_min(), to);
+  const T next = from == to ? to : from == 0 ? smallest : moved;
+  return from != from || to != to ? from + to : next;
+}
+
+// Can short_fmod tell what fmod does? The quotient is below 2^29, of doubles 2^52, or something is NaN.
+template <class T>
+inline bool has_short_quotient(T a, T b) {
+  if constexpr (std::is_same_v<T, float>)
+    return !(abs(a) >= abs(b) * 0x1p29f);
+  else
+    return kFuses && !(abs(a) >= abs(b) * 0x1p52);
+}
+// fmod by one division. The quotient is too large by one at most, where it was rounded up; the rest is exact, since it has no more digits
+// than a and b have. Of floats the product is exact in double.
+inline double short_fmod(double a, double b) {
+  const double rest = multiply_add(-trunc(a / b), b, a);
+  const double below = select(copysign(rest, a) == rest, rest, rest + copysign(b, a));
+  return select(abs(b) == kInf<double>, select(abs(a) < kInf<double>, a, kNan<double>), copysign(below, a));
+}
+inline float short_fmod(float a, float b) { return static_cast<float>(short_fmod(static_cast<double>(a), static_cast<double>(b))); }
+
+// By the rest m that fmod gives.
+template <class T>
+inline T remainder_by(T m, T b) {
+  return select((m != 0) & ((m < 0) != (b < 0)), m + b, m);
+}
+template <class T>
+inline T floor_divide_by(T a, T b, T m) {
+  const T down = select((m != 0) & ((b < 0) != (m < 0)), T(1), T(0));
+  const T q = (a - m) / b - down, f = floor(q);
+  return select(q == 0, copysign(T(0), a / b), select(q - f > T(0.5), f + T(1), f));
+}
+template <class T>
 inline T remainder(T a, T b) {
-  const T m = fmod(a, b);
-  return (m != 0 && (m < 0) != (b < 0)) ? m + b : m;
+  return remainder_by(fmod(a, b), b);
+}
+template <class T>
+inline T short_remainder(T a, T b) {
+  return remainder_by(short_fmod(a, b), b);
 }
 template <class T>
 inline T trunc_divide(T a, T b) {
@@ -354,23 +403,12 @@ inline T floor_divide(T a, T b) {
     const T q = trunc_divide(a, b);
     return (q * b != a && (a < 0) != (b < 0)) ? q - 1 : q;
   } else {
-    if (b == 0) return a / b;
-    const T m = std::fmod(a, b);
-    T q = (a - m) / b;
-    if (m != 0 && (b < 0) != (m < 0)) q -= T(1);
-    if (q == 0) return std::copysign(T(0), a / b);
-    const T f = floor(q);
-    return q - f > T(0.5) ? f + T(1) : f;
+    return b == 0 ? a / b : floor_divide_by(a, b, std::fmod(a, b));
   }
 }
-
 template <class T>
-inline T copysign(T x, T y) {
-  if constexpr (std::is_same_v<T, float>) {
-    return __builtin_copysignf(x, y);
-  } else {
-    return __builtin_copysign(x, y);
-  }
+inline T short_floor_divide(T a, T b) {
+  return floor_divide_by(a, b, short_fmod(a, b));
 }
 
 // Powers. Integer bases wrap; a negative integer exponent gives 0 except for bases 1 and -1.

@@ -17,8 +17,9 @@ inline double lgamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-// Inverse error function: Giles' approximation refined by two Newton steps, in double.
-inline double erfinv(double y) {
+// Inverse error function: Giles' approximation refined by Newton steps, in double. Two make it a double's, one a float's.
+template <int steps>
+inline double erfinv_refined(double y) {
   const double a = abs(y);
   const double w0 = -log((1 - y) * (1 + y));
   const double w = w0 - 2.5, v = sqrt(w0) - 3;
@@ -31,13 +32,13 @@ inline double erfinv(double y) {
   p = -0.00417768164 + p * w, t = 0.00943887047 + t * v;
   p = 0.246640727 + p * w, t = 1.00167406 + t * v;
   p = 1.50140941 + p * w, t = 2.83297682 + t * v;
-  double x = (w0 < 5 ? p : t) * y;
+  double x = select(w0 < 5, p, t) * y;
   constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
-  x -= (erf(x) - y) / (kTwoOverSqrtPi * exp(-x * x));
-  x -= (erf(x) - y) / (kTwoOverSqrtPi * exp(-x * x));
-  return a < 1 ? x : a == 1 ? y * kInf<double> : kNan<double>;
+  for (int i = 0; i < steps; ++i) x -= (erf(x) - y) / (kTwoOverSqrtPi * exp(-x * x));
+  return select(a < 1, x, select(a == 1, y * kInf<double>, kNan<double>));
 }
-inline float erfinv(float y) { return static_cast<float>(erfinv(static_cast<double>(y))); }
+inline double erfinv(double y) { return erfinv_refined<2>(y); }
+inline float erfinv(float y) { return static_cast<float>(erfinv_refined<1>(static_cast<double>(y))); }
 
 // Rectifiers. A NaN stays NaN.
 template <class T>

@@ -52,9 +52,7 @@ int64_t gcd(int64_t a, int64_t b);
 int64_t lcm(int64_t a, int64_t b);
 double ldexp(double x, double exponent);
 std::complex<double> ldexp(std::complex<double> x, std::complex<double> exponent);
-float nextafter(float from, float to);
-double nextafter(double from, double to);
-// The same for a 16-bit format: sign, then magnitude, in the lower half of the words; `infinity` is the magnitude of inf.
+// nextafter for a 16-bit format: sign, then magnitude, in the lower half of the words; `infinity` is the magnitude of inf.
 int64_t nextafter_bits(int64_t from, int64_t to, int64_t infinity);
 
 }  // namespace cresset::cpu::special_math

@@ -39,8 +39,6 @@ std::complex<double> ldexp(std::complex<double> x, std::complex<double> exponent
   return x * std::exp(exponent * kLn2);
 }
 
-float nextafter(float from, float to) { return std::nextafter(from, to); }
-double nextafter(double from, double to) { return std::nextafter(from, to); }
 int64_t nextafter_bits(int64_t from, int64_t to, int64_t infinity) {
   constexpr int64_t kMagnitude = 0x7FFF, kSign = 0x8000;
   const int64_t from_magnitude = from & kMagnitude, to_magnitude = to & kMagnitude;

@@ -21,6 +21,7 @@ ROW = '[[op]]\nschema = "f(Tensor self, int dim) -> Tensor"\n'
     (ROW + 'pointwise = "self"\nrefuses = { f = "no" }\n', 4, "'refuses' has words for classes of types that 'types' has not, or 'any b'"),
     (ROW + 'cpu = "f"\nshown = "g"\n', 4, "'shown' belongs to a row with 'pointwise'"),
     ('[[op]]\nschema = "f(Tensor self, *, str how) -> Tensor"\npointwise = "self"\n', 2, "'choices' lists what the argument 'how' of type str may be"),
+    (ROW + 'pointwise = "self"\nquick = { when = "self > 0" }\n', 4, "'quick' has two expressions: { when = ..., is = ... }."),
     (ROW + 'cpu = "f"\npython = "methd"\n', 4, "unknown python place 'methd'. Did you mean 'method'?"),
     (ROW + 'cpu = "f"\ntags = ["cor"]\n', 4, "unknown tag 'cor'. Did you mean 'core'?"),
     (ROW + 'cpu = "f"\nautocast = "fp23"\n', 4, "unknown autocast policy 'fp23'. Did you mean 'fp32'?"),
