@@ -109,3 +109,19 @@ def test_batch_norm(layout, channels, training):
         n = x.size // channels
         np.testing.assert_allclose(running[0].numpy(), 0.9 * mean + 0.1 * m, atol=1e-13)
         np.testing.assert_allclose(running[1].numpy(), 0.9 * var + 0.1 * v * n / (n - 1), atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_convolution_of_single_places(layout, bias, dtype):
+    rng = np.random.default_rng(5)
+    x, w, b, g = (rng.standard_normal(s).astype(dtype) for s in ((3, 18, 9, 11), (7, 18, 1, 1), 7, (3, 7, 9, 11)))
+    leaves = [LAYOUTS[layout](cresset.from_numpy(x)).requires_grad_(), *(cresset.from_numpy(v).requires_grad_() for v in ((w, b) if bias else (w,)))]
+    y = F.conv2d(*leaves)
+    assert y.is_contiguous(memory_format=cresset.channels_last) == (layout == "channels")
+    grads = cresset.autograd.grad(y, leaves, cresset.from_numpy(g))
+    x, w, b, g = (v.astype(np.float64) for v in (x, w[..., 0, 0], b, g))
+    wants = [np.einsum("nchw,oc->nohw", x, w) + (b[:, None, None] if bias else 0), np.einsum("nohw,oc->nchw", g, w), np.einsum("nohw,nchw->oc", g, x)[..., None, None], g.sum((0, 2, 3))]
+    for got, want in zip((y, *grads), wants, strict=False):
+        np.testing.assert_allclose(got.detach().numpy(), want, atol=(2e-5 if dtype == "float32" else 1e-12) * np.abs(want).max())

@@ -60,6 +60,23 @@ bool better_as_product(const ConvProblem& p, const Tensor& x, const Tensor& y) {
   return is_product(p) && places(p) >= 128 && planes(x) && planes(y);
 }
 
+// Is it one product of (places of all images, channels)? Images with neighbouring channels, of which gemm takes all as they are.
+bool is_product_of_places(const ConvProblem& p, const Tensor& x, const Tensor& y) {
+  const auto neighbours = [](const Tensor& t) {
+    const MemoryFormat format = t.dim() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
+    return (t.dim() == 4 || t.dim() == 5) && !t.is_contiguous() && t.is_contiguous(format);
+  };
+  return is_product(p) && p.groups == 1 && neighbours(x) && neighbours(y);
+}
+DimVector channels_behind(const Tensor& t) {
+  DimVector order{0};
+  for (int64_t d = 2; d < t.dim(); ++d) order.push_back(d);
+  order.push_back(1);
+  return order;
+}
+MatrixRef by_rows(const Tensor& t, int64_t columns) { return {t.const_data_ptr(), columns, 1}; }
+MatrixRef by_columns(const Tensor& t, int64_t columns) { return {t.const_data_ptr(), 1, columns}; }
+
 // Visits every element of the column matrix of one image and group: f(column index, input offset or -1 in the padding).
 template <class F>
 void visit_columns(const ConvProblem& p, const F& f) {
@@ -104,6 +121,13 @@ void for_images(const ConvProblem& p, const F& f) {
 
 void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
   if (y.numel() == 0) return;
+  if (is_product_of_places(p, x, y)) {
+    const int64_t n = p.x[0] * places(p);
+    if (bias) Tensor(y).permute(channels_behind(y)).copy_(*bias);
+    gemm("convolution", y.scalar_type(), n, p.w[0], p.x[1], 1, by_rows(x, p.x[1]), by_columns(w.contiguous(), p.x[1]), bias ? 1 : 0,
+         y.mutable_data_ptr(), p.w[0]);
+    return;
+  }
   if (y.scalar_type() == kFloat && !better_as_product(p, x, y) && onednn_conv_forward(p, x, w, bias, y)) return;
   const Tensor xc = x.contiguous(), wc = w.contiguous(), yc = y.is_contiguous() ? y : cresset::empty(y.sizes(), y.options());
   const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
@@ -132,6 +156,11 @@ void backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, cons
   if (gx.numel() == 0) return;
   if (gy.numel() == 0) {
     Tensor(gx).zero_();
+    return;
+  }
+  if (is_product_of_places(p, gx, gy)) {
+    gemm("convolution_backward", gx.scalar_type(), p.x[0] * places(p), p.x[1], p.w[0], 1, by_rows(gy, p.w[0]),
+         by_rows(w.contiguous(), p.x[1]), 0, gx.mutable_data_ptr(), p.x[1]);
     return;
   }
   if (gx.scalar_type() == kFloat && !better_as_product(p, gx, gy) && onednn_conv_backward_data(p, gy, w, gx)) return;
@@ -163,6 +192,11 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
   if (gw.numel() == 0) return;
   if (gy.numel() == 0) {
     Tensor(gw).zero_();
+    return;
+  }
+  if (is_product_of_places(p, x, gy) && gw.is_contiguous()) {
+    gemm("convolution_backward", gw.scalar_type(), p.w[0], p.x[1], p.x[0] * places(p), 1, by_columns(gy, p.w[0]), by_rows(x, p.x[1]), 0,
+         gw.mutable_data_ptr(), p.x[1]);
     return;
   }
   if (gw.scalar_type() == kFloat && !better_as_product(p, x, gy) && onednn_conv_backward_weight(p, gy, x, gw)) return;

@@ -125,7 +125,7 @@ namespace {
 // after the other, so that what is read again is still in a cache: one channel of planes, several neighbours.
 class Channels {
  public:
-  static constexpr int64_t kTogether = 64;
+  static constexpr int64_t kTogether = 128;
   template <class A, std::size_t N>
   using Sums = std::array<std::array<A, kTogether>, N>;
 
@@ -163,6 +163,16 @@ class Channels {
       else
         for (int64_t i = 0; i < inner_; ++i) f(base + i, first);
     }
+  }
+
+  // The same for all elements, threads in parallel, as they lie in memory.
+  template <class F>
+  void each(const F& f) const {
+    if (inner_ > 1) return parallel([&](int64_t first, int64_t n) { each(first, n, f); });
+    parallel_for(0, batch_, std::max<int64_t>(1, kGrain / std::max<int64_t>(channels, 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b)
+        for (int64_t c = 0; c < channels; ++c) f(b * channels + c, c);
+    });
   }
 
   int64_t channels;
@@ -225,37 +235,34 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
     const auto channels = static_cast<std::size_t>(shape.channels);
     std::vector<A> new_mean(channels), new_var(channels), means(channels), scales(channels), shifts(channels);
     A *const means_of = means.data(), *const scale = scales.data(), *const shift = shifts.data();
-    shape.parallel([&](int64_t first, int64_t together) {
-      const auto n = static_cast<A>(shape.count());
-      Channels::Sums<A, 1> squares;
-      if (training) {
+    const auto finish = [&](int64_t c, A m, A s) {
+      scale[c] = s * (w ? w[c] : A(1));
+      shift[c] = (b ? b[c] : A(0)) - m * scale[c];
+    };
+    const auto apply = [&](int64_t i, int64_t c) { py[i] = scalar_t(A(px[i]) * scale[c] + shift[c]); };
+    if (training) {
+      shape.parallel([&](int64_t first, int64_t together) {
+        const auto n = static_cast<A>(shape.count()), k = static_cast<A>(momentum);
         const auto total = shape.sums<A, 1>(first, together, [&](int64_t i, int64_t) { return std::array<A, 1>{A(px[i])}; });
         for (int64_t c = 0; c < together; ++c) means_of[first + c] = total[0][c] / n;
-        squares = shape.sums<A, 1>(first, together, [&](int64_t i, int64_t c) {
+        const auto squares = shape.sums<A, 1>(first, together, [&](int64_t i, int64_t c) {
           const A d = A(px[i]) - means_of[c];
           return std::array<A, 1>{d * d};
         });
-      }
-      for (int64_t c = first; c < first + together; ++c) {
-        A m, s;
-        if (training) {
-          const A square = squares[0][c - first];
-          m = means_of[c];
-          s = A(1) / std::sqrt(square / n + static_cast<A>(eps));
+        for (int64_t c = first; c < first + together; ++c) {
+          const A square = squares[0][c - first], m = means_of[c], s = A(1) / std::sqrt(square / n + static_cast<A>(eps));
           save_mean.mutable_data_ptr<A>()[c] = m;
           save_invstd.mutable_data_ptr<A>()[c] = s;
-          const auto k = static_cast<A>(momentum);
           if (pm) new_mean[c] = k * m + (1 - k) * pm[c];
           if (pv) new_var[c] = k * (square / (n - 1)) + (1 - k) * pv[c];
-        } else {
-          m = pm[c];
-          s = A(1) / std::sqrt(pv[c] + static_cast<A>(eps));
+          finish(c, m, s);
         }
-        scale[c] = s * (w ? w[c] : A(1));
-        shift[c] = (b ? b[c] : A(0)) - m * scale[c];
-      }
-      shape.each(first, together, [&](int64_t i, int64_t c) { py[i] = scalar_t(A(px[i]) * scale[c] + shift[c]); });
-    });
+        shape.each(first, together, apply);
+      });
+    } else {
+      for (int64_t c = 0; c < shape.channels; ++c) finish(c, pm[c], A(1) / std::sqrt(pv[c] + static_cast<A>(eps)));
+      shape.each(apply);
+    }
     if (training && shape.count() > 0) {
       const auto store = [&](const std::optional<Tensor>& to, std::vector<A>& values) {
         if (!to || !to->defined()) return;

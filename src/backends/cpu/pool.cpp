@@ -127,10 +127,8 @@ class RowPooling {
         if (apart) loops_.by_residue(high_.data(), place_.data(), row_, high_by_residue_.data(), place_by_residue_.data());
         loops_.windows((apart ? high_by_residue_ : high_).data(), (apart ? place_by_residue_ : place_).data(), row_, value_.data(),
                        at_.data(), tap_.data());
-        for (int64_t x = 0; x < row_.windows; ++x) {
-          to[x] = static_cast<T>(value_[x]);
-          to_index[x] = starts_[at_[x]] + x * row_.stride - w_.padding[2] + static_cast<int64_t>(tap_[x]) * row_.dilation;
-        }
+        loops_.elements(at_.data(), tap_.data(), row_, starts_.data(), -w_.padding[2], to_index);
+        for (int64_t x = 0; x < row_.windows; ++x) to[x] = static_cast<T>(value_[x]);
       }
   }
 

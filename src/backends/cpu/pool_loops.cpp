@@ -60,12 +60,22 @@ void windows(const T* high, const PoolPlace<T>* place, const PoolRow& row, T* va
 }
 
 template <class T>
+void elements(const PoolPlace<T>* at, const PoolPlace<T>* tap, const PoolRow& row, const int64_t* starts, int64_t first, int64_t* to) {
+  const int64_t n = row.windows, stride = row.stride, dilation = row.dilation;
+  if (dilation == 1) {
+    CRESSET_POINTWISE_FOR(i, n) to[i] = starts[at[i]] + first + i * stride + tap[i];
+  } else {
+    CRESSET_POINTWISE_FOR(i, n) to[i] = starts[at[i]] + first + i * stride + tap[i] * dilation;
+  }
+}
+
+template <class T>
 void add_row(const T* row, int64_t n, T* sum) {
   CRESSET_POINTWISE_FOR(i, n) sum[i] += row[i];
 }
 
 template <class T>
-constexpr PoolLoops<T> loops = {take_row<T>, by_residue<T>, windows<T>, add_row<T>};
+constexpr PoolLoops<T> loops = {take_row<T>, by_residue<T>, windows<T>, elements<T>, add_row<T>};
 
 }  // namespace
 

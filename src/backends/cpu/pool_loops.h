@@ -29,6 +29,8 @@ struct PoolLoops {
   void (*by_residue)(const T* high, const PoolPlace<T>* place, const PoolRow& row, T* to_high, PoolPlace<T>* to_place);
   // The largest column of each window, its place and its tap. The smaller of two places comes first.
   void (*windows)(const T* high, const PoolPlace<T>* place, const PoolRow& row, T* value, PoolPlace<T>* at, PoolPlace<T>* tap);
+  // to = starts[at] + first + the tap's column of each window, for indices of elements.
+  void (*elements)(const PoolPlace<T>* at, const PoolPlace<T>* tap, const PoolRow& row, const int64_t* starts, int64_t first, int64_t* to);
   void (*add_row)(const T* row, int64_t n, T* sum);
 };
 
