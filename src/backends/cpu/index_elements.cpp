@@ -264,6 +264,26 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
   });
 }
 
+// result[i] = row[i][where[i]]; false where an index is none below size.
+template <class U>
+bool gather_run(const U* row, int64_t row_step, U* result, int64_t result_step, const int64_t* where, int64_t where_step, int64_t n,
+                int64_t along, uint64_t size) {
+  if (row_step == 0 && result_step == 1 && where_step == 1 && along == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<uint64_t>(where[i]);
+      if (at >= size) return false;
+      result[i] = row[at];
+    }
+    return true;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<uint64_t>(where[i * where_step]);
+    if (at >= size) return false;
+    result[i * result_step] = row[i * row_step + static_cast<int64_t>(at) * along];
+  }
+  return true;
+}
+
 }  // namespace
 
 void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
@@ -281,13 +301,7 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Te
       const U* const row = from + at[0];
       U* const result = to + at[1];
       const int64_t* const where = at_index + at[2];
-      if (any_outside(where, n, s2, plan.size)) {
-        bad = true;
-      } else if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
-        for (int64_t i = 0; i < n; ++i) result[i] = row[where[i]];
-      } else {
-        for (int64_t i = 0; i < n; ++i) result[i * s1] = row[i * s0 + where[i * s2] * plan.stride];
-      }
+      if (!gather_run(row, s0, result, s1, where, s2, n, plan.stride, static_cast<uint64_t>(plan.size))) bad = true;
     });
   });
   if (bad) raise_first_outside(plan.index, plan.dim, plan.size);

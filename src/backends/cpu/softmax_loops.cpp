@@ -17,7 +17,7 @@
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kShortRow = 16;
+constexpr int64_t kShortRow = 32;
 
 // The largest element; NaN stays out of it and shows up in the exponentials.
 template <class T>
@@ -50,6 +50,7 @@ T largest(const T* p, int64_t n) {
 template <class T>
 CRESSET_VECTOR_INLINE T exp_below_zero(T x) {
   constexpr T kZero = std::is_same_v<T, float> ? T(-104) : T(-746);
+  if constexpr (sizeof(T) == 8 && CRESSET_ISA_VECTOR_BYTES == 16) return scalar_math::exp(x);  // SSE2 compares no 64 bits
   return scalar_math::select(x < kZero, T(0), scalar_math::exp(x < kZero ? T(0) : x));
 }
 

@@ -34,8 +34,8 @@ void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool desc
 
 namespace {
 
-// The items of a line that may be among its k lowest, in their order: an item that is not below the k-th lowest of some of those before it
-// would be passed over by std::partial_sort, too.
+// The items of a line that may be among its k lowest, in their order: those up to the k-th lowest of some first ones, and what is below it
+// behind them.
 template <class K>
 void load_candidates(const KeysOf<K>& keys, const K* p, int64_t n, int64_t stride, bool descending, int64_t k, Items<Item<K>>& items) {
   constexpr int64_t kBlock = 1024, kFewest = 64;
@@ -48,9 +48,13 @@ void load_candidates(const KeysOf<K>& keys, const K* p, int64_t n, int64_t strid
   for (int64_t i = 0; i < sample; ++i) lowest[static_cast<std::size_t>(i)] = items[i].key;
   std::nth_element(lowest.begin(), lowest.begin() + (k - 1), lowest.end());
   const K bound = lowest[static_cast<std::size_t>(k - 1)], turn = descending ? static_cast<K>(~K{}) : K{};
+  Item<K>* next = items.begin();
+  for (int64_t i = 0; i < sample; ++i) {
+    *next = items[i];
+    next += items[i].key <= bound;
+  }
 
   K block[kBlock];
-  Item<K>* next = items.begin() + sample;
   for (int64_t at = sample; at < n; at += kBlock) {
     const int64_t size = std::min(n - at, kBlock);
     keys.load(p + at * stride, stride, size, block, 1);
