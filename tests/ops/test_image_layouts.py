@@ -125,3 +125,30 @@ def test_convolution_of_single_places(layout, bias, dtype):
     wants = [np.einsum("nchw,oc->nohw", x, w) + (b[:, None, None] if bias else 0), np.einsum("nohw,oc->nchw", g, w), np.einsum("nohw,nchw->oc", g, x)[..., None, None], g.sum((0, 2, 3))]
     for got, want in zip((y, *grads), wants, strict=False):
         np.testing.assert_allclose(got.detach().numpy(), want, atol=(2e-5 if dtype == "float32" else 1e-12) * np.abs(want).max())
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(18, 22), (5, 30), (9, 4)])
+def test_resizing_is_the_same_in_every_layout(mode, size):
+    x = np.random.default_rng(6).standard_normal((2, 18, 9, 11)).astype("float32")
+    results = []
+    for lay_out in LAYOUTS.values():
+        t = lay_out(cresset.from_numpy(x)).requires_grad_()
+        y = F.interpolate(t, size=size, mode=mode)
+        (g,) = cresset.autograd.grad(y, t, cresset.arange(y.numel(), dtype=cresset.float32).reshape(y.shape).sin())
+        results.append((y.detach().numpy(), g.numpy()))
+    if mode == "nearest":
+        rows, columns = (np.floor(np.arange(n) * (m / n)).astype(int) for n, m in zip(size, x.shape[2:], strict=True))
+        np.testing.assert_array_equal(results[0][0], x[..., rows, :][..., columns])
+    if mode == "bilinear":  # separable: one matrix for each dimension
+        def matrix(n, m):
+            at = np.clip((np.arange(n) + 0.5) * m / n - 0.5, 0, None)
+            low = np.minimum(at.astype(int), m - 1)
+            w = np.zeros((n, m))
+            np.add.at(w, (np.arange(n), low), 1 - (at - low))
+            np.add.at(w, (np.arange(n), np.minimum(low + 1, m - 1)), at - low)
+            return w
+        np.testing.assert_allclose(results[0][0], np.einsum("ah,nchw,bw->ncab", matrix(size[0], 9), x, matrix(size[1], 11)), atol=1e-5)
+    for y, g in results[1:]:
+        np.testing.assert_array_equal(y, results[0][0])
+        np.testing.assert_array_equal(g, results[0][1])

@@ -9,6 +9,7 @@
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_upsample.h>
+#include <cresset/ops/functions_view.h>
 
 #include "cpu/cpu_decl_upsample.h"
 
@@ -143,6 +144,32 @@ Taps<A> taps_of(std::string_view mode, int64_t in, int64_t out, bool align_corne
   return filtered_taps<A>(in, out, align_corners, scale, A(3), [](A x) { return std::abs(x) < 3 ? sinc(x) * sinc(x / 3) : A(0); });
 }
 
+// Row o of the result, `inner` neighbours: the weighted sum of the rows that it has taps to.
+template <class A>
+void combine_rows(const Taps<A>& taps, int64_t o, const A* source, int64_t inner, A* target) {
+  const int64_t *const index = &taps.index[taps.begin[o]], n = taps.begin[o + 1] - taps.begin[o];
+  const A* const weight = &taps.weight[taps.begin[o]];
+  if (inner == 1) {
+    A sum = 0;
+    for (int64_t k = 0; k < n; ++k) sum += weight[k] * source[index[k]];
+    *target = sum;
+    return;
+  }
+  const auto row = [&](int64_t k) { return source + index[k] * inner; };
+  int64_t done = 0;
+  if (n >= 2) {
+    const A *const a = row(0), *const b = row(1), v = weight[0], w = weight[1];
+    for (int64_t i = 0; i < inner; ++i) target[i] = A(0) + v * a[i] + w * b[i];
+    done = 2;
+  } else {
+    std::fill_n(target, inner, A(0));
+  }
+  for (int64_t k = done; k < n; ++k) {
+    const A *const a = row(k), w = weight[k];
+    for (int64_t i = 0; i < inner; ++i) target[i] += w * a[i];
+  }
+}
+
 // One dimension of a contiguous (outer, in, inner) tensor; the transpose goes from out to in.
 template <class A>
 Tensor apply(const Tensor& x, int64_t dim, const Taps<A>& taps, bool transposed) {
@@ -160,11 +187,15 @@ Tensor apply(const Tensor& x, int64_t dim, const Taps<A>& taps, bool transposed)
     for (int64_t p = begin; p < end; ++p) {
       const A* const source = from + p * (transposed ? taps.out : taps.in) * inner;
       A* const target = to + p * (transposed ? taps.in : taps.out) * inner;
-      std::fill_n(target, (transposed ? taps.in : taps.out) * inner, A(0));
+      if (!transposed) {
+        for (int64_t o = 0; o < taps.out; ++o) combine_rows(taps, o, source, inner, target + o * inner);
+        continue;
+      }
+      std::fill_n(target, taps.in * inner, A(0));
       for (int64_t o = 0; o < taps.out; ++o) {
         for (int64_t k = taps.begin[o]; k < taps.begin[o + 1]; ++k) {
-          const A* const s = source + (transposed ? o : taps.index[k]) * inner;
-          A* const t = target + (transposed ? taps.index[k] : o) * inner;
+          const A* const s = source + o * inner;
+          A* const t = target + taps.index[k] * inner;
           const A w = taps.weight[k];
           for (int64_t i = 0; i < inner; ++i) t[i] += w * s[i];
         }
@@ -202,6 +233,16 @@ Tensor apply_to_bytes(const Tensor& x, int64_t dim, const Taps<double>& taps) {
   return y;
 }
 
+// The dimensions in the order of memory of images with neighbouring channels, (N, H, W, C); of others as they are.
+DimVector channels_order(const Tensor& t) {
+  const MemoryFormat format = t.suggest_memory_format();
+  DimVector order{0};
+  const bool last = format != MemoryFormat::Contiguous && t.is_contiguous(format);
+  for (int64_t d = last ? 2 : 1; d < t.dim(); ++d) order.push_back(d);
+  if (last) order.push_back(1);
+  return order;
+}
+
 // Last dimension first, in double or single precision.
 void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::string_view mode, bool align_corners, ArrayRef<double> scales,
                    bool transposed, const Tensor& to) {
@@ -220,14 +261,18 @@ void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::str
     return;
   }
   const ScalarType type = to.scalar_type() == kDouble ? kDouble : kFloat;
-  Tensor x = from.to(type).contiguous();
+  // Channels that are neighbours stay so, and their dimension is the last one.
+  const DimVector order = channels_order(from);
+  const bool channels_last = order[1] != 1;
+  Tensor x = from.to(type).permute(order).contiguous();
   CRESSET_DISPATCH(type, "upsample", CRESSET_FLOATING_TYPES, [&] {
     for (int64_t i = static_cast<int64_t>(scales.size()) - 1; i >= 0; --i) {
       const auto k = static_cast<std::size_t>(i);
-      x = apply(x, i + 2, taps_of<scalar_t>(mode, in[k], out[k], align_corners, scales[k], scales.size() == 2), transposed);
+      x = apply(x, channels_last ? i + 1 : i + 2, taps_of<scalar_t>(mode, in[k], out[k], align_corners, scales[k], scales.size() == 2),
+                transposed);
     }
   });
-  Tensor(to).copy_(x);
+  Tensor(to.permute(order)).copy_(x);
 }
 
 }  // namespace
