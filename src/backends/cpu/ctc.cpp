@@ -25,7 +25,7 @@ A log_add(A a, A b) {
 
 // The targets of every sequence, checked against the number of labels.
 std::vector<std::vector<int64_t>> target_rows(const Tensor& targets, IntArrayRef target_lengths, int64_t labels) {
-  const std::vector<int64_t> all = read_indices(targets);
+  const Indices all = read_indices(targets);
   std::vector<std::vector<int64_t>> rows;
   int64_t begin = 0;
   for (std::size_t n = 0; n < target_lengths.size(); ++n) {

@@ -20,7 +20,7 @@ namespace cresset::cpu {
 
 void embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
                               bool scale_grad_by_freq, const Tensor& out) {
-  const std::vector<int64_t> rows = read_indices(indices);
+  const Indices rows = read_indices(indices);
   for (int64_t r : rows)
     CRESSET_CHECK_INDEX(r == padding_idx || (r >= 0 && r < num_weights), "index ", r, " is out of bounds for dimension 0 with size ",
                         num_weights);
@@ -55,7 +55,7 @@ void embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, 
 
 Tensor& embedding_renorm(Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
   ops::embedding_renorm_meta(self, indices, max_norm, norm_type);
-  std::vector<int64_t> rows = read_indices(indices);
+  Indices rows = read_indices(indices);
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   for (int64_t r : rows)

@@ -15,8 +15,8 @@ namespace cresset::cpu {
 namespace {
 
 // Where every bag begins and ends; the last one takes all indices that are left.
-std::vector<int64_t> bag_limits(const Tensor& offsets, int64_t n, bool include_last_offset) {
-  std::vector<int64_t> limits = read_indices(offsets);
+Indices bag_limits(const Tensor& offsets, int64_t n, bool include_last_offset) {
+  Indices limits = read_indices(offsets);
   if (limits.empty()) return {0};
   CRESSET_CHECK(limits.front() == 0,
                 "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got ",
@@ -38,7 +38,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, c
                                                          int64_t padding_idx) {
   const auto results = ops::embedding_bag_meta(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
                                                include_last_offset, padding_idx);
-  const std::vector<int64_t> rows = read_indices(indices);
+  const Indices rows = read_indices(indices);
   const int64_t n = static_cast<int64_t>(rows.size()), height = weight.size(0), width = weight.size(1);
   for (int64_t i = 0; i < n; ++i) {
     if (rows[i] >= 0 && rows[i] < height) continue;
@@ -47,7 +47,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, c
     CRESSET_CHECK(summed_at_once, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", rows[i]);
     CRESSET_CHECK(false, "Index ", i, " of input takes value ", rows[i], " which is not in the valid range [0, ", height, ")");
   }
-  const std::vector<int64_t> limits = bag_limits(offsets, n, include_last_offset);
+  const Indices limits = bag_limits(offsets, n, include_last_offset);
   const int64_t bags = static_cast<int64_t>(limits.size()) - 1;
 
   // Integer results are small; they are written as int64 and converted at the end.

@@ -32,7 +32,7 @@ struct Blocks {
 
   // f(offset in self, offset in the dense operand) for every pair of an outer position and an index, in order.
   template <class F>
-  void run(const std::vector<int64_t>& offsets, bool parallel, const F& f) const {
+  void run(const Indices& offsets, bool parallel, const F& f) const {
     const int64_t n = static_cast<int64_t>(offsets.size()), size = rest.numel();
     if (size == 0) return;
     const auto part = [&](int64_t begin, int64_t end) {
@@ -45,12 +45,13 @@ struct Blocks {
         return at + (o % width) * before.stride(0);
       };
       row_start = locate(outer);
-      for (int64_t k = begin; k < end; ++k) {
-        f(row_start + offsets[i], k * size);
-        if (++i == n && k + 1 < end) {
-          i = 0;
-          row_start = locate(++outer);
-        }
+      for (int64_t k = begin;;) {
+        const int64_t count = std::min(n - i, end - k);
+        const int64_t* const at = offsets.data() + i;
+        for (int64_t j = 0; j < count; ++j) f(row_start + at[j], (k + j) * size);
+        if ((k += count) == end) return;
+        i = 0;
+        row_start = locate(++outer);
       }
     };
     const int64_t total = before.numel() * n;
@@ -66,28 +67,32 @@ struct Blocks {
 };
 
 // Where each index points, in elements from the start of self. Text of errors as PyTorch's index.
-std::vector<int64_t> plan_offsets(const ops::IndexPlan& plan) {
+Indices plan_offsets(const ops::IndexPlan& plan) {
   int64_t n = 1;
   for (int64_t s : plan.index_sizes) n *= s;
-  std::vector<int64_t> offsets(static_cast<std::size_t>(n), 0);
+  Indices offsets;
   for (int64_t k = 0; k < plan.count; ++k) {
     const int64_t d = plan.first + k, size = plan.self.size(d), stride = plan.self.stride(d);
     CRESSET_CHECK_INDEX(size > 0 || n == 0, "index is out of bounds for dimension with size 0");
-    std::vector<int64_t> index = read_indices(plan.indices[k]);
-    for (int64_t i = 0; i < n; ++i) {
-      CRESSET_CHECK_INDEX(index[i] >= -size && index[i] < size, "index ", index[i], " is out of bounds for dimension ", d, " with size ",
-                          size);
-      offsets[i] += (index[i] < 0 ? index[i] + size : index[i]) * stride;
+    Indices index = read_indices(plan.indices[k]);
+    for (int64_t& i : index) {
+      CRESSET_CHECK_INDEX(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", d, " with size ", size);
+      i = (i < 0 ? i + size : i) * stride;
     }
+    if (k == 0)
+      offsets = std::move(index);
+    else
+      for (int64_t i = 0; i < n; ++i) offsets[i] += index[i];
   }
+  if (plan.count == 0) offsets.assign(static_cast<std::size_t>(n), 0);
   return offsets;
 }
 
 // Offsets of a vector of slices; negative values only where the operator allows them.
 template <class Fail>
-std::vector<int64_t> slice_offsets(const Tensor& self, int64_t dim, const Tensor& index, bool negative, const Fail& fail) {
+Indices slice_offsets(const Tensor& self, int64_t dim, const Tensor& index, bool negative, const Fail& fail) {
   const int64_t size = self.dim() == 0 ? 1 : self.size(dim), stride = self.dim() == 0 ? 1 : self.stride(dim);
-  std::vector<int64_t> offsets = read_indices(index);
+  Indices offsets = read_indices(index);
   for (int64_t& i : offsets) {
     const int64_t w = negative && i < 0 ? i + size : i;
     if (CRESSET_UNLIKELY(w < 0 || w >= size)) fail(i, size);
@@ -106,7 +111,7 @@ inline void fetch_block(const void* block, std::size_t bytes) {
 }
 
 template <class U>
-void read_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, U* out) {
+void read_blocks(const Tensor& self, const Blocks& blocks, const Indices& offsets, U* out) {
   const U* const from = static_cast<const U*>(self.const_data_ptr());
   const Walk<2>& rest = blocks.rest;
   if (rest.numel() == 1) {
@@ -131,10 +136,11 @@ void read_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int
 
 // Repeated indices write one after the other, so this part does not run on several threads.
 template <class U>
-void write_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, const U* values, bool one_value) {
+void write_blocks(const Tensor& self, const Blocks& blocks, const Indices& offsets, const U* values, bool one_value) {
   U* const to = static_cast<U*>(self.mutable_data_ptr());
   const Walk<2>& rest = blocks.rest;
   const int64_t step = one_value ? 0 : 1;
+  if (rest.numel() == 1) return blocks.run(offsets, false, [&](int64_t at, int64_t dense) { to[at] = values[dense * step]; });
   blocks.run(offsets, false, [&](int64_t at, int64_t dense) {
     rest.run([&](const std::array<int64_t, 2>& o) {
       copy_row(to + at + o[0], rest.stride(0), values + (dense + o[1]) * step, rest.stride(1) * step, rest.row_size());
@@ -143,7 +149,7 @@ void write_blocks(const Tensor& self, const Blocks& blocks, const std::vector<in
 }
 
 // One element, of the tensor's type, everywhere.
-void fill_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, const void* value) {
+void fill_blocks(const Tensor& self, const Blocks& blocks, const Indices& offsets, const void* value) {
   with_element_bits(self.itemsize(), [&](auto bits) {
     std::memcpy(&bits, value, sizeof(bits));
     write_blocks(self, blocks, offsets, &bits, true);
@@ -152,11 +158,11 @@ void fill_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int
 
 // combine(place, value) for every element of every block.
 template <class T, class F>
-void combine_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, const T* values, bool one_value,
-                    const F& combine) {
+void combine_blocks(const Tensor& self, const Blocks& blocks, const Indices& offsets, const T* values, bool one_value, const F& combine) {
   T* const to = self.mutable_data_ptr<T>();
   const Walk<2>& rest = blocks.rest;
   const int64_t step = one_value ? 0 : 1;
+  if (rest.numel() == 1) return blocks.run(offsets, false, [&](int64_t at, int64_t dense) { combine(to[at], values[dense * step]); });
   blocks.run(offsets, false, [&](int64_t at, int64_t dense) {
     rest.run([&](const std::array<int64_t, 2>& o) {
       T* const t = to + at + o[0];
@@ -184,6 +190,15 @@ bool is_whole_mask(const Tensor& self, OptionalTensorList indices) {
          self.dim() > 0 && indices[0]->sizes() == self.sizes();
 }
 
+// Apart from the loop over rows, so that the value is no memory that the row may be.
+template <class U>
+CRESSET_NOINLINE void fill_row(U* row, int64_t step, const uint8_t* mask, int64_t mask_step, int64_t n, const U value) {
+  if (step == 1 && mask_step == 1)
+    for (int64_t i = 0; i < n; ++i) row[i] = mask[i] != 0 ? value : row[i];
+  else
+    for (int64_t i = 0; i < n; ++i) row[i * step] = mask[i * mask_step] != 0 ? value : row[i * step];
+}
+
 void fill_where(const Tensor& self, const Tensor& mask, const Tensor& value) {
   const Walk<2> walk(self.sizes(), {self.strides(), mask.strides()});
   const Flags keep(mask);
@@ -193,10 +208,7 @@ void fill_where(const Tensor& self, const Tensor& mask, const Tensor& value) {
     U* const to = static_cast<U*>(self.mutable_data_ptr());
     walk.parallel(kCopyGrain, [&](const std::array<int64_t, 2>& at) {
       const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1);
-      for (int64_t i = 0; i < n; ++i) {
-        U& place = to[at[0] + i * s0];
-        place = keep[at[1] + i * s1] ? v : place;
-      }
+      fill_row(to + at[0], s0, keep.bytes + at[1], s1, n, v);
     });
   });
 }
@@ -206,7 +218,7 @@ void fill_where(const Tensor& self, const Tensor& mask, const Tensor& value) {
 Tensor index_tensor(const Tensor& self, OptionalTensorList indices) {
   if (is_whole_mask(self, indices)) return cpu::masked_select(self, *indices[0]);
   const ops::IndexPlan plan = ops::plan_index(self, indices);
-  const std::vector<int64_t> offsets = plan_offsets(plan);
+  const Indices offsets = plan_offsets(plan);
   Tensor out = detail::empty_cpu(plan.result_sizes, self.scalar_type());
   if (out.numel() == 0) return out;
   const Blocks blocks(plan.self, plan.first, plan.count);
@@ -238,7 +250,7 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
     fill_where(self, *indices[0], values);
     return self;
   }
-  const std::vector<int64_t> offsets = plan_offsets(plan);
+  const Indices offsets = plan_offsets(plan);
   const Blocks blocks(plan.self, plan.first, plan.count);
   const bool one = values.numel() == 1, aliased = values.is_alias_of(self);
   // Contiguous, and apart from self: writing self must not change what is still to be read.
@@ -260,7 +272,7 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
 void index_select(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
   const Tensor from = at_least_1d(self);
-  const std::vector<int64_t> offsets =
+  const Indices offsets =
       slice_offsets(self, d, index, false, [](int64_t, int64_t) { CRESSET_THROW(IndexError, "index out of range in self"); });
   if (out.numel() == 0) return;
   const Blocks blocks(from, d, 1);
@@ -276,8 +288,7 @@ namespace {
 
 void add_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const std::vector<int64_t> offsets =
-      slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
+  const Indices offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
   const Blocks blocks(to, d, 1);
@@ -299,7 +310,7 @@ void add_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tens
 
 void copy_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const std::vector<int64_t> offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) {
+  const Indices offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) {
     CRESSET_THROW(IndexError, "index_copy_(): index ", i, " is out of bounds for dimension ", d, " with size ", size);
   });
   if (source.numel() == 0) return;
@@ -313,7 +324,7 @@ void copy_slices(const Tensor& self, int64_t dim, const Tensor& index, const Ten
 
 void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const std::vector<int64_t> offsets = slice_offsets(self, d, index, true, [&](int64_t i, int64_t size) {
+  const Indices offsets = slice_offsets(self, d, index, true, [&](int64_t i, int64_t size) {
     CRESSET_THROW(IndexError, "index ", i, " is out of bounds for dimension ", d, " with size ", size);
   });
   ops::check_number(value, self.scalar_type());
@@ -328,8 +339,7 @@ void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Sca
 
 void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const std::vector<int64_t> offsets =
-      slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
+  const Indices offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
   const Blocks blocks(to, d, 1);
@@ -345,7 +355,7 @@ void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const T
     std::vector<int64_t> counts(static_cast<std::size_t>(to.size(d)), include_self ? 1 : 0);
     const int64_t stride = std::max<int64_t>(to.stride(d), 1);
     for (int64_t o : offsets) ++counts[o / stride];
-    std::vector<int64_t> touched(offsets);
+    Indices touched(offsets);
     std::sort(touched.begin(), touched.end());
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     for (int64_t o : touched) {

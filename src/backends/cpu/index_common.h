@@ -1,21 +1,49 @@
 // What the sources of the index family share: reading index tensors and combining elements.
 #pragma once
 
+#include <cresset/core/allocator.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/core/tensor.h>
 
 #include <cmath>
 #include <limits>
+#include <new>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/walk.h"
 
 namespace cresset::cpu {
 
+// Memory of the CPU allocator for vectors: it keeps big blocks, where fresh pages would cost more than what is done with the numbers. New
+// elements hold anything.
+template <class T>
+struct KeptMemory {
+  using value_type = T;
+  KeptMemory() = default;
+  template <class U>
+  KeptMemory(const KeptMemory<U>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(alloc_cpu(n * sizeof(T))); }
+  void deallocate(T* p, std::size_t n) noexcept { free_cpu_sized(p, n * sizeof(T)); }
+  template <class U>
+  void construct(U* p) noexcept {
+    ::new (static_cast<void*>(p)) U;
+  }
+  template <class U, class... Args>
+  void construct(U* p, Args&&... args) {
+    ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...);
+  }
+  template <class U>
+  friend bool operator==(const KeptMemory&, const KeptMemory<U>&) {
+    return true;
+  }
+};
+using Indices = std::vector<int64_t, KeptMemory<int64_t>>;
+
 // The values of an int32 or int64 tensor in logical order.
-inline std::vector<int64_t> read_indices(const Tensor& index) {
-  std::vector<int64_t> out(static_cast<std::size_t>(index.numel()));
+inline Indices read_indices(const Tensor& index) {
+  Indices out(static_cast<std::size_t>(index.numel()));
   if (out.empty()) return out;
   int64_t* to = out.data();
   const Walk<1> walk(index.sizes(), {index.strides()});

@@ -28,7 +28,7 @@ constexpr int64_t kCopied = 1 << 16;      // bytes copied at once, that stay in 
 
 Tensor as_int64(const Tensor& index) {
   if (index.scalar_type() == kLong) return index;
-  const std::vector<int64_t> values = read_indices(index);
+  const Indices values = read_indices(index);
   Tensor out = detail::empty_cpu(index.sizes(), kLong);
   std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
   return out;
@@ -369,8 +369,8 @@ Tensor& scatter_reduce_inplace(Tensor& self, int64_t dim, const Tensor& index, c
 namespace {
 
 // Offsets in self of positions in its logical order.
-std::vector<int64_t> linear_offsets(const Tensor& self, const Tensor& index) {
-  std::vector<int64_t> out = read_indices(index);
+Indices linear_offsets(const Tensor& self, const Tensor& index) {
+  Indices out = read_indices(index);
   const int64_t n = self.numel();
   const bool dense = self.is_contiguous();
   for (int64_t& i : out) {
@@ -390,7 +390,7 @@ std::vector<int64_t> linear_offsets(const Tensor& self, const Tensor& index) {
 }  // namespace
 
 void take(const Tensor& self, const Tensor& index, const Tensor& out) {
-  const std::vector<int64_t> offsets = linear_offsets(self, index);
+  const Indices offsets = linear_offsets(self, index);
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
     const U* const from = static_cast<const U*>(self.const_data_ptr());
@@ -401,7 +401,7 @@ void take(const Tensor& self, const Tensor& index, const Tensor& out) {
 
 Tensor& put_inplace(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
   ops::put_meta(self, index, source, accumulate);
-  const std::vector<int64_t> offsets = linear_offsets(self, index);
+  const Indices offsets = linear_offsets(self, index);
   const Tensor values = source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
   CRESSET_DISPATCH(self.scalar_type(), "put_", CRESSET_ALL_TYPES, [&] {
     scalar_t* const to = self.mutable_data_ptr<scalar_t>();
