@@ -30,6 +30,7 @@ def cases():
     yield from products()
     yield from convolutions()
     yield from moves()
+    yield from others()
 
 
 def pointwise():
@@ -108,7 +109,7 @@ def convolutions():
 
 
 def moves():
-    index = lambda high, n: T.randint(high, (n,))
+    index = index_of
     yield "cat 2x5e6", 4 * 5_000_000 * FLOAT, 0, lambda: bind(lambda a, b: T.cat([a, b]), T.randn(5_000_000), T.randn(5_000_000))
     yield "cat columns 1000", 4 * 1_000_000 * FLOAT, 0, lambda: bind(lambda a, b: T.cat([a, b], 1), T.randn(1000, 1000), T.randn(1000, 1000))
     yield "index_select rows", 2 * 10_000 * 256 * FLOAT, 0, lambda: bind(T.index_select, T.randn(10_000, 256), 0, index(10_000, 10_000))
@@ -138,6 +139,55 @@ def moves():
     yield "cross_entropy 128x10000", 128 * 10_000 * FLOAT, 0, lambda: bind(F.cross_entropy, T.randn(128, 10_000), index(10_000, 128))
     yield ("attention 8x128x64", 0, 4 * 8 * 128 * 128 * 64,
            lambda: bind(F.scaled_dot_product_attention, *(T.randn(1, 8, 128, 64) for _ in range(3))))
+
+
+def others():
+    """What was far behind once, by class: functions without vectors, short rows, images with neighbouring channels, shared heads."""
+    n = 100_000
+    for name in ("erfinv", "lgamma", "log1p", "nan_to_num"):
+        yield f"{name} 1e5", 2 * n * FLOAT, 0, lambda name=name: bind(getattr(T, name), T.rand(n) * 0.8)
+    for name in ("fmod", "remainder", "floor_divide", "nextafter"):
+        yield f"{name} 1e5", 3 * n * FLOAT, 0, lambda name=name: bind(getattr(T, name), T.randn(n), T.randn(n))
+    yield "remainder by 3 1e5", 2 * n * FLOAT, 0, lambda: bind(lambda x: x % 3.0, T.randn(n))
+    short = {"sum": lambda x: x.sum(1), "max": lambda x: x.max(1), "softmax": lambda x: x.softmax(1), "log_softmax": lambda x: x.log_softmax(1)}
+    for name, f in short.items():
+        yield f"{name} rows 20000x5", n * FLOAT, 0, lambda f=f: bind(f, T.randn(20_000, 5))
+    yield "norm of the largest 1e5", n * FLOAT, 0, lambda: bind(lambda x: x.norm(float("inf")), T.randn(n))
+    yield "softmax of a causal mask 256", 0, 0, lambda: bind(lambda x: x.softmax(-1), T.zeros(256, 256).masked_fill(T.ones(256, 256).triu(1) > 0, -float("inf")))
+    yield "dot 1e5", 2 * n * FLOAT, 2 * n, lambda: bind(T.dot, T.randn(n), T.randn(n))
+
+    def image(channels_last):
+        return T.randn(8, 32, 28, 28).contiguous(memory_format=T.channels_last if channels_last else T.contiguous_format)
+
+    images = {
+        "max_pool2d 3/2": lambda x: F.max_pool2d(x, 3, 2, 1), "avg_pool2d 2": lambda x: F.avg_pool2d(x, 2), "adaptive_avg_pool2d 1": lambda x: F.adaptive_avg_pool2d(x, 1),
+        "batch_norm": lambda x: F.batch_norm(x, T.zeros(32), T.ones(32)), "batch_norm training": lambda x: F.batch_norm(x, None, None, training=True),
+        "resize bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    }  # fmt: skip
+    for name, f in images.items():
+        for layout in (False, True):
+            yield f"{name} 8x32x28{' channels_last' if layout else ''}", 0, 0, lambda f=f, layout=layout: bind(f, image(layout))
+    yield "max_pool1d 8x32x784", 0, 0, lambda: bind(lambda x: F.max_pool1d(x, 2), T.randn(8, 32, 784))
+    yield ("conv 64x28 1x1 channels_last", 0, 2 * 64 * 256 * 28 * 28,
+           lambda: bind(F.conv2d, T.randn(1, 64, 28, 28).contiguous(memory_format=T.channels_last), T.randn(256, 64, 1, 1)))
+    yield "index_put accumulate 1e5", 0, 0, lambda: bind(lambda a, i, x: a.index_put((i,), x, accumulate=True), T.zeros(1000), index_of(1000, n), T.randn(n))
+    yield "set by mask 1e5", 0, 0, lambda: bind(lambda a, m: a.__setitem__(m, 0.0), T.randn(n), T.randn(n) > 0)
+    yield "fft 64x1024", 0, 0, lambda: bind(lambda x: T.fft.fft(x), T.randn(64, 1024))
+    for dtype in (T.bfloat16, T.float16):
+        label = str(dtype).rpartition(".")[2]
+        yield f"add {label} 1e5", 0, 0, lambda dtype=dtype: bind(T.add, T.randn(n).to(dtype), T.randn(n).to(dtype))
+        yield f"softmax {label} 316", 0, 0, lambda dtype=dtype: bind(lambda x: x.softmax(-1), T.randn(316, 316).to(dtype))
+        yield f"linear {label} 1x768x768", 0, 2 * 768 * 768, lambda dtype=dtype: bind(F.linear, T.randn(1, 768).to(dtype), T.randn(768, 768).to(dtype))
+        yield (f"attention {label} 8x128x64", 0, 4 * 8 * 128 * 128 * 64,
+               lambda dtype=dtype: bind(F.scaled_dot_product_attention, *(T.randn(1, 8, 128, 64).to(dtype) for _ in range(3))))
+    causal = lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True)
+    yield "attention 8x256x64 causal", 0, 2 * 8 * 256 * 256 * 64, lambda: bind(causal, T.randn(1, 8, 256, 64))
+    shared = lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+    yield "attention 32 heads of one token, 8 of 2048", 0, 0, lambda: bind(shared, T.randn(1, 32, 1, 64), T.randn(1, 8, 2048, 64))
+
+
+def index_of(high, n):
+    return T.randint(high, (n,))
 
 
 def embedding_backward():
