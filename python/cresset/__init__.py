@@ -132,7 +132,7 @@ _LAZY_NAMES = {
 }  # fmt: skip
 _LAZY_NAMES["PyTorchFileReader"] = "serialization._zip"
 _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
-    "AcceleratorError": "accelerator", "compile": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
+    "AcceleratorError": "accelerator", "compile": "compiler", "compile_report": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
     "FileCheck": "testing", "ThroughputBenchmark": "utils.throughput_benchmark", "ExcludeDispatchKeyGuard": "_C",
 } | dict.fromkeys((
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",

@@ -1,43 +1,170 @@
-"""What programs say to PyTorch's compiler of Python code, which Cresset does not have: decorators give the function as it is."""
+"""`cresset.compile`, and what programs say to PyTorch's compiler of Python code (`torch.compiler`, `torch._dynamo`)."""
 
 import functools
 
 import cresset
+from cresset._capture import backends as _backends
+from cresset._capture import frontend as _frontend
+from cresset._capture import marks as _marks
+from cresset._capture.values import Known as _Known
 
-__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance"]
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "compile_report", "cudagraph_mark_step_begin", "disable", "is_compiling",
+           "is_dynamo_compiling", "is_exporting", "list_backends", "register_backend", "reset", "set_stance"]  # fmt: skip
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """`fn` itself (or, without one, a decorator): nothing compiles it."""
-    return (lambda f: f) if fn is None else fn
+    """`fn` itself (or, without one, a decorator): compile() leaves it and what calls it as they are."""
+    if fn is None:
+        return lambda f: disable(f)
+    if isinstance(fn, cresset.nn.Module):
+        _marks.mark(fn, "disabled")
+        return fn
+    return _marks.mark(fn, "disabled")
 
 
 def allow_in_graph(fn):
-    """`fn` itself, or the list of functions."""
+    """`fn`, or the list of functions: graphs call them as they are, without a look inside. They must have no effects."""
+    for one in fn if isinstance(fn, (list, tuple)) else (fn,):
+        _marks.mark(one, "in graph")
     return fn
 
 
 def assume_constant_result(fn):
-    """`fn` itself."""
-    return fn
+    """`fn`: compile() calls it while it captures and keeps its answer."""
+    return _marks.mark(fn, "constant")
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False, **kwargs):
-    """`model` itself, a function or module (or, without one, a decorator): it computes the same uncompiled.
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False, inputs=None, **kwargs):
+    """`model`, a function or module (or, without one, a decorator), computed in engines where that is sound; the answer is always that of `model`.
 
-    With `fullgraph` a custom operator is first asked by fake tensors for its result, as a compiler would: RuntimeError without a fake kernel.
-    TypeError for what cannot be called; NotImplementedError for a `backend` of one's own, which would get graphs that nothing makes here. `jit.script`,
-    `jit.trace` and `fx` make graphs.
+    Without `inputs` a call is captured when it first comes, for what it was given: dtypes, devices, dimensions, Python values, attributes and globals that it
+    read; other calls are captured again, up to `_dynamo.config.recompile_limit` times. What cannot be captured stays as it is, and compile_report() says
+    why. Sizes stay values of the graph, unless dynamic=False or a backend of one's own without dynamic=True. Where gradients are needed the engines' backend
+    leaves calls as they are.
+
+    With `inputs`, Inputs or shapes of a module's arguments, it is engine.compile(model, inputs, …), which takes more keywords.
+
+    fullgraph: Unsupported (a RuntimeError) where PyTorch would stop too; a warning where only this compiler does.
+    backend: "inductor" (engines), "eager", another of list_backends(), or a function (fx.GraphModule, example inputs) -> callable.
+    mode: names of PyTorch's, which change nothing. options: a dict for engine.compile, or keywords of the backend; not together with a mode.
+    disable: give `model` itself.
     """
-    if callable(backend):
-        raise NotImplementedError("compile: a backend of one's own gets graphs of Python code, and nothing makes them here. Use fx.symbolic_trace or jit.script.")
+    if inputs is not None:
+        return cresset.engine.compile(model, inputs, **({} if backend == "inductor" else {"backend": backend}), **kwargs)
+    if kwargs:
+        raise TypeError(f"compile() got an unexpected keyword argument {next(iter(kwargs))!r}; without inputs=[…] it takes PyTorch's.")
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if model is None:
-        return lambda fn: compile(fn, fullgraph=fullgraph, backend=backend)
+        return lambda fn: compile(fn, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
     if not callable(model):
         raise TypeError(f"compile: a function or module was required; given: {type(model).__name__}")
-    return _asks_for_fakes(model) if fullgraph and isinstance(model, cresset.library.CustomOpDef) else model
+    _backends.lookup(backend)
+    if disable or _marks.mark_of(model) == "disabled" or isinstance(model, (cresset.jit.ScriptModule, cresset.jit.ScriptFunction)):
+        return model
+    if isinstance(model, cresset.library.CustomOpDef):
+        return _asks_for_fakes(model) if fullgraph else model
+    settings = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "options": _options(backend, options)}
+    if isinstance(model, cresset.nn.Module):
+        return OptimizedModule(model, settings)
+    original = _marks.original_of(model) if _marks.mark_of(model) == "compiled" else model
+    return _frontend.wrapped(original, _frontend.CompiledFunction(original, **settings))
+
+
+def compiled_in_place(module, *args, **kwargs):
+    """What the module's own calls go through after module.compile(…); None where compile() would give the module itself."""
+    made = compile(module, *args, **kwargs)
+    if not isinstance(made, OptimizedModule):
+        return None
+    compiled = made._compiled
+    compiled.plain = module._call_uncompiled
+    return _CallsOfModule(compiled)
+
+
+class _CallsOfModule:
+    """What a module compiled in place keeps; copies and pickles of the module are without it."""
+
+    def __init__(self, compiled):
+        self._compiled = compiled
+
+    def __call__(self, *args, **kwargs):
+        return self._compiled(args, kwargs)
+
+    def __reduce__(self):
+        return _nothing, ()
+
+
+def _nothing():
+    return None
+
+
+def _options(backend, options):
+    """PyTorch's options of its own code generator say nothing here."""
+    if options is None:
+        return {}
+    if isinstance(backend, str) and backend in _backends.ENGINE:
+        known = ("min_block_size", "torch_executed_ops", "enabled_precisions")
+        return {k: v for k, v in options.items() if k in known}
+    return {"options": options}
+
+
+class OptimizedModule(cresset.nn.Module):
+    """A compiled module: `_orig_mod` is the module, whose attributes and state it shows."""
+
+    _own = frozenset({"_orig_mod", "_compiled", "_settings"})
+
+    def __init__(self, module, settings):
+        super().__init__()
+        self.__dict__["_settings"] = settings
+        self._modules["_orig_mod"] = module
+        del self.__dict__["training"]
+        self.__dict__["_compiled"] = _frontend.CompiledFunction(module, **settings)
+        self.__dict__["__doc__"] = type(module).__doc__
+
+    def __call__(self, *args, **kwargs):
+        return self._compiled(args, kwargs)
+
+    def forward(self, *args, **kwargs):
+        """The compiled call."""
+        return self._compiled(args, kwargs)
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self.__dict__["_modules"]["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name, value):
+        if name in self._own:
+            self.__dict__[name] = value
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __iter__(self):
+        return iter(self._orig_mod)
+
+    def __getitem__(self, key):
+        return self._orig_mod[key]
+
+    def __reduce_ex__(self, protocol):
+        return OptimizedModule, (self._orig_mod, self._settings)
+
+    def train(self, mode=True):
+        """Sets the module's mode; returns self."""
+        self._orig_mod.train(mode)
+        return self
 
 
 def _asks_for_fakes(operator):
@@ -63,17 +190,36 @@ def _asks_for_fakes(operator):
     return call
 
 
+def compiled_of(fn):
+    """The CompiledFunction of what compile() gave; ValueError for others."""
+    names = getattr(fn, "__dict__", {})
+    found = names.get("_cresset_compiled") or names.get("_compiled") or getattr(names.get("_compiled_call_impl"), "_compiled", None)
+    if found is None:
+        raise ValueError("compile_report: what compile() gave was required.")
+    return found
+
+
+def compile_report(compiled=None) -> str:
+    """What became of the calls of a compiled function or module, or of all: captures with their backend, and what stays eager with reason and line.
+
+    A module of engine.compile() has its partition as report.
+    """
+    if isinstance(compiled, cresset.jit.ScriptModule):
+        return cresset.engine.report(compiled)
+    return _frontend.report(None if compiled is None else compiled_of(compiled))
+
+
 def cudagraph_mark_step_begin():
     """There are no CUDA graphs whose step could begin."""
 
 
 def is_compiling():
-    """False: Python code runs as it is. `jit.is_scripting` and `jit.is_tracing` tell of scripts and traces."""
+    """False; where compile() captures code that asks, its graph is the one of the answer True."""
     return False
 
 
 def is_dynamo_compiling():
-    """False."""
+    """The same."""
     return False
 
 
@@ -82,31 +228,58 @@ def is_exporting():
     return False
 
 
-def list_backends(exclude_tags=()):
-    """No backends."""
-    return []
+def list_backends(exclude_tags=("debug", "experimental")):
+    """Names that compile() takes as backend."""
+    return _backends.names(exclude_tags)
+
+
+def register_backend(compiler_fn=None, name=None, tags=()):
+    """Makes a function (graph module, example inputs) -> callable a backend by name; also a decorator."""
+    return _backends.register(compiler_fn, name, tags)
 
 
 def reset():
-    """There is nothing to forget."""
+    """Forgets all captures: the next calls make new ones."""
+    _frontend.forget()
 
 
 class set_stance:
-    """What a compiler should do from here on, as a call, a `with` block or a decorator; nothing is compiled, so nothing changes.
+    """What compiled functions do from here on, as a call, a `with` block or a decorator.
 
-    `stance` is "default", "force_eager", "eager_on_recompile" or "fail_on_recompile". RuntimeError for `force_backend` with another stance
-    than "default".
+    stance: "default"; "force_eager": run as they are; "eager_on_recompile": calls that no capture stands for run as they are; "fail_on_recompile": they
+    raise RuntimeError. RuntimeError for others, and for `force_backend` with another stance than "default".
     """
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         if force_backend is not None and stance != "default":
             raise RuntimeError("non-default stance cannot have force_backend set")
+        if stance not in ("default", "force_eager", "eager_on_recompile", "eager_then_compile", "aot_eager_then_compile", "fail_on_recompile"):
+            raise RuntimeError(f"invalid torch.compile stance '{stance}'")
+        self._stance, self._before = stance, _frontend.stance.name
+        _frontend.stance.name = stance
 
     def __call__(self, fn):
-        return fn
+        _frontend.stance.name = self._before
+
+        @functools.wraps(fn)
+        def call(*args, **kwargs):
+            with set_stance(self._stance):
+                return fn(*args, **kwargs)
+
+        return call
 
     def __enter__(self):
-        return None
+        _frontend.stance.name = self._stance
 
     def __exit__(self, *error):
-        return None
+        _frontend.stance.name = self._before
+
+
+def _give(value):
+    return lambda evaluator, args, kwargs: _Known(value)
+
+
+for _question in (is_compiling, is_dynamo_compiling):
+    _marks.answer(_question, _give(True))
+for _question in (is_exporting, cresset.jit.is_tracing, cresset.jit.is_scripting):
+    _marks.answer(_question, _give(False))

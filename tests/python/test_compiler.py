@@ -1,4 +1,4 @@
-"""Decorators for a compiler of Python code that is not there."""
+"""What programs say to a compiler of Python code, and settings of libraries that are not there. compile() itself: tests/python/compile."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ def test_functions_stay_as_they_are():
     assert compiler.disable(f) is f and compiler.disable(recursive=False)(f) is f
     assert compiler.allow_in_graph(f) is f and compiler.assume_constant_result(f) is f
     assert not compiler.is_compiling() and not compiler.is_dynamo_compiling() and not compiler.is_exporting()
-    assert compiler.list_backends() == [] and compiler.reset() is None
+    assert {"cresset", "inductor"} <= set(compiler.list_backends()) and "eager" in compiler.list_backends(None) and compiler.reset() is None
 
 
 def test_names_that_libraries_import():
@@ -41,7 +41,7 @@ def test_the_configuration_is_a_module_of_the_package():
     assert torch.__config__.show().startswith("Cresset")
 
 
-def test_a_stance_changes_nothing():
+def test_a_stance_changes_no_answer():
     set_stance = torch.compiler.set_stance
 
     @set_stance("force_eager")

@@ -102,18 +102,6 @@ def test_methods_of_older_times():
     assert not cresset.tensor([True, False])._is_all_true() and cresset.tensor([True, False])._is_any_true()
 
 
-def test_compile_gives_the_function():
-    def f(x):
-        return x + 1
-
-    module = nn.Linear(1, 1)
-    assert cresset.compile(f) is f and cresset.compile(mode="max-autotune")(f) is f and cresset.compile(module, backend="eager") is module
-    with pytest.raises(NotImplementedError, match="graphs"):
-        cresset.compile(f, backend=lambda graph, inputs: graph)
-    with pytest.raises(TypeError, match="a function or module was required"):
-        cresset.compile(3)
-
-
 def test_hashes_of_tensors():
     # PyTorch 2.13's numbers.
     x = cresset.arange(6).view(2, 3)

@@ -1,4 +1,5 @@
-"""Settings of a compiler of Python code: libraries write them; nothing reads them here. `patch(name=value)` sets some within a block."""
+"""Settings of compile(), which reads `recompile_limit`, or `cache_size_limit` where that alone was set; the others are for libraries that write them.
+`patch(name=value)` sets some within a block."""
 
 import contextlib
 

@@ -154,7 +154,11 @@ class _HookedModule:
         """The computation; every subclass defines it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
+    _compiled_call_impl = None  # what compile() of this module left
+
     def __call__(self, *args, **kwargs):
+        if self._compiled_call_impl is not None:
+            return self._compiled_call_impl(*args, **kwargs)
         if not (
             self._forward_pre_hooks
             or self._forward_hooks
@@ -167,6 +171,9 @@ class _HookedModule:
             or module_tracers
         ):
             return self.forward(*args, **kwargs)
+        return self._call_uncompiled(*args, **kwargs)
+
+    def _call_uncompiled(self, *args, **kwargs):
         tracer = module_tracers.get(threading.get_ident())
         if tracer is not None:
             return tracer(self, self._call_with_hooks, args, kwargs)

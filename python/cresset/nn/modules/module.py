@@ -573,7 +573,8 @@ class Module(_HookedModule, _StatefulModule):
         return self._apply(lambda t: t.mtia(device))
 
     def compile(self, *args, **kwargs):
-        """Nothing compiles Python code here (see cresset.compiler): the module runs as it is, whatever the arguments are."""
+        """Calls of this module go through cresset.compile from now on, which takes the arguments."""
+        self.__dict__["_compiled_call_impl"] = cresset.compiler.compiled_in_place(self, *args, **kwargs)
 
     # Printing ---------------------------------------------------------------------------------------------------------
 

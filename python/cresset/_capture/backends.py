@@ -1,0 +1,106 @@
+"""What becomes of a captured graph: functions (graph module, example inputs) -> callable, by name."""
+
+import warnings
+
+import cresset
+
+from .dynamo_errors import BackendCompilerFailed, InvalidBackend
+
+__all__ = ["ENGINE", "build", "lookup", "names", "register"]
+
+_MOST_DIFFERENCE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def _eager(module, examples, **options):
+    return module.forward
+
+
+def _kind(example):
+    """What guards say of every call's tensor: dtype and number of dimensions, not sizes."""
+    try:
+        return cresset.lowering.Input((-1,) * example.ndim, dtype=example.dtype)
+    except (TypeError, ValueError):  # a dtype that specifications do not have
+        return None
+
+
+def engine(module, examples, **options):
+    """The graph in engines of the processor, the rest with the interpreter; sizes stay values, and no check goes."""
+    script = cresset.jit.script(module)
+    with warnings.catch_warnings(), cresset.lowering.logging.errors():
+        warnings.filterwarnings("ignore", message="compile: no engine came of")
+        return cresset.engine.compile(script, [_kind(e) for e in examples], remove_checks=False, assume_batched=False, assume_inference=False, **options)
+
+
+_registered = {"eager": _eager, "aot_eager": _eager, "eager_noexcept": _eager, "aot_eager_decomp_partition": _eager, "aot_ts": _eager, "ts": _eager}
+ENGINE = ("inductor", "cresset")
+_DEBUG = frozenset(_registered)
+
+
+def names(exclude_tags=("debug", "experimental")):
+    """Names of backends; without those that only run the graph as it is, unless nothing is excluded."""
+    return sorted([*ENGINE, *(n for n in _registered if n not in _DEBUG or not exclude_tags)])
+
+
+def register(compiler_fn=None, name=None, tags=()):
+    """Makes a function (graph module, example inputs) -> callable a backend by name; also a decorator."""
+    if compiler_fn is None:
+        return lambda fn: register(fn, name, tags)
+    _registered[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
+
+
+def lookup(backend):
+    """The function of a name, None for engines; functions are themselves. InvalidBackend for other names."""
+    if not isinstance(backend, str):
+        return backend
+    if backend in ENGINE:
+        return None
+    if backend not in _registered:
+        raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends.")
+    return _registered[backend]
+
+
+def _differs(got, want):
+    if len(got) != len(want):
+        return "another number of results"
+    for i, (a, b) in enumerate(zip(got, want)):
+        if not isinstance(b, cresset.Tensor):
+            if a != b:
+                return f"result {i} is {a}, not {b}"
+        elif a.shape != b.shape or a.dtype != b.dtype:
+            return f"result {i} is a {a.dtype} of {tuple(a.shape)}, not a {b.dtype} of {tuple(b.shape)}"
+        elif not cresset.allclose(*((t.to(cresset.complex128) if t.is_complex() else t.double()) for t in (a, b)), **_MOST_DIFFERENCE, equal_nan=True):
+            return f"result {i} has other values"
+    return None
+
+
+def _engine_or_graph(capture, options):
+    """(callable, how it runs): the engine where it gives this call's answer."""
+    module = capture.module
+    if not capture.own:
+        return module.forward, "its graph, operator by operator: it has operators of other libraries"
+    try:
+        made = engine(module, capture.examples, **options)
+        with cresset.no_grad():
+            got = made(*capture.examples)
+    except Exception as error:  # noqa: BLE001 - the graph itself is always there
+        return module.forward, f"its graph, operator by operator: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    difference = _differs(got, capture.results)
+    if difference:
+        return module.forward, f"its graph, operator by operator: of the engine, {difference}"
+    engines = str(made.graph).count("cresset::execute_engine")
+    return made, f"{engines} {'engine' if engines == 1 else 'engines'}" if engines else "a script without engines"
+
+
+def build(backend, capture, options):
+    """(callable, how it runs). BackendCompilerFailed when a backend of the user's raises."""
+    if backend is None:
+        return _engine_or_graph(capture, options)
+    name = next((n for n, f in _registered.items() if f is backend), None) or getattr(backend, "__name__", type(backend).__name__)
+    try:
+        made = backend(capture.module, list(capture.examples), **options)
+    except Exception as error:
+        raise BackendCompilerFailed(f"backend={name!r} raised:\n{type(error).__name__}: {error}") from error
+    if not callable(made):
+        raise BackendCompilerFailed(f"backend={name!r} raised:\nTypeError: a callable was required; it gave a {type(made).__name__}")
+    return made, f"backend {name}"

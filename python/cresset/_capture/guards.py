@@ -1,0 +1,61 @@
+"""What a capture relied on: paths from a call's arguments to values, and checks of them, as one generated function."""
+
+import linecache
+
+__all__ = ["Guards"]
+
+
+class Guards:
+    """Lines of a function of (args, kwargs) in the order in which the capture read things.
+
+    A path is a variable of that function. Checks call nothing of the user's: they compare types, identities and numbers.
+    """
+
+    def __init__(self):
+        self._constants, self._kept = {}, []  # id -> name; what must live as long as its id counts
+        self._namespace = {}
+        self._reads, self._checked = {}, set()
+        self.lines, self.reasons = [], []
+
+    def constant(self, value):
+        """A name for an object."""
+        name = self._constants.get(id(value))
+        if name is None:
+            name = self._constants[id(value)] = f"c{len(self._constants)}"
+            self._kept.append(value)
+            self._namespace[name] = value
+        return name
+
+    def read(self, expression):
+        """The variable of an expression of others."""
+        name = self._reads.get(expression)
+        if name is None:
+            name = self._reads[expression] = f"v{len(self._reads)}"
+            self.lines.append(f"{name} = {expression}")
+        return name
+
+    def check(self, condition, reason):
+        """Later calls fail where the condition does not hold; `reason` says so."""
+        if condition not in self._checked:
+            self._checked.add(condition)
+            self.lines.append(f"if not ({condition}): return {len(self.reasons)}")
+            self.reasons.append(reason)
+
+    def build(self, results):
+        """A function of (args, kwargs): a list of the variables `results`, or the text of the first check that fails."""
+        body = "\n".join(f"  {line}" for line in self.lines)
+        text = f"def fetch(args, kwargs):\n{body}\n  return [{', '.join(results)}]\n"
+        name = f"<guards {id(self):x}>"
+        namespace = dict(self._namespace)
+        exec(compile(text, name, "exec"), namespace)
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        fetch, reasons = namespace["fetch"], self.reasons
+
+        def checked(args, kwargs):
+            try:
+                found = fetch(args, kwargs)
+            except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+                return f"{type(error).__name__}: {error}"
+            return found if type(found) is list else reasons[found]
+
+        return checked
