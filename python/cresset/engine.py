@@ -14,9 +14,9 @@ from cresset import _C
 
 _C._load_graph_part()
 
-from cresset.lowering import _inputs, _settings
+from cresset.lowering import Input, _inputs, _settings
 
-__all__ = ["backends", "check_method_operator_support", "compile", "partition", "report"]
+__all__ = ["Input", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "embed_engine_in_new_module", "partition", "report"]
 
 _reports = weakref.WeakKeyDictionary()  # compiled module -> its partition's text
 
@@ -36,22 +36,68 @@ def _arguments(inputs, torch_executed_modules, options):
     return specs, _settings({**options, "torch_executed_modules": list(torch_executed_modules) or None}, inputs=specs)
 
 
+def _precisions(given):
+    """Names of dtypes; none: float32."""
+    names = {"fp32": "float32", "f32": "float32", "float": "float32", "fp16": "float16", "f16": "float16", "half": "float16", "bf16": "bfloat16", "i8": "int8", "char": "int8"}
+    given = (given,) if isinstance(given, (str, cresset.dtype)) else given or ()
+    return [names.get(str(one), str(one).rpartition(".")[2]) for one in given]
+
+
 def compile(module, inputs=None, *, method: str = "forward", backend: str = "cpu", min_block_size: int = 3, torch_executed_ops=(), torch_executed_modules=(),
-            require_full_compilation: bool = False, **options):
+            require_full_compilation: bool = False, enabled_precisions=None, truncate_long_and_double: bool = False, dryrun=False, **options):
     """A script module whose method calls engines of `backend`; `module` itself, scripted, where no engine came of it (with a warning).
 
     module: a module in evaluation mode, which is scripted unless it is a script or trace; it stays as it is.
     inputs: for each input an Input (or what Input() takes, a tensor, or None): the graph is typed with them. Sizes stay values: the result takes any.
+    backend: one of backends(), or several with commas: each gets what those before it do not have.
     min_block_size: segments of fewer operators stay with the interpreter; not asked where the engine has the whole.
     torch_executed_ops, torch_executed_modules: operators ("aten::relu") and submodules (paths or classes) that stay with the interpreter.
-    require_full_compilation: ValueError, naming operators and places, unless the whole is one engine. Other keywords are options of lowering.
+    require_full_compilation: ValueError, naming operators and places, unless the whole is one engine.
+    enabled_precisions: dtypes that engines may compute float32 in, {cresset.bfloat16}; ValueError for what the backend does not have.
+    truncate_long_and_double: int64 and float64 are int32 and float32 inside of engines whose backend does not take them, with a warning; else they are a
+    ValueError there.
+    dryrun: decides and builds nothing: prints the report, or writes it to the file of that name, and gives the scripted module.
+    Other keywords are options of lowering.
     """
     script = _script(module)
     _, settings = _arguments(inputs, torch_executed_modules, options)
-    handle, text, engines = _C._engine_compile(script, method, settings, backend, min_block_size, list(torch_executed_ops), require_full_compilation)
+    if dryrun:
+        return _dry_run(script, method, settings, backend, min_block_size, list(torch_executed_ops), dryrun)
+    handle, text, engines = _C._engine_compile(
+        script, method, settings, backend, min_block_size, list(torch_executed_ops), require_full_compilation, _precisions(enabled_precisions), truncate_long_and_double
+    )  # fmt: skip
     compiled = cresset.jit._recursive.wrap_module(handle) if engines else script
     _reports[compiled] = text
     return compiled
+
+
+def _dry_run(script, method, settings, backend, min_block_size, operators, where):
+    text = _C._engine_partition(script, method, settings, backend, min_block_size, operators)
+    if where is True:
+        print(text, end="")
+    else:
+        with open(where, "w", encoding="utf-8") as file:
+            file.write(text)
+    _reports[script] = text
+    return script
+
+
+def convert_method_to_engine(module, method: str = "forward", *, inputs=None, backend: str = "cpu", enabled_precisions=None, truncate_long_and_double: bool = False,
+                             **options) -> bytes:
+    """The whole method as the bytes of one engine file: graph and weights, an ABI tag and a checksum, for the backend of that name.
+
+    ValueError, naming operators and places, where the engine does not have the whole.
+    """
+    _, settings = _arguments(inputs, (), options)
+    return _C._engine_convert(_script(module), method, settings, backend, _precisions(enabled_precisions), truncate_long_and_double)
+
+
+def embed_engine_in_new_module(serialized_engine: bytes, name: str = "Engine"):
+    """A script module whose forward takes the tensors of an engine file and gives its results, several as a tuple; it saves and loads as any other.
+
+    ValueError for what is no engine file, one of another ABI or target, one whose bytes were changed, and where its backend is not registered.
+    """
+    return cresset.jit._recursive.wrap_module(_C._engine_embed(bytes(serialized_engine), name))
 
 
 def partition(module, inputs=None, *, method: str = "forward", backend: str = "cpu", min_block_size: int = 3, torch_executed_ops=(), torch_executed_modules=(),

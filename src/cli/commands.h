@@ -13,6 +13,7 @@ struct Shared {
   int status = 0;
 };
 
+void add_bench(CLI::App& app, Shared& shared);
 void add_compile(CLI::App& app, Shared& shared);
 void add_config(CLI::App& app, Shared& shared);
 void add_conform(CLI::App& app, Shared& shared);
@@ -21,6 +22,7 @@ void add_explain(CLI::App& app, Shared& shared);
 void add_lower(CLI::App& app, Shared& shared);
 void add_new_backend(CLI::App& app, Shared& shared);
 void add_ops(CLI::App& app, Shared& shared);
+void add_partition(CLI::App& app, Shared& shared);
 void add_run(CLI::App& app, Shared& shared);
 void add_show(CLI::App& app, Shared& shared);
 

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   app.add_flag("--json", shared.json, "print JSON");
   app.add_flag("-v,--verbose", shared.verbose, "print more");
   app.add_option("--device", shared.device, "device of arguments that name none")->capture_default_str();
+  cresset::cli::add_bench(app, shared);
   cresset::cli::add_config(app, shared);
   cresset::cli::add_conform(app, shared);
   cresset::cli::add_doctor(app, shared);
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
   cresset::cli::add_lower(app, shared);
   cresset::cli::add_new_backend(app, shared);
   cresset::cli::add_ops(app, shared);
+  cresset::cli::add_partition(app, shared);
   cresset::cli::add_run(app, shared);
   cresset::cli::add_show(app, shared);
   try {

@@ -9,6 +9,7 @@
 #include <cresset/ops/functions.h>
 
 #include "cli/commands.h"
+#include "cli/models.h"
 #include "cli/npy.h"
 
 namespace cresset::cli {
@@ -57,7 +58,7 @@ void flatten(const IValue& v, std::vector<IValue>& out) {
 void run(const RunOptions& options, const Shared& shared) {
   const Device device(shared.device);
   const LimitScope limits(options.seconds, static_cast<int64_t>(options.megabytes * 1e6));
-  const jit::Module module = jit::load(options.model, device);
+  const jit::Module module = read_model(options.model, device);
   const jit::Method method = module.get_method(options.method);
   const auto& formals = method.getSchema().arguments();
   CRESSET_CHECK_VALUE(options.inputs.size() < formals.size(), "run: ", options.method, " takes ", formals.size() - 1, " inputs; ",

@@ -1,10 +1,12 @@
 #include <cresset/engine/compile.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
 #include <cresset/engine/engine.h>
+#include <cresset/engine/file.h>
 #include <cresset/ir/function.h>
 
 namespace cresset::engine {
@@ -14,15 +16,43 @@ using jit::Block;
 using jit::Node;
 using jit::Value;
 
-PartitionOptions partition_options(const CompileOptions& o, int64_t min_block_size) {
-  return {min_block_size, o.torch_executed_ops, engine_builder(o.backend).supports};
+std::vector<std::string> backends(const CompileOptions& o) {
+  std::vector<std::string> out(1);
+  for (const char c : o.backend)
+    if (c == ',')
+      out.emplace_back();
+    else if (c != ' ')
+      out.back() += c;
+  return out;
+}
+
+PartitionOptions partition_options(const CompileOptions& o, const std::string& backend, int64_t min_block_size) {
+  const auto supports = engine_builder(backend).supports;
+  const auto assumed = o.assume_supported;
+  return {min_block_size, o.torch_executed_ops, [supports, assumed](const Node* n) {
+            return supports(n) || std::find(assumed.begin(), assumed.end(), n->kind().toQualString()) != assumed.end();
+          }};
 }
 bool is_whole(const Partition& p) { return p.segments.size() == 1 && p.segments[0].target == Target::engine; }
 
 // One engine for all is no matter of size.
-Partition decide(const std::shared_ptr<jit::Graph>& graph, const CompileOptions& o) {
-  Partition all = partition(graph, partition_options(o, 1));
-  return is_whole(all) || o.min_block_size <= 1 ? all : partition(graph, partition_options(o, o.min_block_size));
+Partition decide(const std::shared_ptr<jit::Graph>& graph, const CompileOptions& o, const std::string& backend) {
+  Partition all = partition(graph, partition_options(o, backend, 1));
+  return is_whole(all) || o.min_block_size <= 1 ? all : partition(graph, partition_options(o, backend, o.min_block_size));
+}
+
+std::string names_of(const std::vector<ScalarType>& dtypes) {
+  std::string out;
+  for (const ScalarType t : dtypes) out += (out.empty() ? "" : ", ") + std::string(dtype_name(t));
+  return out;
+}
+void check_precisions(const CompileOptions& o) {
+  for (const std::string& backend : backends(o)) {
+    const std::vector<ScalarType>& known = engine_builder(backend).precisions;
+    for (const ScalarType t : o.enabled_precisions)
+      CRESSET_CHECK_VALUE(std::find(known.begin(), known.end(), t) != known.end(), "compile: enabled_precisions: engines of '", backend,
+                          "' compute in ", names_of(known), "; got ", dtype_name(t), ".");
+  }
 }
 
 // What follows a layer with constant weights becomes part of them, until nothing is left to fold.
@@ -57,18 +87,22 @@ void list_missing(const Partition& p, std::vector<std::string>& out) {
 // Puts engines into a lowered graph whose first input is the new module.
 class Stitcher {
  public:
-  Stitcher(const std::shared_ptr<jit::Graph>& graph, jit::Module& module, std::vector<IValue> parameters, std::string backend)
-      : graph_(graph), module_(module), backend_(std::move(backend)) {
+  Stitcher(const std::shared_ptr<jit::Graph>& graph, jit::Module& module, std::vector<IValue> parameters, const CompileOptions& options)
+      : graph_(graph), module_(module), options_(options) {
     const std::size_t first = graph->inputs().size() - parameters.size();
     for (std::size_t i = 0; i < parameters.size(); ++i) parameters_[graph->inputs()[first + i]] = std::move(parameters[i]);
   }
 
-  void run(const Partition& p) {
+  /// Engines of one backend; what is left is for the next, and for finish().
+  void run(const Partition& p, const std::string& backend) {
+    backend_ = backend;
+    placed_.clear();
+    dead_.clear();
     stitch(p, graph_->block());
     for (Node* n : dead_) n->removeAllInputs();
     for (Node* n : dead_) n->destroy();
-    read_parameters();
   }
+  void finish() { read_parameters(); }
 
  private:
   // Nodes go to the end in the order of the segments, with the helpers that they use in front of them; constants stay in front of all.
@@ -102,18 +136,20 @@ class Stitcher {
 
   void make_engine(const Partition& p, const Segment& s, Block* block) {
     const std::string name = "engine_" + std::to_string(engines_++);
-    EngineSource source{name, nullptr, {}};
+    EngineSource source{name, nullptr, {}, options_.enabled_precisions};
+    if (source.precisions.empty()) source.precisions = {ScalarType::Float};
     const auto inner = std::make_shared<jit::Graph>();
     std::unordered_map<const Value*, Value*> map;
     std::vector<Value*> given;
     for (Value* v : p.inputs(s))
       if (!parameters_.count(v)) {
         given.push_back(v);
-        map[v] = inner->addInput()->setType(v->type());
+        map[v] = inner->addInput()->setType(border_dtype(v, name) ? basic_type(TypeKind::Tensor) : v->type());
       }
     const auto weight = [&](const Value* v, const Tensor& value) {
-      source.weights.push_back(value);
-      return map[v] = inner->addInput()->setType(v->type());
+      const auto narrow = narrowed(value.scalar_type(), "a weight", name);
+      source.weights.push_back(narrow ? value.to(*narrow) : value);
+      return map[v] = inner->addInput()->setType(narrow ? basic_type(TypeKind::Tensor) : v->type());
     };
     const std::function<Value*(Value*)> get = [&](Value* v) -> Value* {
       if (const auto found = map.find(v); found != map.end()) return found->second;
@@ -134,12 +170,16 @@ class Stitcher {
     module_.register_attribute(name, type, IValue(engine));
     const jit::WithInsertPoint guard(block->return_node());
     Value* held = graph_->insertNode(graph_->createGetAttr(graph_->inputs()[0], name, type))->output();
+    for (Value*& v : given)
+      if (const auto narrow = border_dtype(v, name)) v = cast(v, *narrow);
     Value* list = graph_->insertNode(graph_->createList(basic_type(TypeKind::Tensor), given))->output();
     Value* out = graph_->insert(jit::Symbol::fromQualString("cresset::execute_engine"), {list, held});
     Node* unpack = graph_->insertNode(graph_->createListUnpack(out, results.size()));
     for (std::size_t i = 0; i < results.size(); ++i) {
       unpack->output(i)->setType(results[i]->type());
-      results[i]->replaceAllUsesWith(unpack->output(i));
+      const auto narrow = border_dtype(results[i], name);
+      if (narrow) unpack->output(i)->setType(basic_type(TypeKind::Tensor));
+      results[i]->replaceAllUsesWith(narrow ? cast(unpack->output(i), *dtype_of(results[i])) : unpack->output(i));
     }
     dead_.insert(dead_.end(), s.nodes.begin(), s.nodes.end());
   }
@@ -148,6 +188,38 @@ class Stitcher {
     copy->copyMetadata(n);
     to.appendNode(copy);
     for (std::size_t i = 0; i < n->outputs().size(); ++i) map[n->output(i)] = copy->output(i);
+  }
+
+  // ---- dtypes that the backend does not take
+
+  static std::optional<ScalarType> dtype_of(const Value* v) {
+    const auto* type = v->type()->kind == TypeKind::Tensor ? static_cast<const TensorType*>(v->type().get()) : nullptr;
+    return type && !type->hint ? type->dtype : std::nullopt;
+  }
+  // What a tensor of this dtype is inside of the engine; nothing where it may stay.
+  std::optional<ScalarType> narrowed(ScalarType dtype, const std::string& what, const std::string& engine) const {
+    const std::vector<ScalarType>& known = engine_builder(backend_).dtypes;
+    if (known.empty() || std::find(known.begin(), known.end(), dtype) != known.end()) return std::nullopt;
+    const bool wide = dtype == ScalarType::Long || dtype == ScalarType::Double;
+    const ScalarType narrow = dtype == ScalarType::Long ? ScalarType::Int : ScalarType::Float;
+    CRESSET_CHECK_VALUE(wide && std::find(known.begin(), known.end(), narrow) != known.end(), "compile: engines of '", backend_, "' take ",
+                        names_of(known), "; ", what, " of ", engine, " is ", dtype_name(dtype),
+                        ". Keep what uses it with the interpreter (torch_executed_ops).");
+    CRESSET_CHECK_VALUE(options_.truncate_long_and_double, "compile: engines of '", backend_, "' take ", names_of(known), "; ", what,
+                        " of ", engine, " is ", dtype_name(dtype), ". truncate_long_and_double casts it to ", dtype_name(narrow), ".");
+    warn("compile: " + what + " of " + engine + " is cast from " + std::string(dtype_name(dtype)) + " to " + dtype_name(narrow) + ".");
+    return narrow;
+  }
+  std::optional<ScalarType> border_dtype(const Value* v, const std::string& engine) {
+    const auto dtype = dtype_of(v);
+    if (!dtype) return std::nullopt;
+    const auto [at, fresh] = narrow_.try_emplace({engine, v->debugName()});
+    if (fresh) at->second = narrowed(*dtype, "%" + v->debugName(), engine);
+    return at->second;
+  }
+  Value* cast(Value* v, ScalarType dtype) {
+    return graph_->insert(jit::Symbol::fromQualString("aten::to"),
+                          {v, IValue(static_cast<int64_t>(dtype)), IValue(false), IValue(false), IValue()});
   }
 
   // What the interpreter still needs of the parameters are attributes.
@@ -172,7 +244,9 @@ class Stitcher {
 
   std::shared_ptr<jit::Graph> graph_;
   jit::Module& module_;
+  const CompileOptions& options_;
   std::string backend_;
+  std::map<std::pair<std::string, std::string>, std::optional<ScalarType>> narrow_;  // by engine and value
   std::unordered_map<const Value*, IValue> parameters_;
   std::unordered_set<const Node*> placed_;
   std::vector<Node*> dead_;  // what went into engines, and helpers that nobody else needs
@@ -181,51 +255,118 @@ class Stitcher {
 
 }  // namespace
 
-Compiled compile(const jit::Module& module, const std::string& method, const CompileOptions& options) {
+namespace {
+
+void check_whole(const Partition& parts, const std::string& method, const CompileOptions& options) {
+  if (!options.require_full_compilation || is_whole(parts)) return;
+  std::vector<std::string> missing;
+  list_missing(parts, missing);
+  std::string names;
+  for (const std::string& m : missing) names += (names.empty() ? "" : ", ") + m;
+  CRESSET_THROW(ValueError, "compile: require_full_compilation: the engine '", options.backend, "' cannot have the whole of ", method,
+                names.empty() ? ": values that are no tensors cross its border." : ": it does not have " + names + ".");
+}
+
+void check_options(const CompileOptions& options) {
   const bool falls_back = !options.torch_executed_ops.empty() || !options.pipeline.lowering.torch_executed_modules.empty();
   CRESSET_CHECK_VALUE(!options.require_full_compilation || !falls_back,
                       "compile: require_full_compilation and torch_executed_ops or torch_executed_modules exclude each other.");
-  auto [graph, parameters] = lowered(module, method, options);
-  jit::Module out(module.type()->name + "_engine");
-  graph->insertInput(0, "self")->setType(out.type());
-  const Partition parts = decide(graph, options);
-  if (options.require_full_compilation && !is_whole(parts)) {
-    std::vector<std::string> missing;
-    list_missing(parts, missing);
-    std::string names;
-    for (const std::string& m : missing) names += (names.empty() ? "" : ", ") + m;
-    CRESSET_THROW(ValueError, "compile: require_full_compilation: the engine '", options.backend, "' cannot have the whole of ", method,
-                  names.empty() ? ": values that are no tensors cross its border." : ": it does not have " + names + ".");
-  }
-  Compiled result{module, report(parts), parts.engines()};
-  if (result.engines == 0) {
-    warn("compile: no engine came of " + method + "; the module stays as it is.");
-    return result;
-  }
-  Stitcher(graph, out, std::move(parameters), options.backend).run(parts);
-  jit::eliminate_dead_code(graph);  // constants that only engines have
-  graph->lint();
+  CRESSET_CHECK_VALUE(!options.require_full_compilation || backends(options).size() == 1,
+                      "compile: require_full_compilation: one backend was required; got '", options.backend, "'.");
+  check_precisions(options);
+}
+
+// The function of a module that has engines, with the signature of the one that it was made of.
+void add_method(jit::Module& out, const std::shared_ptr<jit::Graph>& graph, const std::string& method, const FunctionSchema& schema) {
   auto function = make_intrusive<jit::GraphFunction>(out.type()->name + "." + method, graph);
-  const FunctionSchema schema = module.get_method(method).getSchema();
   std::vector<Argument> arguments = schema.arguments();
   if (!arguments.empty()) arguments[0].type = out.type();
   function->setSchema(FunctionSchema(OperatorName{schema.name(), ""}, std::move(arguments), schema.returns()));
   out.type()->addMethod(std::move(function));
+}
+
+}  // namespace
+
+Compiled compile(const jit::Module& module, const std::string& method, const CompileOptions& options) {
+  check_options(options);
+  auto [graph, parameters] = lowered(module, method, options);
+  jit::Module out(module.type()->name + "_engine");
+  graph->insertInput(0, "self")->setType(out.type());
+  Compiled result{module, "", 0};
+  Stitcher stitcher(graph, out, std::move(parameters), options);
+  const std::vector<std::string> names = backends(options);
+  for (const std::string& backend : names) {
+    const Partition parts = decide(graph, options, backend);
+    check_whole(parts, method, options);
+    result.report += (names.size() > 1 ? backend + "\n" : "") + report(parts);
+    result.engines += parts.engines();
+    if (parts.engines()) stitcher.run(parts, backend);
+  }
+  if (result.engines == 0) {
+    warn("compile: no engine came of " + method + "; the module stays as it is.");
+    return result;
+  }
+  stitcher.finish();
+  jit::eliminate_dead_code(graph);  // constants that only engines have
+  graph->lint();
+  add_method(out, graph, method, module.get_method(method).getSchema());
   result.module = out;
   return result;
 }
 
+Partitioned partition_method(const jit::Module& module, const std::string& method, const CompileOptions& options) {
+  auto graph = lowered(module, method, options).graph;
+  Partition parts = decide(graph, options, backends(options)[0]);
+  return {std::move(graph), std::move(parts)};
+}
+
 std::string partition_report(const jit::Module& module, const std::string& method, const CompileOptions& options, bool nodes) {
-  return report(decide(lowered(module, method, options).graph, options), nodes);
+  return report(partition_method(module, method, options).partition, nodes);
 }
 
 bool check_method_operator_support(const jit::Module& module, const std::string& method, const CompileOptions& options,
                                    std::vector<std::string>* missing) {
   std::vector<std::string> names;
-  list_missing(partition(lowered(module, method, options).graph, partition_options(options, 1)), names);
+  list_missing(partition(lowered(module, method, options).graph, partition_options(options, backends(options)[0], 1)), names);
   const bool all = names.empty();
   if (missing) *missing = std::move(names);
   return all;
+}
+
+std::string convert_method_to_engine(const jit::Module& module, const std::string& method, const CompileOptions& options) {
+  CompileOptions whole = options;
+  whole.require_full_compilation = true;
+  const Compiled compiled = compile(module, method, whole);
+  return engine_bytes(*compiled.module.attr("engine_0").toCustomClass<Engine>());
+}
+
+jit::Module embed_engine_in_new_module(const std::string& bytes, const std::string& name) {
+  const intrusive_ptr<Engine> engine = engine_from_bytes(bytes);
+  const jit::Graph& inner = *engine->source().graph;
+  jit::Module out(name);
+  const TypePtr type = custom_class_type_of(*engine), tensor = basic_type(TypeKind::Tensor);
+  out.register_attribute("engine_0", type, IValue(engine));
+  const auto graph = std::make_shared<jit::Graph>();
+  Value* self = graph->addInput("self")->setType(out.type());
+  std::vector<Argument> arguments{Argument("self", out.type())};
+  std::vector<Value*> given;
+  for (std::size_t i = 0; i < engine->num_inputs(); ++i) {
+    const std::string input = "input_" + std::to_string(i);
+    given.push_back(graph->addInput(input)->setType(inner.inputs()[i]->type()));
+    arguments.emplace_back(input, tensor);
+  }
+  Value* held = graph->insertNode(graph->createGetAttr(self, "engine_0", type))->output();
+  Value* list = graph->insertNode(graph->createList(tensor, given))->output();
+  Value* results = graph->insert(jit::Symbol::fromQualString("cresset::execute_engine"), {list, held});
+  Node* unpack = graph->insertNode(graph->createListUnpack(results, inner.outputs().size()));
+  for (Value* v : unpack->outputs()) v->setType(tensor);
+  const std::vector<Value*> results_of(unpack->outputs().begin(), unpack->outputs().end());
+  Value* result = results_of.size() == 1 ? results_of[0] : graph->insertNode(graph->createTuple(results_of))->output();
+  graph->registerOutput(result);
+  graph->lint();
+  const FunctionSchema schema(OperatorName{"forward", ""}, arguments, {Argument("", result->type())});
+  add_method(out, graph, "forward", schema);
+  return out;
 }
 
 }  // namespace cresset::engine

@@ -22,6 +22,7 @@ struct EngineSource {
   std::string name;  // of the engine, in errors and reports
   std::shared_ptr<const jit::Graph> graph;
   std::vector<Tensor> weights;
+  std::vector<ScalarType> precisions = {ScalarType::Float};  // in which float32 may be computed
 };
 
 /// A compiled graph. Any number of threads may run it.
@@ -41,6 +42,12 @@ struct EngineBuilder {
   std::function<std::unique_ptr<Program>(const EngineSource&)> build;
   /// Names of lowering's passes that do not run for it: those that take apart operators that it has as a whole.
   std::vector<std::string> without_passes = {};
+  /// Dtypes that tensors may have at its border and weights may have; none: all.
+  std::vector<ScalarType> dtypes = {};
+  /// What it can compute float32 in; others are refused (CompileOptions::enabled_precisions).
+  std::vector<ScalarType> precisions = {ScalarType::Float};
+  /// What its engines run on. Files of engines for another target are refused.
+  std::string target = "any";
 };
 /// A builder of a name that is taken replaces it, with a warning. Raises ValueError without name or functions.
 CRESSET_API void register_engine_builder(EngineBuilder builder);
