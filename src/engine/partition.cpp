@@ -115,8 +115,8 @@ class Partitioner {
 
   // ---- segments
 
-  // One segment of each side is open and takes what needs nothing of the other one's; a node that does closes both. So independent chains
-  // are grouped although they are interleaved.
+  // One segment of each side is open. A node joins its side's; if it needs something of the other one, that one closes and comes first. The
+  // open ones never need each other, so independent chains are grouped although they are interleaved.
   std::vector<Segment> segments(Block* block) {
     std::vector<Segment> out;
     std::vector<Segment> open;  // at most two, the older one first
@@ -134,7 +134,10 @@ class Partitioner {
       const Target side = target(n);
       const auto is_side = [&](const Segment& s) { return s.target == side; };
       const auto other = std::find_if_not(open.begin(), open.end(), is_side);
-      if (other != open.end() && needs(n, NodeSet(other->nodes.begin(), other->nodes.end()))) close();
+      if (other != open.end() && needs(n, NodeSet(other->nodes.begin(), other->nodes.end()))) {
+        out.push_back(std::move(*other));
+        open.erase(other);
+      }
       const auto own = std::find_if(open.begin(), open.end(), is_side);
       if (own == open.end())
         open.push_back({side, {n}, {}});

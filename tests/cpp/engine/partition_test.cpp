@@ -92,7 +92,7 @@ TEST(Partition, InterleavedChainsAreGathered) {
   %n7 : Tensor = aten::relu(%n6)
   return (%n7))",
                         options(1));
-  EXPECT_EQ(f.segments, (Expected{{"engine", {"n0", "n2", "n4"}}, {"eager", {"n1", "n3", "n5"}}, {"engine", {"n6", "n7"}}}));
+  EXPECT_EQ(f.segments, (Expected{{"eager", {"n1", "n3", "n5"}}, {"engine", {"n0", "n2", "n4", "n6", "n7"}}}));
 }
 
 TEST(Partition, BranchesComeTogether) {
@@ -108,13 +108,13 @@ TEST(Partition, BranchesComeTogether) {
 }
 
 TEST(Partition, SizesBelongToNobody) {
-  const auto graph = jit::parse_ir(R"(graph(%x : Tensor, %y : Tensor):
+  const auto graph = jit::parse_ir(R"(graph(%x : Tensor):
   %zero : int = prim::Constant[value=0]()
   %minus : int = prim::Constant[value=-1]()
   %a : Tensor = aten::relu(%x)
   %n : int = aten::size(%a, %zero)
   %sizes : int[] = prim::ListConstruct(%n, %minus)
-  %b : Tensor = aten::log_sigmoid(%y)
+  %b : Tensor = aten::log_sigmoid(%a)
   %c : Tensor = aten::reshape(%b, %sizes)
   return (%c))");
   const Partition p = partition(graph, options(1));
@@ -189,6 +189,108 @@ TEST(Partition, WritesStayInOrder) {
                         options(1));
   EXPECT_EQ(f.segments, (Expected{{"eager", {"a", "b", "c"}}}));
   EXPECT_EQ(f.reasons.at("b"), "has an effect");
+}
+
+// The cases of Torch-TensorRT's tests of partitioning.
+
+constexpr const char* kBranch = R"(graph(%x : Tensor, %w : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %n0 : Tensor = aten::mm(%x, %w)
+  %n1 : Tensor = aten::mm(%n0, %w)
+  %n2 : Tensor = aten::log_sigmoid(%n1)
+  %n3 : Tensor = aten::mm(%n1, %w)
+  %n4 : Tensor = aten::relu(%n2)
+  %n5 : Tensor = aten::add(%n3, %n4, %one)
+  %n6 : Tensor = aten::mm(%n5, %w)
+  return (%n6))";
+
+TEST(Partition, BranchesWithSizesAndForcedOperators) {
+  EXPECT_EQ(split(kBranch, options(1)).segments,
+            (Expected{{"engine", {"n0", "n1"}}, {"eager", {"n2"}}, {"engine", {"n3", "n4", "n5", "n6"}}}));
+  const Found small = split(kBranch, options(3));
+  EXPECT_EQ(small.segments, (Expected{{"eager", {"n0", "n1", "n2"}}, {"engine", {"n3", "n4", "n5", "n6"}}}));
+  EXPECT_EQ(small.reasons.at("n0"), "too small block");
+  const Found forced = split(kBranch, options(1, {"aten::relu"}));
+  EXPECT_EQ(forced.segments, (Expected{{"engine", {"n0", "n1"}}, {"eager", {"n2", "n4"}}, {"engine", {"n3", "n5", "n6"}}}));
+}
+
+TEST(Partition, ListsBringIndependentNodesTogether) {
+  const Found f = split(R"(graph(%x : Tensor, %y : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %n0 : Tensor = aten::add(%x, %y, %one)
+  %n1 : Tensor = aten::log_sigmoid(%x)
+  %n2 : Tensor = aten::mul(%x, %y)
+  %n3 : Tensor = aten::log_sigmoid(%y)
+  %n4 : Tensor = aten::div(%x, %y)
+  %n5 : Tensor = aten::log_sigmoid(%n4)
+  %list : Tensor[] = prim::ListConstruct(%n1, %n3, %n5, %n0, %n2)
+  %n7 : Tensor = aten::cat(%list, %zero)
+  return (%n7))",
+                        options(1));
+  EXPECT_EQ(f.segments, (Expected{{"engine", {"n0", "n2", "n4"}}, {"eager", {"n1", "n3", "n5"}}, {"engine", {"n7"}}}));
+  EXPECT_EQ(f.reasons.at("list"), "helper");
+}
+
+TEST(Partition, ListsOfTensorsAreMadeWhereTheyAreNeeded) {
+  const auto graph = jit::parse_ir(R"(graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %list : Tensor[] = prim::ListConstruct(%x, %x)
+  %a : Tensor = aten::cat(%list, %zero)
+  %b : Tensor = aten::log_sigmoid(%a)
+  %c : Tensor = aten::cat(%list, %one)
+  %d : Tensor = aten::relu(%c)
+  %pair : (Tensor, Tensor) = prim::TupleConstruct(%b, %d)
+  return (%pair))");
+  const Partition p = partition(graph, options(1, {"aten::cat"}));
+  EXPECT_EQ(found(p).segments, (Expected{{"eager", {"a", "b", "c"}}, {"engine", {"d"}}}));
+  for (const Segment& s : partition(graph, options(1)).segments)
+    for (const jit::Value* v : p.inputs(s)) EXPECT_EQ(v->type()->kind, TypeKind::Tensor) << v->debugName();
+}
+
+TEST(Partition, OnlyTensorsCrossBehindSizesOfResults) {
+  const auto graph = jit::parse_ir(R"(graph(%x : Tensor, %w : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %eight : int = prim::Constant[value=8]()
+  %two : int = prim::Constant[value=2]()
+  %a : Tensor = aten::mm(%x, %w)
+  %sizes : int[] = aten::size(%a)
+  %n : int = aten::__getitem__(%sizes, %zero)
+  %shape : int[] = prim::ListConstruct(%n, %two, %eight)
+  %b : Tensor = aten::reshape(%a, %shape)
+  %c : Tensor = aten::log_sigmoid(%b)
+  %more : int[] = aten::size(%c)
+  %length : int = aten::len(%more)
+  %e : Tensor = aten::softmax(%c, %zero, %length)
+  %unused : int = aten::add(%length, %two)
+  return (%e))");
+  const Partition p = partition(graph, options(1));
+  EXPECT_EQ(found(p).segments, (Expected{{"engine", {"a", "b"}}, {"eager", {"c"}}, {"engine", {"e"}}}));
+  for (const Segment& s : p.segments)
+    for (const jit::Value* v : p.inputs(s)) EXPECT_EQ(v->type()->kind, TypeKind::Tensor) << v->debugName();
+}
+
+TEST(Partition, AppendsInArmsStayThere) {
+  const auto graph = jit::parse_ir(R"(graph(%x : Tensor, %go : bool):
+  %zero : int = prim::Constant[value=0]()
+  %list : Tensor[] = prim::ListConstruct(%x)
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = prim::If(%go)
+    block0():
+      %c : Tensor = aten::relu(%a)
+      %d : Tensor[] = aten::append(%list, %c)
+      -> (%c)
+    block1():
+      -> (%a)
+  %e : Tensor = aten::cat(%list, %zero)
+  %f : Tensor = aten::mm(%e, %b)
+  return (%f))");
+  const Partition p = partition(graph, options(1));
+  const Found f = found(p);
+  EXPECT_EQ(f.segments, (Expected{{"eager", {"list"}}, {"engine", {"a"}}, {"eager", {"b"}}, {"eager", {"e"}}, {"engine", {"f"}}}));
+  EXPECT_EQ(f.reasons.at("e"), "has an effect");
+  EXPECT_EQ(found(p.segments[2].blocks.at(0)).segments, (Expected{{"engine", {"c"}}, {"eager", {"d"}}}));
 }
 
 TEST(Partition, Refuses) {
