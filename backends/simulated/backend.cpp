@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string_view>
 
@@ -70,14 +71,14 @@ struct Simulated {
     const char* from = address(c.source, c.source_device, c.source_offset, c.nbytes);
     CRESSET_CHECK(to && from, kName, ": a copy reaches outside of its block.");
     const int device = c.target_device >= 0 ? c.target_device : c.source_device;
-    simulated::submit(device, c.stream, [to, from, n = c.nbytes] { std::memcpy(to, from, n); });
+    simulated::submit(device, c.stream, [to, from, n = c.nbytes] { std::memcpy(to, from, n); }, "copy");
     if (!c.non_blocking) simulated::wait_for(device, c.stream);
   }
   void fill(int device, void* data, std::size_t nbytes, uint8_t value, cresset_stream stream) {
     simulated::enter();
     char* to = simulated::device_address(data, 0, nbytes);
     CRESSET_CHECK(to, kName, ": a fill reaches outside of its block.");
-    simulated::submit(device, stream, [to, nbytes, value] { std::memset(to, value, nbytes); });
+    simulated::submit(device, stream, [to, nbytes, value] { std::memset(to, value, nbytes); }, "fill");
   }
   void fill_pattern(int device, void* data, std::size_t offset, std::size_t count, const void* pattern, std::size_t size,
                     cresset_stream stream) {
@@ -86,9 +87,10 @@ struct Simulated {
     CRESSET_CHECK(to, kName, ": a fill reaches outside of its block.");
     std::array<char, 16> element{};
     std::memcpy(element.data(), pattern, size);
-    simulated::submit(device, stream, [to, count, element, size] {
+    const auto task = [to, count, element, size] {
       for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * size, element.data(), size);
-    });
+    };
+    simulated::submit(device, stream, task, "fill");
   }
   bool copy_strided(const cresset_strided_copy& c) { return simulated::copy_elements(c); }
   bool copy_cast(const cresset_strided_copy& c) { return simulated::copy_elements(c); }
@@ -103,10 +105,14 @@ struct Simulated {
     std::free(data);
   }
 
-  cresset_stream stream_create(int device, int) {
+  cresset_stream stream_create(int device, int priority) {
     simulated::enter();
-    return simulated::make_queue(device);
+    return simulated::make_queue(device, priority);
   }
+  std::pair<int, int> stream_priorities(int) { return {simulated::kLowestPriority, simulated::kHighestPriority}; }
+  void* stream_to_native(int device, cresset_stream s) { return simulated::handle_of_queue(device, s); }
+  cresset_stream stream_from_native(int device, void* handle) { return simulated::queue_of_handle(device, handle); }
+  bool peer_access(int, int) { return true; }
   bool stream_query(int device, cresset_stream s) {
     simulated::enter();
     return simulated::is_idle(device, s);
@@ -142,6 +148,33 @@ struct Simulated {
   double event_elapsed(void* begin, void* end) {
     simulated::enter();
     return std::chrono::duration<double, std::milli>(mark(end)->time - mark(begin)->time).count();
+  }
+
+  using Graph = std::shared_ptr<simulated::Graph>;
+  void graph_begin(int device, cresset_stream s, int) {
+    simulated::enter();
+    simulated::begin_recording(device, s);
+  }
+  void* graph_end(int device, cresset_stream s) {
+    simulated::enter();
+    return new Graph(simulated::end_recording(device, s));
+  }
+  void graph_replay(int device, void* graph, cresset_stream s) {
+    simulated::enter();
+    simulated::replay(device, s, *static_cast<Graph*>(graph));
+  }
+  void graph_destroy(int, void* graph) { delete static_cast<Graph*>(graph); }
+  bool stream_is_capturing(int device, cresset_stream s) { return simulated::is_recording(device, s); }
+  void graph_dump(void* graph, const char* path) {
+    std::ofstream out(path);
+    CRESSET_CHECK(out, kName, ": ", path, " cannot be written.");
+    out << "digraph recorded {\n  node [shape=box]\n";
+    const auto& steps = (*static_cast<Graph*>(graph))->steps;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      out << "  s" << i << " [label=\"" << steps[i].first << "\"]\n";
+      if (i > 0) out << "  s" << i - 1 << " -> s" << i << "\n";
+    }
+    out << "}\n";
   }
 
   void optimizer_step(int, int phase) {

@@ -57,11 +57,12 @@ bool copy_elements(const cresset_strided_copy& c) {
   CRESSET_CHECK(to && from, "simulated: a copy reaches outside of its block.");
   const Tensor target = from_blob(to, sizes, to_strides, TensorOptions(to_type));
   const Tensor source = from_blob(from, sizes, from_strides, TensorOptions(from_type));
-  submit(c.device, c.stream, [target, source] {
+  const auto task = [target, source] {
     const NoGradGuard no_grad;
     Tensor t = target;
     t.copy_(source);
-  });
+  };
+  submit(c.device, c.stream, task, "copy");
   return true;
 }
 
@@ -98,20 +99,28 @@ void run_on_device(const OperatorHandle& op, Stack* stack) {
 
   const auto* guard = impl::getDeviceGuardImpl(device->type());
   const auto queue = in_wrong_queue() ? 0 : static_cast<uint64_t>(guard->getStream(*device).id());
-  // The task owns what it reads and writes: nothing is freed before it has run.
-  submit(device->index(), queue, [op, arguments, results, writes] {
+  // The task owns what it reads and writes: nothing is freed before it has run. What is recorded names places only; their memory belongs to
+  // the graph, which lets later steps use that of tensors that are gone.
+  const bool names_places = is_recording(device->index(), queue);
+  Stack from = arguments, to = results;
+  if (names_places)
+    for (Stack* values : {&from, &to})
+      for (IValue& v : *values) v = mapped(v, &worker_view);
+  const auto task = [op, from, to, writes, names_places] {
     const NoGradGuard no_grad;
     const AutoDispatchBelowADInplaceOrView below;
     maybe_fail_task();
+    const auto seen = [&](const IValue& v) { return names_places ? v : mapped(v, &worker_view); };
     Stack inner;
-    for (const IValue& v : arguments) inner.push_back(mapped(v, &worker_view));
+    for (const IValue& v : from) inner.push_back(seen(v));
     op.callBoxedForDispatchKey(DispatchKey::CPU, inner);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      Tensor to = worker_view(results[i].toTensor());
-      if (!writes) to.copy_(inner[i].toTensor());
-      if (is_wrong(op.operator_name().str().c_str())) to.add_(1);
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      Tensor result = seen(to[i]).toTensor();
+      if (!writes) result.copy_(inner[i].toTensor());
+      if (is_wrong(op.operator_name().str().c_str())) result.add_(1);
     }
-  });
+  };
+  submit(device->index(), queue, task, op.operator_name().str());
   stack->resize(stack->size() - n);
   for (IValue& v : results) stack->push_back(std::move(v));
 }

@@ -27,6 +27,8 @@ struct Queue {
   std::deque<Entry> entries;
   bool running = false;
   std::string error;
+  int priority = 0;
+  std::shared_ptr<Graph> graph;  // what it records
 };
 
 // One lock for all devices: marks go between them.
@@ -46,11 +48,12 @@ struct Device {
 
   // The next thing that can be done; called with the lock held.
   Queue* ready() {
+    Queue* first = nullptr;
     for (auto& [id, q] : queues) {
       while (!q.entries.empty() && q.entries.front().may_go_on && q.entries.front().may_go_on()) q.entries.pop_front();
-      if (!q.entries.empty() && q.entries.front().task) return &q;
+      if (!q.entries.empty() && q.entries.front().task && (!first || q.priority < first->priority)) first = &q;
     }
-    return nullptr;
+    return first;
   }
 
   [[noreturn]] void run() {
@@ -96,6 +99,15 @@ void raise_error(Queue& q) {
   throw std::runtime_error(text);
 }
 
+// With the lock held: the recording that goes on under this number, or null.
+std::shared_ptr<Graph> recording_with_number(uint64_t number) {
+  if (number == 0) return nullptr;
+  for (int d = 0; d < kDevices; ++d)
+    for (auto& [id, q] : device(d).queues)
+      if (q.graph && q.graph->number == number) return q.graph;
+  return nullptr;
+}
+
 void push(int index, uint64_t queue, Entry entry) {
   World& w = world();
   std::lock_guard lock(w.mutex);
@@ -110,14 +122,64 @@ void push(int index, uint64_t queue, Entry entry) {
 
 }  // namespace
 
-uint64_t make_queue(int index) {
+uint64_t make_queue(int index, int priority) {
   std::lock_guard lock(world().mutex);
   Device& d = device(index);
-  d.queues[d.next];
+  d.queues[d.next].priority = priority;
   return d.next++;
 }
+void* handle_of_queue(int index, uint64_t queue) {
+  std::lock_guard lock(world().mutex);
+  return &device(index).queues[queue];
+}
+uint64_t queue_of_handle(int index, const void* handle) {
+  std::lock_guard lock(world().mutex);
+  for (const auto& [id, q] : device(index).queues)
+    if (&q == handle) return id;
+  throw std::runtime_error("no queue of the device has this handle");
+}
 
-void submit(int index, uint64_t queue, Task task) { push(index, queue, {std::move(task), nullptr}); }
+void submit(int index, uint64_t queue, Task task, std::string name) {
+  {
+    std::lock_guard lock(world().mutex);
+    if (Queue& q = device(index).queues[queue]; q.graph) {
+      q.graph->steps.emplace_back(std::move(name), std::move(task));
+      return;
+    }
+  }
+  push(index, queue, {std::move(task), nullptr});
+}
+
+void begin_recording(int index, uint64_t queue) {
+  static uint64_t next = 1;
+  std::lock_guard lock(world().mutex);
+  Queue& q = device(index).queues[queue];
+  if (q.graph) throw std::runtime_error("the queue is being recorded");
+  q.graph = std::make_shared<Graph>(Graph{next++, {}});
+}
+std::shared_ptr<Graph> end_recording(int index, uint64_t queue) {
+  std::lock_guard lock(world().mutex);
+  const std::shared_ptr<Graph> graph = device(index).queues[queue].graph;
+  for (int d = 0; d < kDevices; ++d)
+    for (auto& [id, q] : device(d).queues)
+      if (q.graph == graph) q.graph.reset();
+  return graph;
+}
+bool is_recording(int index, uint64_t queue) {
+  std::lock_guard lock(world().mutex);
+  return device(index).queues[queue].graph != nullptr;
+}
+void replay(int index, uint64_t queue, const std::shared_ptr<Graph>& graph) {
+  submit(
+      index, queue,
+      [graph] {
+        for (const auto& [name, task] : graph->steps) {
+          delay();
+          task();
+        }
+      },
+      "replay");
+}
 
 void after_all(int index, const Task& task) {
   std::vector<uint64_t> busy;
@@ -126,7 +188,7 @@ void after_all(int index, const Task& task) {
     for (auto& [id, q] : device(index).queues)
       if (!idle(q)) busy.push_back(id);
   }
-  for (uint64_t queue : busy) submit(index, queue, task);
+  for (uint64_t queue : busy) push(index, queue, {task, nullptr});
 }
 
 int64_t host_waits() { return waits.load(); }
@@ -136,6 +198,7 @@ void wait_for(int index, uint64_t queue) {
   World& w = world();
   std::unique_lock lock(w.mutex);
   Queue& q = device(index).queues[queue];
+  if (q.graph) throw std::runtime_error("what a queue records is not done, and cannot be waited for");
   w.changed.wait(lock, [&] { return idle(q); });
   raise_error(q);
 }
@@ -164,6 +227,11 @@ void record(int index, uint64_t queue, const std::shared_ptr<Mark>& mark) {
   uint64_t generation;
   {
     std::lock_guard lock(world().mutex);
+    if (const auto& graph = device(index).queues[queue].graph) {
+      mark->graph = graph->number;
+      return;
+    }
+    mark->graph = 0;
     generation = ++mark->recorded;
   }
   submit(index, queue, [mark, generation] {
@@ -178,6 +246,16 @@ void let_wait(int index, uint64_t queue, const std::shared_ptr<Mark>& mark) {
   {
     std::lock_guard lock(world().mutex);
     generation = mark->recorded;
+    Queue& q = device(index).queues[queue];
+    if (const auto graph = recording_with_number(mark->graph)) {
+      if (q.graph && q.graph != graph) throw std::runtime_error("a queue cannot take part in two recordings");
+      q.graph = graph;
+      return;
+    }
+    if (q.graph) {
+      if (mark->reached >= generation) return;
+      throw std::runtime_error("what is recorded cannot wait for work that is not");
+    }
   }
   push(index, queue, {nullptr, [mark, generation] { return mark->reached >= generation; }});
 }

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace simulated {
 
@@ -14,14 +17,21 @@ using Task = std::function<void()>;
 /// A mark in a queue. `generation` counts its recordings, so that an older wait does not see a newer mark.
 struct Mark {
   uint64_t recorded = 0, reached = 0;
+  uint64_t graph = 0;  // the number of the recording that it is part of
   std::chrono::steady_clock::time_point time;
 };
 
 constexpr int kDevices = 2;
 
-uint64_t make_queue(int device);
-/// Puts work behind everything in the queue. A task that raises leaves its text for the next wait.
-void submit(int device, uint64_t queue, Task task);
+constexpr int kLowestPriority = 0, kHighestPriority = -2;
+
+/// Tasks of queues with smaller numbers go first.
+uint64_t make_queue(int device, int priority);
+/// The queue as its driver knows it, and back; 0 for one that is none.
+void* handle_of_queue(int device, uint64_t queue);
+uint64_t queue_of_handle(int device, const void* handle);
+/// Puts work behind everything in the queue, or into what the queue records. A task that raises leaves its text for the next wait.
+void submit(int device, uint64_t queue, Task task, std::string name = "work");
 /// Calls `task` once in every queue of the device that is not idle; keeps it until the last of them has come there.
 void after_all(int device, const Task& task);
 /// Waits for one queue, or (all_queues) for the whole device. Raises what a task raised.
@@ -30,6 +40,17 @@ void wait_for_device(int device);
 bool is_idle(int device, uint64_t queue);
 /// How often the host has waited for a queue, a device or a mark.
 int64_t host_waits();
+
+/// Recorded work, in an order in which one worker can do it.
+struct Graph {
+  uint64_t number;
+  std::vector<std::pair<std::string, Task>> steps;
+};
+/// From now on what is put into the queue is kept instead of done; so is what is put into queues that wait for marks in it.
+void begin_recording(int device, uint64_t queue);
+std::shared_ptr<Graph> end_recording(int device, uint64_t queue);
+bool is_recording(int device, uint64_t queue);
+void replay(int device, uint64_t queue, const std::shared_ptr<Graph>& graph);
 
 std::shared_ptr<Mark> make_mark();
 void record(int device, uint64_t queue, const std::shared_ptr<Mark>& mark);

@@ -25,10 +25,12 @@ def read_list(path):
 
 def operator_headers(operators):
     names = {op["name"].split("::")[-1] for op in operators}
+    names |= {name.removesuffix("_") for name in names}  # resize_ is declared in resize.h
     headers = {}
     for name in names:
         headers[f"ATen/ops/{name}.h"] = headers[f"ATen/ops/{name}_ops.h"] = "aten"
         headers[f"ATen/ops/{name}_native.h"] = "native"
+        headers[f"ATen/ops/{name}_cpu_dispatch.h"] = "cpu_dispatch"
     return headers
 
 
@@ -75,6 +77,9 @@ def main():
     lines = [f"using cresset::{name};" for name in function_names(operators, functions)]
     text = ["// The functions of the namespace at.", "#pragma once", "#include <cresset/ops/functions.h>", "namespace at {", *lines, "}"]
     write(options.out / "cresset_compat/functions.h", "\n".join(text) + "\n")
+    text = ["// at::cpu: functions whose tensors are treated as the CPU's, whatever their device.", "#pragma once", "#include <cresset_compat/native.h>"]
+    text += ["namespace at::cpu {", *(f"CRESSET_COMPAT_ON_CPU_({name})" for name in function_names(operators, functions)), "}"]
+    write(options.out / "cresset_compat/cpu_dispatch.h", "\n".join(text) + "\n")
     text = ["// Namespaces of torch with functions of one family.", "#pragma once", "#include <cresset_compat/aten.h>"]
     for family in ("fft", "linalg", "special"):
         text += family_namespace(family, functions)

@@ -69,10 +69,12 @@ struct BackendFace {
     if constexpr (requires { B::kFileTag; }) t.file_tag = B::kFileTag;
     if constexpr (requires { B::kFlags; }) t.flags = B::kFlags;
     if constexpr (requires { B::kSlot; }) t.slot = B::kSlot;
+    if constexpr (requires { B::kDLPackType; }) t.dlpack_type = B::kDLPackType;
     fill_memory(t);
     fill_device(t);
     fill_streams(t);
     fill_events(t);
+    fill_graphs(t);
     fill_extras(t);
     return t;
   }
@@ -137,6 +139,22 @@ struct BackendFace {
     CRESSET_BACKEND_METHOD_(event_synchronize, b.event_synchronize(p), "void event_synchronize(void* event)");
     CRESSET_BACKEND_METHOD_(event_elapsed, static_cast<double>(b.event_elapsed(p, p)), "double event_elapsed(void* begin, void* end)");
     CRESSET_BACKEND_METHOD_(optimizer_step, b.optimizer_step(0, 0), "void optimizer_step(int device, int phase)");
+    CRESSET_BACKEND_METHOD_(graph_begin, b.graph_begin(0, cresset_stream{0}, 0),
+                            "void graph_begin(int device, cresset_stream stream, int mode)");
+    CRESSET_BACKEND_METHOD_(graph_end, *out = b.graph_end(0, cresset_stream{0}), "void* graph_end(int device, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(graph_replay, b.graph_replay(0, p, cresset_stream{0}),
+                            "void graph_replay(int device, void* graph, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(graph_destroy, b.graph_destroy(0, p), "void graph_destroy(int device, void* graph)");
+    CRESSET_BACKEND_METHOD_(graph_dump, b.graph_dump(p, ""), "void graph_dump(void* graph, const char* path)");
+    CRESSET_BACKEND_METHOD_(stream_is_capturing, static_cast<bool>(b.stream_is_capturing(0, cresset_stream{0})),
+                            "bool stream_is_capturing(int device, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(stream_priorities, (static_cast<std::pair<int, int>>(b.stream_priorities(0))),
+                            "std::pair<int, int> stream_priorities(int device), the lowest and the highest");
+    CRESSET_BACKEND_METHOD_(stream_to_native, *out = b.stream_to_native(0, cresset_stream{0}),
+                            "void* stream_to_native(int device, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(stream_from_native, static_cast<cresset_stream>(b.stream_from_native(0, p)),
+                            "cresset_stream stream_from_native(int device, void* handle)");
+    CRESSET_BACKEND_METHOD_(peer_access, static_cast<bool>(b.peer_access(0, 1)), "bool peer_access(int device, int peer)");
     CRESSET_BACKEND_METHOD_(profile_push, b.profile_push(""), "void profile_push(const char* name)");
     CRESSET_BACKEND_METHOD_(profile_pop, b.profile_pop(), "void profile_pop()");
     CRESSET_BACKEND_TOGETHER_(stream_create, stream_query);
@@ -156,6 +174,18 @@ struct BackendFace {
     CRESSET_BACKEND_TOGETHER_(reset_peak_memory_stats, memory_stats);
     CRESSET_BACKEND_TOGETHER_(profile_push, profile_pop);
     CRESSET_BACKEND_TOGETHER_(profile_pop, profile_push);
+    CRESSET_BACKEND_TOGETHER_(graph_begin, graph_end);
+    CRESSET_BACKEND_TOGETHER_(graph_begin, graph_replay);
+    CRESSET_BACKEND_TOGETHER_(graph_begin, graph_destroy);
+    CRESSET_BACKEND_TOGETHER_(graph_begin, stream_is_capturing);
+    CRESSET_BACKEND_TOGETHER_(graph_end, graph_begin);
+    CRESSET_BACKEND_TOGETHER_(graph_replay, graph_begin);
+    CRESSET_BACKEND_TOGETHER_(graph_destroy, graph_begin);
+    CRESSET_BACKEND_TOGETHER_(stream_is_capturing, graph_begin);
+    CRESSET_BACKEND_TOGETHER_(graph_dump, graph_begin);
+    CRESSET_BACKEND_TOGETHER_(stream_priorities, stream_create);
+    CRESSET_BACKEND_TOGETHER_(stream_to_native, stream_create);
+    CRESSET_BACKEND_TOGETHER_(stream_from_native, stream_create);
     // Slips of the finger and other orders of the words. (All of them cannot be known here: `cresset doctor` shows which methods were
     // found.)
     CRESSET_BACKEND_NO_METHOD_(syncronize, synchronize);
@@ -175,6 +205,11 @@ struct BackendFace {
     CRESSET_BACKEND_NO_METHOD_(allocate_pinned, pinned_allocate);
     CRESSET_BACKEND_NO_METHOD_(deallocate_pinned, pinned_deallocate);
     CRESSET_BACKEND_NO_METHOD_(emptyCache, empty_cache);
+    CRESSET_BACKEND_NO_METHOD_(capture_begin, graph_begin);
+    CRESSET_BACKEND_NO_METHOD_(capture_end, graph_end);
+    CRESSET_BACKEND_NO_METHOD_(replay_graph, graph_replay);
+    CRESSET_BACKEND_NO_METHOD_(can_access_peer, peer_access);
+    CRESSET_BACKEND_NO_METHOD_(native_handle, stream_to_native);
   }
 #undef CRESSET_BACKEND_NO_METHOD_
 #undef CRESSET_BACKEND_TOGETHER_
@@ -274,7 +309,46 @@ struct BackendFace {
         };
     }
   }
+  static void fill_graphs(cresset_backend& t) {
+    if constexpr (requires(B b) { b.graph_begin(0, cresset_stream{0}, 0); }) {
+      t.graph_begin = [](void* p, int32_t device, cresset_stream s, int32_t mode) {
+        return guarded([&] { self(p).graph_begin(device, s, mode); });
+      };
+      t.graph_end = [](void* p, int32_t device, cresset_stream s, void** graph) {
+        return guarded([&] { *graph = self(p).graph_end(device, s); });
+      };
+      t.graph_replay = [](void* p, int32_t device, void* graph, cresset_stream s) {
+        return guarded([&] { self(p).graph_replay(device, graph, s); });
+      };
+      t.graph_destroy = [](void* p, int32_t device, void* graph) { guarded([&] { self(p).graph_destroy(device, graph); }); };
+      t.stream_is_capturing = [](void* p, int32_t device, cresset_stream s, int32_t* capturing) {
+        return guarded([&] { *capturing = self(p).stream_is_capturing(device, s); });
+      };
+    }
+    if constexpr (requires(B b, void* g) { b.graph_dump(g, ""); })
+      t.graph_dump = [](void* p, void* graph, const char* path) { return guarded([&] { self(p).graph_dump(graph, path); }); };
+    if constexpr (requires(B b) { b.stream_priorities(0); })
+      t.stream_priorities = [](void* p, int32_t device, int32_t* lowest, int32_t* highest) {
+        return guarded([&] {
+          const std::pair<int, int> range = self(p).stream_priorities(device);
+          *lowest = range.first;
+          *highest = range.second;
+        });
+      };
+    if constexpr (requires(B b, void* h) { h = b.stream_to_native(0, cresset_stream{0}); })
+      t.stream_to_native = [](void* p, int32_t device, cresset_stream s, void** handle) {
+        return guarded([&] { *handle = self(p).stream_to_native(device, s); });
+      };
+    if constexpr (requires(B b, void* h) { b.stream_from_native(0, h); })
+      t.stream_from_native = [](void* p, int32_t device, void* handle, cresset_stream* out) {
+        return guarded([&] { *out = self(p).stream_from_native(device, handle); });
+      };
+  }
   static void fill_extras(cresset_backend& t) {
+    if constexpr (requires(B b) { b.peer_access(0, 1); })
+      t.peer_access = [](void* p, int32_t device, int32_t peer, int32_t* possible) {
+        return guarded([&] { *possible = self(p).peer_access(device, peer); });
+      };
     if constexpr (requires { B::kAutocast; }) t.autocast = &B::kAutocast;
     if constexpr (requires(B b) { b.optimizer_step(0, 0); })
       t.optimizer_step = [](void* p, int32_t device, int32_t phase) { return guarded([&] { self(p).optimizer_step(device, phase); }); };

@@ -97,6 +97,7 @@ _place_part("_functorch", "_functorch_c")
 _place_part("_autograd", "_autograd_c")
 _place_part("_functions", "_autograd_c")
 _place_part("_profiler", "_profiler_c")
+_place_part("_acc", "_acc_c")
 
 from . import _c_names  # noqa: E402
 

@@ -1,6 +1,7 @@
 """Device kinds in Python: plug-ins found by name, a module for each kind (`cresset.mychip`), methods (`Tensor.mychip()`)."""
 
 import contextlib
+import os
 import sys
 import types
 
@@ -20,6 +21,24 @@ def _offers():
 
         _entry_points = {e.name: e for e in entry_points(group="cresset.backends")}
     return _entry_points
+
+
+def load_torch_backends():
+    """Import what packages offer under PyTorch's entry-point group `torch.backends`, as PyTorch does when it is imported.
+
+    Called by as_torch.install(), since these packages import torch. TORCH_DEVICE_BACKEND_AUTOLOAD=0 leaves them. RuntimeError names the package
+    that does not load."""
+    if os.getenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
+        return
+    from importlib.metadata import entry_points
+
+    for offer in entry_points(group="torch.backends"):
+        try:
+            offer.load()()
+        except Exception as error:
+            raise RuntimeError(
+                f"Failed to load the backend extension: {offer.name}. You can disable extension auto-loading with TORCH_DEVICE_BACKEND_AUTOLOAD=0."
+            ) from error
 
 
 def _resolve(name):
@@ -171,6 +190,29 @@ class _Functions:
     def empty_cache(self):
         _C._device_empty_cache(self._device())
 
+    def memory_snapshot(self, mempool_id=None):
+        return cresset.accelerator.memory_snapshot(self._name, mempool_id)
+
+    def set_per_process_memory_fraction(self, fraction, device=None):
+        cresset.accelerator.set_per_process_memory_fraction(fraction, self._device(device))
+
+    def get_per_process_memory_fraction(self, device=None):
+        return cresset.accelerator.get_per_process_memory_fraction(self._device(device))
+
+    def reset_accumulated_memory_stats(self, device=None):
+        cresset.accelerator.reset_accumulated_memory_stats(self._device(device))
+
+    def can_device_access_peer(self, device, peer_device):
+        """Whether a device reaches the memory of another directly."""
+        return cresset.accelerator.can_device_access_peer(self._device(device), self._device(peer_device))
+
+    def get_device_capability(self, device=None):
+        return cresset.accelerator.get_device_capability(self._device(device))
+
+    def is_current_stream_capturing(self):
+        """Whether work of the current stream is recorded by a graph."""
+        return cresset.accelerator.current_stream(self._device()).is_capturing()
+
     def get_amp_supported_dtype(self):
         """The types that autocast may compute in."""
         return _C._autocast_dtypes(cresset.device(self._name))
@@ -210,7 +252,22 @@ def _make_module(name):
         __doc__ = cresset.Stream.__doc__
 
         def __new__(cls, device=None, priority=0, **kwargs):
-            return super().__new__(cls, functions._device(device) if not kwargs else None, priority, **kwargs)
+            self = super().__new__(cls, functions._device(device) if not kwargs else None, priority, **kwargs)
+            lowest, highest = _C._stream_priorities(self.device)
+            self.priority = min(max(int(priority), highest), lowest)
+            return self
+
+        @staticmethod
+        def priority_range():
+            """(lowest, highest) priority; smaller numbers go first."""
+            return tuple(_C._stream_priorities(functions._device()))
+
+    class ExternalStream(Stream):
+        """A queue that another library made, by the address of the driver's object; that library keeps it alive."""
+
+        def __new__(cls, stream_ptr, device=None):
+            device = functions._device(device)
+            return super().__new__(cls, stream_id=_C._stream_of_native(device, int(stream_ptr)), device_index=device.index, device_type=device.type)
 
     class Event(cresset.Event):
         __doc__ = cresset.Event.__doc__
@@ -219,6 +276,7 @@ def _make_module(name):
             super().__init__(functions._device(), enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
     module.device, module.device_of, module.Stream, module.Event = device, device_of, Stream, Event
+    module.ExternalStream = ExternalStream
     return module
 
 

@@ -61,6 +61,15 @@ class Stream:
         """Number of the device's kind; those of kinds that PyTorch does not know follow its own."""
         return _kind_number(self.device.type)
 
+    @property
+    def native_handle(self):
+        """Address of the driver's queue, for libraries of the vendor. NotImplementedError when the backend does not show it."""
+        return _C._stream_native(self.device, self.stream_id)
+
+    def is_capturing(self):
+        """Whether work submitted now is recorded by a graph."""
+        return _C._stream_is_capturing(self.device, self.stream_id)
+
     def query(self):
         """Whether all work submitted to it is done."""
         return _C._stream_query(self.device, self.stream_id)
@@ -113,8 +122,22 @@ class Event:
     def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
         if interprocess:
             raise RuntimeError("Event: events of several processes are not supported; leave interprocess out.")
-        self.device = _stream_device(device)
-        self._event = _C._event_new(self.device, bool(enable_timing))
+        self._device = _stream_device(device)
+        self._event = _C._event_new(self._device, bool(enable_timing))
+
+    @property
+    def device(self):
+        """The device of the stream that it was recorded in; only its kind before."""
+        return self._device if self.event_id else cresset.device(self._device.type)
+
+    def ipc_handle(self):
+        """NotImplementedError: a mark belongs to one process here."""
+        raise NotImplementedError("Event.ipc_handle: events of several processes are not supported; synchronize, and tell the other process.")
+
+    @classmethod
+    def from_ipc_handle(cls, device, ipc_handle):
+        """NotImplementedError: a mark belongs to one process here."""
+        raise NotImplementedError("Event.from_ipc_handle: events of several processes are not supported.")
 
     @property
     def event_id(self):
@@ -122,11 +145,13 @@ class Event:
         return _C._event_id(self._event)
 
     def _stream(self, stream):
-        return (self.device, _C._stream_current(self.device)) if stream is None else (stream.device, stream.stream_id)
+        return (self._device, _C._stream_current(self._device)) if stream is None else (stream.device, stream.stream_id)
 
     def record(self, stream=None):
         """Put the mark behind everything in a stream, by default the current one."""
-        _C._event_record(self._event, *self._stream(stream))
+        device, stream_id = self._stream(stream)
+        _C._event_record(self._event, device, stream_id)
+        self._device = device
 
     def wait(self, stream=None):
         """Let a stream, by default the current one, wait for the mark."""

@@ -166,6 +166,9 @@ def install():
     for name, module in list(sys.modules.items()):
         if _is_own(name) and isinstance(module, types.ModuleType):
             _rename(module)
+    from cresset._devices import load_torch_backends
+
+    load_torch_backends()
 
 
 def main(arguments=None):

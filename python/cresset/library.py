@@ -213,7 +213,7 @@ def impl(qualname, types, func=None, *, lib=None):
             keys.append(_DEVICE_KEYS.get(kind, kind))
             continue
         try:
-            keys.append(_backend_key(kind))
+            keys.append("PrivateUse1" if kind == "privateuseone" else _backend_key(kind))  # also once that has another name
         except RuntimeError as error:
             raise with_hint(RuntimeError(str(error)), "For every device type write 'default'.") from None
 

@@ -31,8 +31,9 @@ variable_list make_grads(const variable_list& outputs, const variable_list& grad
       CRESSET_CHECK(out.is_floating_point(), "grad can be implicitly created only for real scalar outputs but got torch.",
                     dtype_name(out.scalar_type()));
       NoGradGuard no_grad;
-      // Classes and modes that see operators get the one that keeps the class.
-      const bool seen = out.key_set().has(DispatchKey::Python) || cresset::impl::tls_is_dispatch_key_included(DispatchKey::Python);
+      // Classes and modes that see operators get the one that keeps the class; so do devices, which may have a kernel for it.
+      const bool seen =
+          !out.is_cpu() || out.key_set().has(DispatchKey::Python) || cresset::impl::tls_is_dispatch_key_included(DispatchKey::Python);
       result.push_back(seen ? cresset::ones_like(out, {}, {}, {}, false, MemoryFormat::Preserve)
                             : cresset::ones(out.sizes(), out.options()));
     } else {

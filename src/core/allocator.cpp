@@ -1,6 +1,7 @@
 // The CPU allocator: thread-local free lists for small blocks, a shared cache for big ones.
 #include <cresset/base/interrupt.h>
 #include <cresset/core/allocator.h>
+#include <cresset/core/device_allocator.h>
 
 #include <sys/mman.h>
 
@@ -249,6 +250,10 @@ Allocator* GetAllocator(DeviceType t) {
   if (!a && t == DeviceType::CPU) a = GetCPUAllocator();
   CRESSET_CHECK(a, "allocator: none is registered for device '", DeviceTypeName(t), "'. Call SetAllocator in the backend's set-up.");
   return a;
+}
+
+DeviceAllocator* find_device_allocator(DeviceType t) {
+  return t >= DeviceType::HIP ? nullptr : dynamic_cast<DeviceAllocator*>(allocators().at(static_cast<std::size_t>(t)).load());
 }
 
 void SetAllocator(DeviceType t, Allocator* allocator) { allocators().at(static_cast<std::size_t>(t)).store(allocator); }

@@ -80,6 +80,13 @@ constexpr PartRule kParts[] = {
      "fill_ and ones copy one element again and again, and strided ones are filled by the host"},
     {"copy_strided", false, CRESSET_HAS(copy_strided), "copies between layouts of many short rows go through the host"},
     {"copy_cast", false, CRESSET_HAS(copy_cast), "copies between types go through the host"},
+    {"graph_begin", false, CRESSET_HAS(graph_begin), "accelerator.Graph cannot record"},
+    {"graph_dump", false, CRESSET_HAS(graph_dump), "Graph.debug_dump refuses"},
+    {"stream_priorities", false, CRESSET_HAS(stream_priorities), "streams have the priorities 0 and -1"},
+    {"stream_to_native", false, CRESSET_HAS(stream_to_native), "Stream.native_handle refuses"},
+    {"stream_from_native", false, CRESSET_HAS(stream_from_native), "ExternalStream refuses"},
+    {"peer_access", false, CRESSET_HAS(peer_access), "can_device_access_peer says no"},
+    {"dlpack_type", false, [](const Table& t) { return t.dlpack_type != 0; }, "tensors are exchanged as those of an extension device"},
 };
 #undef CRESSET_HAS
 
@@ -107,6 +114,11 @@ std::string incomplete_group(const Table& t) {
                                    {"event_synchronize", t.event_synchronize}});
   if (out.empty() && t.pinned_allocate) out = missing("pinned_allocate", {{"pinned_deallocate", t.pinned_deallocate}});
   if (out.empty() && t.memory_stats) out = missing("memory_stats", {{"reset_peak_memory_stats", t.reset_peak_memory_stats}});
+  if (out.empty() && t.graph_begin)
+    out = missing("graph_begin", {{"graph_end", t.graph_end},
+                                  {"graph_replay", t.graph_replay},
+                                  {"graph_destroy", t.graph_destroy},
+                                  {"stream_is_capturing", t.stream_is_capturing}});
   if (out.empty() && t.profile_push) out = missing("profile_push", {{"profile_pop", t.profile_pop}});
   if (out.empty() && t.kernel_count > 0) out = missing("kernel_count", {{"kernels", t.kernels}});
   return out;

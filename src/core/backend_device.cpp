@@ -9,6 +9,7 @@
 
 #include <cresset/base/fork.h>
 #include <cresset/core/device_generator.h>
+#include <cresset/core/event.h>
 
 #include "base/thread_state.h"
 #include "core/memory_watch.h"
@@ -27,6 +28,12 @@ void note_use() {
   (void)watched;
   in_use.store(true);
 }
+
+}  // namespace
+
+bool is_forked() { return forked.load(std::memory_order_relaxed); }
+
+namespace {
 
 // ---- the thread's current devices and streams
 
@@ -89,50 +96,9 @@ const bool device_carried = [] {
 
 // ---- memory
 
-struct Block {
-  const Backend* backend;
-  void* data;
-  std::size_t nbytes;
-  int device;
-  std::vector<cresset_stream> used_in;  // recorded streams, guarded by the device's mutex
-};
-
-// Puts an event behind the work of each stream that used the block. False when the backend cannot: then the streams were waited for.
-bool lingers(const Block& block, BackendDevice& d) {
-  if (block.used_in.empty()) return false;
-  const cresset_backend& t = block.backend->table();
-  LingeringBlock lingering{block.data, block.nbytes, {}};
-  for (const cresset_stream s : block.used_in) {
-    void* event = nullptr;
-    if (t.event_create && t.event_create(t.self, block.device, 0, &event) == CRESSET_OK) {
-      lingering.events.push_back(event);
-      if (t.event_record(t.self, block.device, event, s) == CRESSET_OK) continue;
-    }
-    if (t.stream_synchronize) t.stream_synchronize(t.self, block.device, s);
-  }
-  if (lingering.events.empty()) return false;
-  const std::lock_guard lock(d.mutex);
-  d.lingering.push_back(std::move(lingering));
-  d.has_lingering.store(true, std::memory_order_relaxed);
-  return true;
-}
-
-void free_block(void* context) {
-  const std::unique_ptr<Block> block(static_cast<Block*>(context));
-  if (forked.load(std::memory_order_relaxed)) return;  // the parent's memory
-  BackendDevice& d = block->backend->device(block->device);
-  d.allocated.fetch_sub(static_cast<int64_t>(block->nbytes), std::memory_order_relaxed);
-  d.live.fetch_sub(1, std::memory_order_relaxed);
-  memory_changed(block->data, -static_cast<int64_t>(block->nbytes),
-                 Device(block->backend->type(), static_cast<DeviceIndex>(block->device)));
-  if (lingers(*block, d)) return;
-  const cresset_backend& t = block->backend->table();
-  t.deallocate(t.self, block->device, block->data, block->nbytes);
-}
-
 struct BackendAllocator final : Allocator {
   explicit BackendAllocator(const Backend& b) : backend(b) {}
-  DataPtr allocate(std::size_t n) override { return backend.allocate(current_device_of(backend.type()), n); }
+  DataPtr allocate(std::size_t n) override { return backend.device(current_device_of(backend.type())).memory.allocate(n); }
   const Backend& backend;
 };
 
@@ -156,7 +122,7 @@ void free_pinned(void* context) {
     std::lock_guard lock(pinned_ranges().mutex);
     pinned_ranges().by_start.erase(static_cast<const char*>(block->data));
   }
-  if (forked.load(std::memory_order_relaxed)) return;
+  if (is_forked()) return;
   const cresset_backend& t = block->backend->table();
   t.pinned_deallocate(t.self, block->data, block->nbytes);
 }
@@ -197,28 +163,18 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
   }
   void uncheckedSetDevice(Device d) const noexcept override {
     if (!d.has_index() || d.index() == slot()) return;
-    if (t_.set_device && !forked.load(std::memory_order_relaxed)) t_.set_device(t_.self, d.index());
+    if (t_.set_device && !is_forked()) t_.set_device(t_.self, d.index());
     set_current_device(type(), d.index());
   }
 
   Stream getStream(Device d) const override { return stream(index_of(d), current_stream_of(type(), index_of(d))); }
   Stream getDefaultStream(Device d) const override { return stream(index_of(d), 0); }
   Stream getStreamFromGlobalPool(Device d, bool high) const override {
-    if (!t_.stream_create) return getDefaultStream(d);
-    const DeviceIndex index = index_of(d);
-    b_.enter();
-    BackendDevice& device = b_.device(index);
-    std::lock_guard lock(device.mutex);
-    auto& pool = device.pool[high];
-    const std::size_t at = device.next[high]++ % kStreamsInPool;
-    if (at == pool.size()) {
-      cresset_stream s = 0;
-      b_.check(t_.stream_create(t_.self, index, high ? -1 : 0, &s), index, "making a stream");
-      pool.push_back(s);
-    }
-    return stream(index, static_cast<StreamId>(pool[at]));
+    return stream_from_pool(d, [&](std::pair<int, int> range) { return high ? range.second : std::clamp(0, range.second, range.first); });
   }
-  Stream getNewStream(Device d, int priority) const override { return getStreamFromGlobalPool(d, priority < 0); }
+  Stream getNewStream(Device d, int priority) const override {
+    return stream_from_pool(d, [&](std::pair<int, int> range) { return std::clamp(priority, range.second, range.first); });
+  }
   Stream exchangeStream(Stream s) const override {
     CRESSET_CHECK(s.device_type() == type(), "set_stream: a stream of ", b_.name(), " was required; ", s, " was given.");
     const DeviceIndex index = index_of(s.device());
@@ -230,7 +186,7 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
   void destroyEvent(void* event, DeviceIndex index) const noexcept override {
     if (!t_.event_create)
       delete static_cast<HostEvent*>(event);
-    else if (!forked.load(std::memory_order_relaxed))
+    else if (!is_forked())
       t_.event_destroy(t_.self, index, event);
   }
   void record(void** event, const Stream& s, DeviceIndex index, EventFlag flag) const override {
@@ -283,6 +239,7 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
   void synchronizeStream(const Stream& s) const override {
     if (!t_.stream_synchronize) return synchronizeDevice(s.device_index());
     b_.enter();
+    check_may_wait(s, "Stream.synchronize");
     b_.check(t_.stream_synchronize(t_.self, index_of(s.device()), static_cast<cresset_stream>(s.id())), s.device_index(),
              "waiting for a stream");
   }
@@ -290,22 +247,38 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
     if (!t_.synchronize) return;
     const DeviceIndex where = index_of(Device(type(), index));
     b_.enter();
+    check_may_wait(Device(type(), where), "synchronize");
     b_.check(t_.synchronize(t_.self, where), where, "waiting for the device");
-    b_.free_lingering(where, false);
+    b_.device(where).memory.free_lingering(false);
   }
 
   // The stream of an allocation is not known, so every stream counts, the default one too.
   void recordDataPtrOnStream(const DataPtr& data, const Stream& s) const override {
     CRESSET_CHECK(s.device_type() == type() && s.device() == data.device(), "record_stream: a stream of ", data.device(), " was required; ",
                   s, " was given.");
-    if (data.get_deleter() != &free_block || !t_.stream_create) return;  // no memory, somebody else's, or one queue for all
+    if (data.get_deleter() != &DeviceMemory::free || !t_.stream_create) return;  // no memory, somebody else's, or one queue for all
     auto* block = static_cast<Block*>(data.get_context());
-    const std::lock_guard lock(b_.device(block->device).mutex);
-    const auto id = static_cast<cresset_stream>(s.id());
-    if (std::find(block->used_in.begin(), block->used_in.end(), id) == block->used_in.end()) block->used_in.push_back(id);
+    block->memory->record_stream(*block, static_cast<cresset_stream>(s.id()));
   }
 
  private:
+  template <class Choose>
+  Stream stream_from_pool(Device d, Choose choose) const {
+    if (!t_.stream_create) return getDefaultStream(d);
+    const DeviceIndex index = index_of(d);
+    b_.enter();
+    const int priority = choose(b_.stream_priorities(index));
+    BackendDevice& device = b_.device(index);
+    std::lock_guard lock(device.mutex);
+    auto& [made, next] = device.pool[priority];
+    const std::size_t at = next++ % kStreamsInPool;
+    if (at == made.size()) {
+      cresset_stream s = 0;
+      b_.check(t_.stream_create(t_.self, index, priority, &s), index, "making a stream");
+      made.push_back(s);
+    }
+    return stream(index, static_cast<StreamId>(made[at]));
+  }
   DeviceIndex slot() const { return current_device_of(type()); }
   DeviceIndex index_of(Device d) const {
     if (!d.has_index()) return slot();
@@ -320,7 +293,7 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
 struct BackendHooks final : AcceleratorHooksInterface {
   explicit BackendHooks(Backend& b) : backend(b), guard(b.guard()), pinned(b) {}
   bool isBuilt() const override { return true; }
-  bool hasPrimaryContext(DeviceIndex index) const override { return backend.device(index).allocations.load() > 0; }
+  bool hasPrimaryContext(DeviceIndex index) const override { return backend.device(index).memory.was_used(); }
   DeviceIndex deviceCount() const override { return static_cast<DeviceIndex>(backend.device_count()); }
   void setCurrentDevice(DeviceIndex index) const override { guard->setDevice(Device(backend.type(), index)); }
   DeviceIndex getCurrentDevice() const override { return guard->getDevice().index(); }
@@ -369,14 +342,20 @@ Backend::Backend(const cresset_backend& table, DeviceType type)
       allocator_(std::make_unique<BackendAllocator>(*this)),
       guard_(std::make_unique<BackendGuard>(*this)),
       hooks_(std::make_unique<BackendHooks>(*this)) {
-  for (auto& d : devices_) d = std::make_unique<BackendDevice>();
+  for (int i = 0; i < kMaxDevices; ++i) devices_[static_cast<std::size_t>(i)] = std::make_unique<BackendDevice>(*this, i);
 }
 
 int Backend::device_count() const { return std::clamp(table_.device_count(table_.self), 0, kMaxDevices); }
 
+std::pair<int, int> Backend::stream_priorities(int index) const {
+  int32_t lowest = 0, highest = -1;
+  if (table_.stream_priorities) check(table_.stream_priorities(table_.self, index, &lowest, &highest), index, "asking for priorities");
+  return {lowest, highest};
+}
+
 void Backend::enter() const {
   note_use();
-  CRESSET_CHECK(!forked.load(std::memory_order_relaxed), "Cannot re-initialize ", name_, " in forked subprocess. To use ", name_,
+  CRESSET_CHECK(!is_forked(), "Cannot re-initialize ", name_, " in forked subprocess. To use ", name_,
                 " with multiprocessing, you must use the 'spawn' start method.");
   if (const std::string* reason = broken_.load(std::memory_order_acquire); CRESSET_UNLIKELY(reason))
     CRESSET_THROW(Error, "backend '", name_, "' is not used, since a part of it does not load: ", *reason);
@@ -404,54 +383,6 @@ void Backend::check_index(int index) const {
   const int n = device_count();
   CRESSET_CHECK(index >= 0 && index < n, name_, ": invalid device ordinal ", index, "; ", n,
                 n == 1 ? " device is present." : " devices are present.", " `cresset doctor ", name_, "` lists them.");
-}
-
-void Backend::free_lingering(int index, bool wait) const {
-  BackendDevice& d = device(index);
-  if (CRESSET_LIKELY(!d.has_lingering.load(std::memory_order_relaxed))) return;
-  std::vector<LingeringBlock> done;
-  {
-    const std::lock_guard lock(d.mutex);
-    const auto is_used = [&](const LingeringBlock& block) {
-      return std::ranges::any_of(block.events, [&](void* event) {
-        if (wait) return table_.event_synchronize(table_.self, event) != CRESSET_OK;
-        int32_t happened = 0;
-        return table_.event_query(table_.self, event, &happened) == CRESSET_OK && !happened;
-      });
-    };
-    const auto first_done = std::stable_partition(d.lingering.begin(), d.lingering.end(), is_used);
-    std::move(first_done, d.lingering.end(), std::back_inserter(done));
-    d.lingering.erase(first_done, d.lingering.end());
-    d.has_lingering.store(!d.lingering.empty(), std::memory_order_relaxed);
-  }
-  for (const LingeringBlock& block : done) {
-    for (void* event : block.events) table_.event_destroy(table_.self, index, event);
-    table_.deallocate(table_.self, index, block.data, block.nbytes);
-  }
-}
-
-DataPtr Backend::allocate(int index, std::size_t nbytes) const {
-  const Device where(type_, static_cast<DeviceIndex>(index));
-  if (nbytes == 0) return DataPtr(nullptr, where);
-  enter();
-  free_lingering(index, false);
-  void* data = nullptr;
-  cresset_status status = table_.allocate(table_.self, index, nbytes, &data);
-  if (CRESSET_UNLIKELY(status == CRESSET_OUT_OF_MEMORY || !data) && device(index).has_lingering.load()) {
-    free_lingering(index, true);
-    status = table_.allocate(table_.self, index, nbytes, &data);
-  }
-  if (CRESSET_UNLIKELY(status != CRESSET_OK || !data))
-    check(status == CRESSET_OK ? CRESSET_OUT_OF_MEMORY : status, index, str("you tried to allocate ", nbytes, " bytes"));
-  BackendDevice& d = device(index);
-  const int64_t now = d.allocated.fetch_add(static_cast<int64_t>(nbytes), std::memory_order_relaxed) + static_cast<int64_t>(nbytes);
-  int64_t peak = d.peak.load(std::memory_order_relaxed);
-  while (now > peak && !d.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
-  d.allocations.fetch_add(1, std::memory_order_relaxed);
-  d.live.fetch_add(1, std::memory_order_relaxed);
-  memory_changed(data, static_cast<int64_t>(nbytes), where);
-  return DataPtr(data, new Block{this, data, nbytes, index, {}}, &free_block, where);
 }
 
 DataPtr Backend::allocate_pinned(std::size_t nbytes) const {
@@ -491,14 +422,16 @@ namespace cresset {
 
 DeviceMemoryStats device_memory_stats(Device device) {
   const Device d = resolved_device(device);
-  const detail::Backend* b = detail::backend_of(d.type());
-  if (!b) {
-    const MemoryStats s = d.is_cpu() ? cpu_memory_stats() : MemoryStats();
-    return {s.allocated_bytes, s.peak_bytes, 0, 0, s.allocated_bytes, s.peak_bytes};
+  if (d.is_cpu()) {
+    const MemoryStats cpu = cpu_memory_stats();
+    return {cpu.allocated_bytes, cpu.peak_bytes, 0, 0, cpu.allocated_bytes, cpu.peak_bytes};
   }
-  const detail::BackendDevice& e = b->device(d.index());
-  DeviceMemoryStats out{e.allocated.load(), e.peak.load(), e.allocations.load(), e.live.load(), e.allocated.load(), e.peak.load()};
-  if (const cresset_backend& t = b->table(); t.memory_stats) {
+  const detail::Backend* b = detail::backend_of(d.type());
+  const DeviceMemoryCounters c = device_memory_counters(d);
+  const MemoryCounter &count = c.tensors.count[0], &bytes = c.tensors.bytes[0], &held = c.held.bytes[0];
+  DeviceMemoryStats out{bytes.current, bytes.peak, count.allocated, count.current, held.current, held.peak};
+  if (b && b->table().memory_stats) {
+    const cresset_backend& t = b->table();
     cresset_memory_stats own{sizeof own, 0, 0};
     b->check(t.memory_stats(t.self, d.index(), &own), d.index(), "memory_stats");
     out.reserved_bytes = static_cast<int64_t>(own.reserved_bytes);
@@ -509,12 +442,10 @@ DeviceMemoryStats device_memory_stats(Device device) {
 
 void reset_peak_device_memory_stats(Device device) {
   const Device d = resolved_device(device);
-  if (const detail::Backend* b = detail::backend_of(d.type())) {
-    b->device(d.index()).peak.store(b->device(d.index()).allocated.load());
-    if (const cresset_backend& t = b->table(); t.reset_peak_memory_stats) t.reset_peak_memory_stats(t.self, d.index());
-  } else if (d.is_cpu()) {
-    reset_peak_cpu_memory_stats();
-  }
+  if (d.is_cpu()) return reset_peak_cpu_memory_stats();
+  reset_device_memory_counters(d, false);
+  const detail::Backend* b = detail::backend_of(d.type());
+  if (b && b->table().reset_peak_memory_stats) b->table().reset_peak_memory_stats(b->table().self, d.index());
 }
 
 int device_count(DeviceType t) {
@@ -537,12 +468,20 @@ DataPtr allocate_on(Device device, std::size_t nbytes) {
   const Device d = resolved_device(device);
   const Backend* b = backend_of(d.type());
   CRESSET_INTERNAL_ASSERT(b);
-  return b->allocate(d.index(), nbytes);
+  return b->device(d.index()).memory.allocate(nbytes);
 }
 
 void check_backend(DeviceType t, cresset_status status, int device, const std::string& what) {
   if (CRESSET_LIKELY(status == CRESSET_OK)) return;
   backend_of(t)->check(status, device, what);
+}
+
+// Work that comes into a stream from now on waits for what is in another stream; the host does not, where there are events.
+static void let_follow(const Stream& later, const Stream& earlier) {
+  if (!backend_of(later.device_type())->table().event_create) return earlier.synchronize();
+  Event event(earlier.device_type());
+  event.record(earlier);
+  event.block(later);
 }
 
 void copy_bytes(void* target, Device target_device, std::size_t target_offset, const void* source, Device source_device,
@@ -554,8 +493,6 @@ void copy_bytes(void* target, Device target_device, std::size_t target_offset, c
   CRESSET_INTERNAL_ASSERT(b && (to_host || from_host || source_device.type() == target_device.type()));
   b->enter();
   const auto* guard = impl::getDeviceGuardImpl(where.type());
-  // Between two devices the target's queue does the work, after everything in the source's queue.
-  if (!to_host && !from_host && source_device != target_device) guard->synchronizeStream(guard->getStream(source_device));
   const bool opaque = b->table().flags & CRESSET_OPAQUE_MEMORY;
   cresset_copy c{};
   c.struct_size = sizeof c;
@@ -570,8 +507,50 @@ void copy_bytes(void* target, Device target_device, std::size_t target_offset, c
   c.source_device = from_host ? -1 : source_device.index();
   c.stream = static_cast<cresset_stream>(guard->getStream(where).id());
   // Memory that the host can move or free at any time cannot be waited for later.
-  c.non_blocking = non_blocking && (!to_host || b->is_pinned(target)) && (!from_host || b->is_pinned(source));
+  c.non_blocking = (!to_host && !from_host) || (non_blocking && (!to_host || b->is_pinned(target)) && (!from_host || b->is_pinned(source)));
+  if (!c.non_blocking && (to_host || from_host))
+    check_may_wait(guard->getStream(where), str("a copy of ", nbytes, to_host ? " bytes to the host" : " bytes from pageable memory"));
+  const bool between_devices = !to_host && !from_host && source_device != target_device;
+  // The target's queue does the work, after what is in the source's queue; what comes later there, such as freeing the source, follows it.
+  if (between_devices) let_follow(guard->getStream(target_device), guard->getStream(source_device));
   b->check(b->table().copy(b->table().self, &c), where.index(), str("a copy of ", nbytes, " bytes"));
+  if (between_devices) let_follow(guard->getStream(source_device), guard->getStream(target_device));
+}
+
+bool can_access_peer(Device device, Device peer) {
+  const Device a = resolved_device(device), b = resolved_device(peer);
+  if (a.type() != b.type() || a == b) return false;
+  const Backend* backend = backend_of(a.type());
+  if (!backend || !backend->table().peer_access) return false;
+  int32_t possible = 0;
+  backend->check(backend->table().peer_access(backend->table().self, a.index(), b.index(), &possible), a.index(), "peer_access");
+  return possible != 0;
+}
+
+std::pair<int, int> stream_priorities(Device device) {
+  const Device d = resolved_device(device);
+  const Backend* b = backend_of(d.type());
+  return b ? b->stream_priorities(d.index()) : std::pair{0, 0};
+}
+
+void* native_stream(const Stream& s) {
+  const Backend* b = backend_of(s.device_type());
+  CRESSET_CHECK_NOT_IMPLEMENTED(b && b->table().stream_to_native, "Stream.native_handle: the backend of ", s.device(),
+                                " does not show its queues.");
+  void* handle = nullptr;
+  b->check(b->table().stream_to_native(b->table().self, s.device_index(), static_cast<cresset_stream>(s.id()), &handle), s.device_index(),
+           "native_handle");
+  return handle;
+}
+
+Stream stream_of_native(Device device, void* handle) {
+  const Device d = resolved_device(device);
+  const Backend* b = backend_of(d.type());
+  CRESSET_CHECK_NOT_IMPLEMENTED(b && b->table().stream_from_native, "ExternalStream: the backend of ", d,
+                                " does not take queues that others made.");
+  cresset_stream s = 0;
+  b->check(b->table().stream_from_native(b->table().self, d.index(), handle, &s), d.index(), "ExternalStream");
+  return Stream(Stream::UNSAFE, d, static_cast<StreamId>(s));
 }
 
 }  // namespace detail

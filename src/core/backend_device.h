@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,7 +14,10 @@
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
 #include <cresset/core/backend_table.h>
+#include <cresset/core/device_graph.h>
 #include <cresset/core/device_guard.h>
+
+#include "core/backend_memory.h"
 
 namespace cresset::detail {
 
@@ -23,21 +27,16 @@ inline constexpr int kStreamsInPool = 32;  // a device and priority
 /// Sets the maker of a kind's generators unless one is registered; a registration later takes its place.
 void give_generator(DeviceType type, GeneratorMaker maker);
 
-/// Memory whose tensor is gone while streams that were recorded on it may still use it: it goes back when the events have happened.
-struct LingeringBlock {
-  void* data;
-  std::size_t nbytes;
-  std::vector<void*> events;
-};
-
-/// Counters of one device, its pool of streams.
+/// The memory of one device, and its pool of streams.
 struct BackendDevice {
-  std::atomic<int64_t> allocated{0}, peak{0}, allocations{0}, live{0};
+  BackendDevice(const Backend& backend, int index) : memory(backend, index) {}
+  DeviceMemory memory;
   ForkSafe<std::mutex> mutex;
-  std::vector<cresset_stream> pool[2];  // by priority: normal, high
-  std::size_t next[2] = {0, 0};
-  std::vector<LingeringBlock> lingering;
-  std::atomic<bool> has_lingering{false};
+  struct Streams {
+    std::vector<cresset_stream> made;
+    std::size_t next = 0;
+  };
+  std::map<int, Streams> pool;  // by priority
 };
 
 /// A registered backend; lives as long as the process.
@@ -61,11 +60,10 @@ class Backend final {
   /// Raises when a status is not CRESSET_OK; the pieces say what was being done.
   void check(cresset_status status, int device, const std::string& what) const;
   void check_index(int index) const;
-  DataPtr allocate(int index, std::size_t nbytes) const;
+  /// The lowest and the highest; smaller numbers go first.
+  std::pair<int, int> stream_priorities(int index) const;
   DataPtr allocate_pinned(std::size_t nbytes) const;
   bool is_pinned(const void* data) const;
-  /// Gives memory back that streams used and are done with; with `wait`, all of it.
-  void free_lingering(int index, bool wait) const;
 
  private:
   const cresset_backend table_;

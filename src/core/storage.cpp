@@ -1,4 +1,5 @@
 // Life of a storage block.
+#include <cresset/core/backend.h>
 #include <cresset/core/storage.h>
 
 #include <algorithm>
@@ -58,9 +59,22 @@ DataPtr StorageImpl::set_data_ptr(DataPtr p) {
   return p;
 }
 
+// More memory is a new block with the old bytes. Less is a smaller number, but for none at all, which gives the block back.
+static void resize_on_device(StorageImpl& s, std::size_t nbytes) {
+  CRESSET_CHECK(is_backend(s.device_type()), "resize_: storage on ", s.device(),
+                " is resized by its backend's resize_ kernel, which is missing.");
+  if (nbytes == 0 || nbytes > s.nbytes()) {
+    DataPtr fresh = detail::allocate_on(s.device(), nbytes);
+    const std::size_t kept = std::min(nbytes, s.nbytes());
+    if (kept) detail::copy_bytes(fresh.get(), s.device(), 0, s.data(), s.device(), 0, kept, true);
+    s.set_data_ptr(std::move(fresh));
+  }
+  s.set_nbytes(nbytes);
+}
+
 void StorageImpl::resize_bytes(std::size_t nbytes) {
   CRESSET_CHECK(resizable_ && allocator_, "Trying to resize storage that is not resizable");
-  CRESSET_CHECK(device_type() == kCPU, "resize_: storage on ", device(), " is resized by its backend's resize_ kernel, which is missing.");
+  if (device_type() != kCPU) return resize_on_device(*this, nbytes);
   if (nbytes > (sized_cpu_ ? allocated_ : nbytes_) || !sized_cpu_) {
     void* fresh = nbytes ? detail::alloc_storage(nbytes) : nullptr;
     if (fresh && data_.get()) std::memcpy(fresh, data_.get(), std::min(nbytes, nbytes_));

@@ -3,7 +3,9 @@
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
 #include <cresset/core/backend_meta.h>
+#include <cresset/core/device_allocator.h>
 #include <cresset/core/event.h>
+#include <cresset/dispatch/profiler_stubs.h>
 #include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/pinned_memory.h>
@@ -146,6 +148,7 @@ void init_devices(PyObject* m) {
   def(m, "_device_empty_cache", [](Device d) {
     const cresset_backend* t = backend_table(d.type());
     if (t && t->empty_cache) unlocked([&] { t->empty_cache(t->self); });
+    if (DeviceAllocator* const a = t ? nullptr : find_device_allocator(d.type())) unlocked([&] { a->emptyCache(); });
   });
   def(m, "_device_file_tag", [](Device d) {
     const cresset_backend* t = backend_table(d.type());
@@ -164,7 +167,9 @@ void init_streams(PyObject* m) {
   def(m, "_stream_synchronize", [](Device d, int64_t id) { unlocked([&] { stream_of(d, id).synchronize(); }); });
   def(m, "_record_stream", [](Tensor t, Device d, int64_t id) {
     unlocked([&] {
-      if (t.has_storage()) guard_of(t.device()).recordDataPtrOnStream(t.storage().data_ptr(), stream_of(d, id));
+      if (!t.has_storage()) return;
+      guard_of(t.device()).recordDataPtrOnStream(t.storage().data_ptr(), stream_of(d, id));
+      if (DeviceAllocator* const a = find_device_allocator(t.device().type())) a->recordStream(t.storage().data_ptr(), stream_of(d, id));
     });
   });
   def(m, "_event_new", [](Device d, bool timing) { return make_event(d, timing); });
@@ -236,13 +241,16 @@ void init_extras(PyObject* m) {
                                        "optimizer_step");
       });
   });
+  def(m, "_hears_ranges", [] { return !registered_backends().empty() || profiler::profiler_stubs(kPrivateUse1); });
   def(m, "_profile_push", [](std::string name) {
     for (DeviceType k : registered_backends())
       if (const cresset_backend* t = backend_table(k); t->profile_push) t->profile_push(t->self, name.c_str());
+    if (const auto* stubs = profiler::profiler_stubs(kPrivateUse1); stubs && stubs->enabled()) stubs->rangePush(name.c_str());
   });
   def(m, "_profile_pop", [] {
     for (DeviceType k : registered_backends())
       if (const cresset_backend* t = backend_table(k); t->profile_pop) t->profile_pop(t->self);
+    if (const auto* stubs = profiler::profiler_stubs(kPrivateUse1); stubs && stubs->enabled()) stubs->rangePop();
   });
   def(m, "_autocast_dtypes", [](Device d) {
     std::vector<ScalarType> types{kHalf, kBFloat16};

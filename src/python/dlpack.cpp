@@ -4,6 +4,7 @@
 
 #include <cresset/core/backend.h>
 #include <cresset/core/dtype_codes.h>
+#include <cresset/core/event.h>
 #include <cresset/ops/functions_copy.h>
 
 namespace cresset::python {
@@ -34,7 +35,8 @@ struct DLManagedTensor {
 };
 constexpr int32_t kDLCPU = 1, kDLExtDev = 12;
 
-// Backends are extension devices; the id is the index, with the number of the slot behind PrivateUse1's above 8 bits.
+// A backend says which type its memory has, and the id is the index. Others are extension devices; their id is the index, with the number
+// of the slot behind PrivateUse1's above 8 bits.
 bool has_dlpack_device(const Tensor& t) {
   if (!t.has_storage() || t.is_meta()) return false;
   const cresset_backend* table = backend_table(t.device().type());
@@ -42,10 +44,13 @@ bool has_dlpack_device(const Tensor& t) {
 }
 DLDevice dlpack_device(Device d) {
   if (d.is_cpu()) return {kDLCPU, 0};
+  if (const cresset_backend* t = backend_table(d.type()); t && t->dlpack_type) return {t->dlpack_type, d.index()};
   return {kDLExtDev, (static_cast<int32_t>(d.type()) - static_cast<int32_t>(kPrivateUse1)) << 8 | d.index()};
 }
 Device device_of_dlpack(DLDevice d) {
   if (d.type == kDLCPU) return Device(kCPU);
+  for (const DeviceType t : registered_backends())
+    if (backend_table(t)->dlpack_type == d.type && d.id >= 0 && d.id < device_count(t)) return Device(t, static_cast<DeviceIndex>(d.id));
   const int slot = static_cast<int>(kPrivateUse1) + (d.id >> 8);
   const bool known =
       d.type == kDLExtDev && d.id >= 0 && slot < kDeviceTypeCount && (d.id & 0xFF) < device_count(static_cast<DeviceType>(slot));
@@ -110,6 +115,29 @@ PyObject* to_dlpack(const Tensor& t) {
   return capsule;
 }
 
+// Work that the consumer puts into its stream follows the work on the tensor: None means the default stream, another number the driver's
+// queue, and -1 that it waits itself.
+void let_consumer_follow(const Tensor& t, PyObject* stream) {
+  if (t.is_cpu()) {
+    if (stream == Py_None || PyLong_AsLong(stream) == -1) return;
+    PyErr_SetString(PyExc_BufferError, "__dlpack__: a CPU tensor has no streams; stream must be None.");
+    throw ErrorAlreadySet();
+  }
+  const auto handle = stream == Py_None ? 0 : PyLong_AsLongLong(stream);
+  if (PyErr_Occurred()) throw ErrorAlreadySet();
+  if (handle == -1) return;
+  without_lock(true, [&] {
+    const auto* guard = impl::getDeviceGuardImpl(t.device().type());
+    const Stream mine = guard->getStream(t.device());
+    const Stream theirs = stream == Py_None ? guard->getDefaultStream(t.device())
+                                            : cresset::detail::stream_of_native(t.device(), reinterpret_cast<void*>(handle));
+    if (mine == theirs) return;
+    Event event(t.device().type());
+    event.record(mine);
+    event.block(theirs);
+  });
+}
+
 PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
@@ -117,11 +145,8 @@ PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &version, &device, &copy))
     return nullptr;
   CRESSET_CHECK_TYPE(stream == Py_None || PyLong_Check(stream), "stream must be ``int`` or ``none``");
-  if (stream != Py_None && !(PyLong_Check(stream) && PyLong_AsLong(stream) == -1)) {
-    PyErr_SetString(PyExc_BufferError, "__dlpack__: a CPU tensor has no streams; stream must be None.");
-    return nullptr;
-  }
   const Tensor& t = unwrap(self);
+  if (t.is_cpu() || has_dlpack_device(t)) let_consumer_follow(t, stream);
   return to_dlpack(copy == Py_True ? without_lock(may_wait(t), [&] { return cresset::clone(t); }) : t);
   CRESSET_PY_CATCH(nullptr)
 }

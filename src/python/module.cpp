@@ -59,6 +59,8 @@ bool fill_module(PyObject* module) {
   init_tensor_type(module);
   init_generator(module);
   init_accelerator(module);
+  init_device_memory(module);
+  init_python_backend(module);
   init_profiler(module);
   init_python_calls(module);
   init_files(module);

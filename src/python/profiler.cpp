@@ -3,6 +3,7 @@
 
 #include "python/bind.h"
 #include "python/convert.h"
+#include "python/frames.h"
 
 #include <frameobject.h>
 
@@ -44,8 +45,8 @@ FrameTexts& frame_texts() {
   return texts;
 }
 
-/// "file.py(12): function" for each Python frame of this thread, the innermost first. A thread that runs Python may have given the
-/// interpreter lock away for this operator; threads that only work for one never ask for it, as that one may wait for them with the lock.
+}  // namespace
+
 std::vector<std::string> python_stack() {
   std::vector<std::string> out;
   if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return out;
@@ -58,6 +59,8 @@ std::vector<std::string> python_stack() {
   }
   return out;
 }
+
+namespace {
 
 template <class T>
 Ref list_of_values(std::vector<T> values) {

@@ -54,6 +54,8 @@ void init_device(PyObject* module);
 void init_size(PyObject* module);
 void init_generator(PyObject* module);
 void init_accelerator(PyObject* module);
+void init_device_memory(PyObject* module);
+void init_python_backend(PyObject* module);
 void init_profiler(PyObject* module);
 void init_python_calls(PyObject* module);
 void init_files(PyObject* module);

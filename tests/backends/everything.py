@@ -355,7 +355,7 @@ def test_memory_is_counted_and_freed():
     del x
     assert module.memory_allocated() == before
     assert module.max_memory_allocated() == before + 4000
-    assert cresset.accelerator.memory_stats(DEVICE)["allocations"] > 0
+    assert cresset.accelerator.memory_stats(DEVICE)["allocation.all.allocated"] > 0
 
 
 def test_threads_use_the_device_together(x):

@@ -1,6 +1,6 @@
 """Plug-ins in C that were built with the headers of earlier table versions load and run; others are refused in one sentence.
 
-Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1 to golden4 and toonew.
+Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1 to golden5 and toonew.
 """
 
 import ctypes
@@ -8,7 +8,7 @@ import ctypes
 import cresset
 import pytest
 
-each_version = pytest.mark.parametrize("device", ["golden1", "golden2", "golden3", "golden4"])
+each_version = pytest.mark.parametrize("device", ["golden1", "golden2", "golden3", "golden4", "golden5"])
 
 
 @each_version
@@ -39,7 +39,7 @@ def test_reserved_bytes():
     assert cresset.golden2.memory_reserved() == cresset.golden2.memory_allocated() == held.nbytes, "without a cache of its own"
     assert cresset.device("golden3") and (cresset.golden3.memory_reserved(), cresset.golden3.max_memory_reserved()) == (64, 96)
     cresset.golden3.reset_peak_memory_stats()
-    assert cresset.accelerator.memory_stats("golden3")["peak_reserved_bytes"] == 64
+    assert cresset.accelerator.memory_stats("golden3")["reserved_bytes.all.peak"] == 64
 
 
 def test_fills():
@@ -54,10 +54,17 @@ def test_fills():
         assert strided.tolist() == [[0.0, 1.5, 1.5, 0.0]] * 3
 
 
+def test_dlpack_type_of_the_vendor():
+    x = cresset.arange(6.0, device="golden5").reshape(2, 3)
+    assert x.__dlpack_device__() == (17, 0) and cresset.ones(1, device="golden4").__dlpack_device__()[0] == 12
+    back = cresset.from_dlpack(x)
+    assert back.device == x.device and back.data_ptr() == x.data_ptr() and back.tolist() == x.tolist()
+
+
 def test_a_version_that_does_not_fit_is_one_sentence():
     with pytest.raises(RuntimeError) as info:
         cresset.device("toonew")
     assert (
-        "backend 'toonew' needs version 99 of the backend table, and this library has version 4; install a newer Cresset or an older plug-in."
+        "backend 'toonew' needs version 99 of the backend table, and this library has version 5; install a newer Cresset or an older plug-in."
         in str(info.value)
     )  # fmt: skip

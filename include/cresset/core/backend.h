@@ -5,11 +5,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cresset/core/allocator.h>
 #include <cresset/core/backend_table.h>
 #include <cresset/core/device.h>
+#include <cresset/core/stream.h>
 
 namespace cresset {
 
@@ -68,6 +70,16 @@ CRESSET_API void reset_peak_device_memory_stats(Device d);
 
 /// How many devices a kind has: backends, hooks and guards are asked; 0 for unknown ones, 1 for the CPU.
 CRESSET_API int device_count(DeviceType t);
+namespace detail {
+/// Does a device reach the memory of another one of its kind directly? Copies between them work in any case.
+CRESSET_API bool can_access_peer(Device device, Device peer);
+/// The lowest and the highest priority of streams; smaller numbers go first.
+CRESSET_API std::pair<int, int> stream_priorities(Device device);
+/// The driver's queue behind a stream, and a stream for a queue that somebody else keeps alive; errors name a backend that cannot.
+CRESSET_API void* native_stream(const Stream& s);
+CRESSET_API Stream stream_of_native(Device device, void* handle);
+}  // namespace detail
+
 /// The device with its index filled in: -1 becomes the current one. Raises for an index that does not exist.
 CRESSET_API Device resolved_device(Device d);
 

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define CRESSET_BACKEND_TABLE_VERSION 4
+#define CRESSET_BACKEND_TABLE_VERSION 5
 #define CRESSET_BACKEND_TABLE_OLDEST 1 /* the oldest version of a table that this header's library still runs */
 #define CRESSET_PUBLIC __attribute__((visibility("default")))
 
@@ -179,6 +179,8 @@ typedef struct cresset_memory_stats {
 
 enum { CRESSET_EVENT_TIMING = 1 };
 enum { CRESSET_STEP_BEGIN = 0, CRESSET_STEP_END = 1 };
+/* Which calls are refused while a graph is being recorded; a backend may be stricter. */
+enum { CRESSET_CAPTURE_DEFAULT = 0, CRESSET_CAPTURE_GLOBAL = 1, CRESSET_CAPTURE_THREAD = 2, CRESSET_CAPTURE_RELAXED = 3 };
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
@@ -243,6 +245,25 @@ typedef struct cresset_backend {
                                  size_t pattern_size, cresset_stream stream);
   cresset_status (*copy_strided)(void* self, const cresset_strided_copy* copy); /* one type, any strides */
   cresset_status (*copy_cast)(void* self, const cresset_strided_copy* copy);    /* between types, any strides */
+
+  /* version 5 */
+  /* Graphs. What is put into the stream between begin and end is recorded instead of done; so is what is put into a stream that waits for
+   * an event recorded there. Memory that recorded work names stays allocated until the graph is destroyed, which may be asked for while
+   * replays are in a queue. graph_end without success ends the recording all the same. */
+  cresset_status (*graph_begin)(void* self, int32_t device, cresset_stream stream, int32_t mode);
+  cresset_status (*graph_end)(void* self, int32_t device, cresset_stream stream, void** graph);
+  cresset_status (*graph_replay)(void* self, int32_t device, void* graph, cresset_stream stream); /* all of it, behind the stream's work */
+  void (*graph_destroy)(void* self, int32_t device, void* graph);
+  cresset_status (*stream_is_capturing)(void* self, int32_t device, cresset_stream stream, int32_t* capturing);
+  cresset_status (*graph_dump)(void* self, void* graph, const char* path); /* writes a picture for Graphviz */
+
+  /* Smaller numbers go first; both ends are valid. Without it: 0 and -1. */
+  cresset_status (*stream_priorities)(void* self, int32_t device, int32_t* lowest, int32_t* highest);
+  cresset_status (*stream_to_native)(void* self, int32_t device, cresset_stream stream, void** handle); /* the driver's queue */
+  /* A queue that somebody else made and keeps alive. */
+  cresset_status (*stream_from_native)(void* self, int32_t device, void* handle, cresset_stream* out);
+  cresset_status (*peer_access)(void* self, int32_t device, int32_t peer, int32_t* possible); /* reaches the peer's memory directly */
+  int32_t dlpack_type; /* the DLDeviceType that stands for this memory; 0: an extension device */
 } cresset_backend;
 
 /* What a plug-in exports, and what the loader looks for. */

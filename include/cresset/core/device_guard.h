@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,12 @@
 namespace cresset {
 
 enum class EventFlag { PYTORCH_DEFAULT, BACKEND_DEFAULT, INVALID };
+
+/// What a device can do. At the start: everything.
+struct DeviceCapability {
+  std::bitset<64> dtypes = std::bitset<64>().set();  // by the number of the ScalarType
+  bool is_known = true;                              // by the device kind's implementation
+};
 
 namespace impl {
 
@@ -40,6 +47,7 @@ struct CRESSET_API DeviceGuardImplInterface {
   /// 0 when there is no device or the driver does not answer.
   virtual DeviceIndex deviceCount() const noexcept = 0;
 
+  virtual DeviceCapability getDeviceCapability(Device /*d*/) const { return {{}, false}; }
   virtual Stream getDefaultStream(Device d) const { return Stream(Stream::DEFAULT, d); }
   /// A stream of the backend's pool.
   virtual Stream getStreamFromGlobalPool(Device d, bool /*is_high_priority*/ = false) const { return getDefaultStream(d); }

@@ -46,8 +46,8 @@ class CRESSET_API Stream final {
   bool query() const;
   /// Waits until all submitted work has been done.
   void synchronize() const;
-  /// Can work be submitted now without taking part in a capture? Always, here.
-  bool is_capturing() const { return false; }
+  /// Is work that is submitted now recorded by a DeviceGraph, instead of done?
+  bool is_capturing() const;
 
   uint64_t hash() const noexcept {
     return static_cast<uint64_t>(static_cast<uint8_t>(device_type())) << 56 |

@@ -78,12 +78,12 @@ class record_function(_Decorator):
 
     def __enter__(self):
         self._open.append(_C._profiler_begin(self.name, self.args or ""))
-        if _C._registered_backends():
+        if _C._hears_ranges():
             _C._profile_push(self.name)
         return self
 
     def __exit__(self, *exc_info):
-        if _C._registered_backends():
+        if _C._hears_ranges():
             _C._profile_pop()
         _C._profiler_end(self._open.pop())
 

@@ -13,6 +13,7 @@
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
 #include <cresset/core/device_generator.h>
+#include <cresset/core/device_graph.h>
 #include <cresset/ops/functions_copy.h>
 
 #include "ops/pointwise.h"
@@ -237,6 +238,18 @@ void give_generator(const FunctionSchema& schema, std::size_t n, Stack& inner, D
   }
 }
 
+// The CPU takes no part in what a graph records.
+void check_not_recorded(const OperatorHandle& op, const Stack& arguments) {
+  for (const IValue& v : arguments) {
+    if (!v.isTensor() || !v.toTensor().defined() || v.toTensor().is_cpu()) continue;
+    const Device device = v.toTensor().device();
+    CRESSET_CHECK_NOT_IMPLEMENTED(!detail::is_capturing_in_this_thread(device), "Could not run '", op.operator_name().str(), "' on ",
+                                  device,
+                                  ": it has no kernel there, and the CPU takes no part in what accelerator.Graph records.\n"
+                                  "Register a kernel, or leave the operator out of the recorded part.");
+  }
+}
+
 }  // namespace
 
 void cpu_fallback(const OperatorHandle& op, Stack* stack) {
@@ -250,6 +263,7 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   const std::size_t n = schema.arguments().size();
   const auto first = stack->end() - static_cast<std::ptrdiff_t>(n);
   Stack inner(first, stack->end());
+  check_not_recorded(op, inner);
   Mover mover(op);
   for (std::size_t i = 0; i < n; ++i) {
     const Argument& argument = schema.arguments()[i];

@@ -107,6 +107,9 @@ static const cresset_backend table = {
 #if CRESSET_BACKEND_TABLE_VERSION >= 4
     .fill_pattern = fill_pattern,
 #endif
+#if CRESSET_BACKEND_TABLE_VERSION >= 5
+    .dlpack_type = 17, /* kDLMAIA */
+#endif
 };
 
 CRESSET_PUBLIC const cresset_backend* cresset_backend_entry(void) { return &table; }

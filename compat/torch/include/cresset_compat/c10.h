@@ -27,6 +27,7 @@
 
 #include <cresset/ir/symbol.h>
 
+#include <cresset_compat/device_allocator.h>
 #include <cresset_compat/guards.h>
 #include <cresset_compat/half.h>
 #include <cresset_compat/metaprogramming.h>

@@ -37,8 +37,9 @@ inline constexpr bool selective_build = false;
 #define MAKE_TORCH_LIBRARY(ns) ::cresset::Library(::cresset::Library::DEF, #ns, std::nullopt, __FILE__, __LINE__)
 #define MAKE_TORCH_LIBRARY_IMPL(ns, k) \
   ::cresset::Library(::cresset::Library::IMPL, #ns, std::make_optional(::cresset::DispatchKey::k), __FILE__, __LINE__)
-#define TORCH_FN(f) CRESSET_FN(f)
-#define TORCH_FN_TYPE(f) decltype(CRESSET_FN(f))
+// Takes a function and its address alike.
+#define TORCH_FN(f) ::cresset::FunctionConstant<+(f)>()
+#define TORCH_FN_TYPE(f) decltype(TORCH_FN(f))
 #define TORCH_SELECTIVE_NAME(n) n
 #define TORCH_SELECTIVE_SCHEMA(n) n
 #define TORCH_SELECTIVE_CLASS(n) n

@@ -250,3 +250,6 @@ using cresset::typeMetaToScalarType;
 using std::to_string;
 
 }  // namespace c10
+
+#define C10_AS_INTARRAYREF_SLOW(a) ::c10::asIntArrayRefSlow((a), __FILE__, __LINE__)
+#define C10_AS_INTARRAYREF_SLOW_ALLOC(a) C10_AS_INTARRAYREF_SLOW(a)

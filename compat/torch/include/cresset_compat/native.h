@@ -5,6 +5,32 @@
 #include <cresset_compat/library.h>
 #include <cresset_compat/tensor_iterator.h>
 
+namespace at::cpu {
+/// Inside, calls go to the kernels of the CPU, below autograd, whatever the device of their tensors is.
+struct OnCpu {
+  c10::AutoDispatchBelowADInplaceOrView below;
+  c10::impl::ExcludeDispatchKeyGuard not_there{c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)};
+  c10::impl::IncludeDispatchKeyGuard here{c10::DispatchKeySet(c10::DispatchKey::CPU)};
+};
+#define CRESSET_COMPAT_ON_CPU_(name)                       \
+  template <class... A>                                    \
+  decltype(auto) name(A&&... arguments) {                  \
+    const OnCpu guard;                                     \
+    return ::cresset::name(std::forward<A>(arguments)...); \
+  }
+inline Tensor as_strided_symint(const Tensor& self, c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
+                                std::optional<c10::SymInt> offset = std::nullopt) {
+  return cresset::detail::alias_with_sizes_and_strides(self, C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride),
+                                                       offset ? offset->expect_int() : self.storage_offset());
+}
+inline Tensor& set_(Tensor& self, c10::Storage storage, int64_t offset, IntArrayRef size, IntArrayRef stride) {
+  self.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(storage));
+  self.unsafeGetTensorImpl()->set_storage_offset(offset);
+  self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride);
+  return self;
+}
+}  // namespace at::cpu
+
 namespace at::native {
 
 // --- resizing
@@ -51,7 +77,44 @@ inline Tensor as_strided_tensorimpl(const Tensor& self, IntArrayRef size, IntArr
                                     std::optional<int64_t> offset = std::nullopt) {
   return cresset::detail::alias_with_sizes_and_strides(self, size, stride, offset.value_or(self.storage_offset()));
 }
-inline Tensor view(const Tensor& self, IntArrayRef size) { return self.view(size); }
+inline Tensor view(const Tensor& self, IntArrayRef size) {
+  const at::cpu::OnCpu guard;
+  return self.view(size);
+}
+inline Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) { return as_strided_tensorimpl(self, size, stride); }
+inline const Tensor& resize_(const Tensor& self, IntArrayRef size, std::optional<at::MemoryFormat> format = std::nullopt) {
+  TensorImpl* const impl = self.unsafeGetTensorImpl();
+  resize_impl_cpu_(impl, size, std::nullopt, false);
+  const std::size_t needed =
+      at::detail::computeStorageNbytesContiguous(size, impl->itemsize(), static_cast<std::size_t>(impl->storage_offset()));
+  if (impl->numel() != 0 && needed > impl->storage().nbytes()) {
+    if (self.is_cpu())
+      resize_bytes_cpu(impl->storage().unsafeGetStorageImpl(), needed);
+    else
+      cresset::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(impl->storage(), needed);
+  }
+  if (format && *format != at::MemoryFormat::Preserve) impl->empty_tensor_restride(*format);
+  return self;
+}
+inline Tensor& copy_(Tensor& self, const Tensor& source, bool non_blocking = false) {
+  const c10::AutoDispatchBelowADInplaceOrView below;
+  return self.copy_(source, non_blocking);
+}
+inline Scalar _local_scalar_dense_cpu(const Tensor& self) {
+  const at::cpu::OnCpu guard;
+  return at::_local_scalar_dense(self);
+}
+inline Tensor& set_(Tensor& self, c10::Storage storage, int64_t offset, IntArrayRef size, IntArrayRef stride) {
+  return at::cpu::set_(self, std::move(storage), offset, size, stride);
+}
+inline Tensor& set_(Tensor& self, c10::Storage storage) {
+  const auto n = static_cast<int64_t>(storage.nbytes() / self.itemsize());
+  return at::cpu::set_(self, std::move(storage), 0, {n}, {1});
+}
+inline Tensor& set_tensor_(Tensor& self, const Tensor& source) {
+  if (self.is_same(source)) return self;
+  return at::cpu::set_(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+}
 inline int64_t ensure_nonempty_dim(int64_t d) { return std::max<int64_t>(d, 1); }
 inline int64_t ensure_nonempty_size(const Tensor& t, int64_t d) { return t.dim() == 0 ? 1 : t.size(d); }
 inline int64_t ensure_nonempty_stride(const Tensor& t, int64_t d) { return t.dim() == 0 ? 1 : t.stride(d); }

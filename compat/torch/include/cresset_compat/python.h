@@ -3,6 +3,9 @@
 
 #include <Python.h>
 
+#include <limits>
+#include <string>
+
 #include <pybind11/complex.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -167,9 +170,64 @@ inline bool THPDevice_Check(PyObject* o) { return cresset::python_api().is_devic
 inline PyObject* THPDevice_New(const at::Device& d) { return cresset::python_api().from_device(d); }
 inline bool THPDtype_Check(PyObject* o) { return cresset::python_api().is_dtype(o); }
 inline bool THPGenerator_Check(PyObject* o) { return cresset::python_api().is_generator(o); }
+inline PyObject* THPGenerator_initDefaultGenerator(const at::Generator& g) { return cresset::python_api().from_generator(g); }
+inline PyObject* THPGenerator_Wrap(const at::Generator& g) { return cresset::python_api().from_generator(g); }
+
+// --- numbers and texts: what does not fit is a Python error
+inline const char* THPUtils_typename(PyObject* o) { return Py_TYPE(o)->tp_name; }
+inline bool THPUtils_checkLong(PyObject* o) { return PyLong_Check(o) && !PyBool_Check(o); }
+inline bool THPUtils_checkLongExact(PyObject* o) { return PyLong_CheckExact(o); }
+inline bool THPUtils_checkDouble(PyObject* o) { return PyFloat_Check(o) || PyLong_Check(o); }
+inline bool THPUtils_checkString(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
+inline int64_t THPUtils_unpackLong(PyObject* o) {
+  const long long v = PyLong_AsLongLong(o);
+  if (v == -1 && PyErr_Occurred()) throw py::error_already_set();
+  return v;
+}
+inline uint64_t THPUtils_unpackUInt64(PyObject* o) {
+  const unsigned long long v = PyLong_AsUnsignedLongLong(o);
+  if (PyErr_Occurred()) throw py::error_already_set();
+  return v;
+}
+namespace torch::detail {
+template <class T>
+T unpacked_number(PyObject* o, const char* overflow) {
+  const int64_t v = THPUtils_unpackLong(o);
+  TORCH_CHECK(v >= static_cast<int64_t>(std::numeric_limits<T>::min()) && v <= static_cast<int64_t>(std::numeric_limits<T>::max()),
+              overflow);
+  return static_cast<T>(v);
+}
+}  // namespace torch::detail
+inline int THPUtils_unpackInt(PyObject* o) { return torch::detail::unpacked_number<int>(o, "Overflow when unpacking long"); }
+inline uint32_t THPUtils_unpackUInt32(PyObject* o) {
+  return torch::detail::unpacked_number<uint32_t>(o, "Overflow when unpacking long long");
+}
+inline c10::DeviceIndex THPUtils_unpackDeviceIndex(PyObject* o) {
+  return torch::detail::unpacked_number<c10::DeviceIndex>(o, "Overflow when unpacking DeviceIndex");
+}
+inline double THPUtils_unpackDouble(PyObject* o) {
+  const double v = PyFloat_AsDouble(o);
+  if (v == -1 && PyErr_Occurred()) throw py::error_already_set();
+  return v;
+}
+inline bool THPUtils_unpackBool(PyObject* o) {
+  TORCH_CHECK_TYPE(PyBool_Check(o), "couldn't convert python object to boolean");
+  return o == Py_True;
+}
+inline std::string THPUtils_unpackString(PyObject* o) { return py::cast<std::string>(py::handle(o)); }
+inline PyObject* THPUtils_packInt32(int32_t v) { return PyLong_FromLong(v); }
+inline PyObject* THPUtils_packInt64(int64_t v) { return PyLong_FromLongLong(v); }
+inline PyObject* THPUtils_packUInt32(uint32_t v) { return PyLong_FromUnsignedLong(v); }
+inline PyObject* THPUtils_packUInt64(uint64_t v) { return PyLong_FromUnsignedLongLong(v); }
+inline PyObject* THPUtils_packDeviceIndex(c10::DeviceIndex v) { return PyLong_FromLong(v); }
+inline PyObject* THPUtils_packString(const char* s) { return PyUnicode_FromString(s); }
+inline PyObject* THPUtils_packString(const std::string& s) {
+  return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
+}
+
 namespace torch {
 inline PyObject* getTHPDtype(at::ScalarType t) { return cresset::python_api().from_dtype(t); }
-inline int64_t THPUtils_unpackLong(PyObject* o) { return PyLong_AsLongLong(o); }
+using ::THPUtils_unpackLong;
 /// A Python error on its way through C++.
 using python_error = py::error_already_set;
 }  // namespace torch

@@ -7,14 +7,23 @@ import contextlib
 
 import cresset
 
-from . import _C
-from ._streams import _stream_device
+from .. import _C
+from .._streams import _stream_device
+from . import graphs, memory
+from .graphs import Graph, graph_pool_handle
+from .memory import (
+    MemPool, empty_cache, empty_host_cache, get_memory_info, get_per_process_memory_fraction, host_cache_stats, max_memory_allocated,
+    max_memory_reserved, memory_allocated, memory_page, memory_reserved, memory_snapshot, memory_stats, record_memory_history,
+    reset_accumulated_memory_stats, reset_peak_memory_stats, set_per_process_memory_fraction, use_mem_pool,
+)  # fmt: skip
 
 __all__ = [
     "is_available", "current_accelerator", "device_count", "current_device_index", "current_device_idx", "set_device_index",
     "set_device_idx", "device_index", "current_stream", "set_stream", "synchronize", "memory_allocated", "max_memory_allocated", "memory_reserved",
     "max_memory_reserved",
     "empty_host_cache", "host_cache_stats", "get_device_capability", "reset_accumulated_memory_stats",
+    "Graph", "graph_pool_handle", "MemPool", "use_mem_pool", "set_per_process_memory_fraction", "get_per_process_memory_fraction",
+    "memory_snapshot", "record_memory_history", "memory_page", "can_device_access_peer", "graphs", "memory",
     "memory_stats", "reset_peak_memory_stats", "get_memory_info", "empty_cache", "load_backend", "registered_backends", "report",
     "set_fallback_mode", "fallback_mode", "fallback_counts", "fallback_report", "reset_fallback_counts",
 ]  # fmt: skip
@@ -91,64 +100,15 @@ def synchronize(device=None):
     _C._device_synchronize(_stream_device(device))
 
 
-def memory_allocated(device=None):
-    """Bytes of the device that tensors hold."""
-    return _C._device_memory(_stream_device(device))[0]
-
-
-def max_memory_allocated(device=None):
-    """The most bytes that tensors held since the start or the last reset."""
-    return _C._device_memory(_stream_device(device))[1]
-
-
-def memory_stats(device=None):
-    """Bytes that tensors hold, their peak, allocations so far, blocks alive, bytes that the backend's cache holds and their peak, as a dict."""
-    names = ("allocated_bytes", "peak_bytes", "allocations", "live_blocks", "reserved_bytes", "peak_reserved_bytes")
-    return dict(zip(names, _C._device_memory(_stream_device(device)), strict=True))
-
-
-def memory_reserved(device=None):
-    """Bytes that the backend's cache holds from the driver; those of tensors where the backend has no cache."""
-    return _C._device_memory(_stream_device(device))[4]
-
-
-def max_memory_reserved(device=None):
-    """The most bytes that the cache held since the start or the last reset."""
-    return _C._device_memory(_stream_device(device))[5]
-
-
-def reset_peak_memory_stats(device=None):
-    """Start max_memory_allocated and max_memory_reserved anew."""
-    _C._device_reset_peak_memory(_stream_device(device))
-
-
-def get_memory_info(device=None):
-    """(free, total) bytes as the backend tells; zeros when it does not."""
-    properties = _C._device_properties(_stream_device(device))
-    return properties["free_memory"], properties["total_memory"]
-
-
-def empty_cache():
-    """Let the backend give idle memory back."""
-    _C._device_empty_cache(_stream_device(None))
-
-
-def empty_host_cache():
-    """Give the system back what the host's allocator keeps for reuse."""
-    _C._empty_host_cache()
-
-
-def host_cache_stats():
-    """What the host's allocator keeps of the memory of large tensors, as a dict: `limit` (CRESSET_HOST_CACHE), `idle_bytes`, `used_bytes`,
-    `peak_bytes`, allocations `reused` and `taken` from the system, blocks `given_back`."""
-    names = ("limit", "idle_bytes", "used_bytes", "peak_bytes", "reused", "taken", "given_back")
-    return dict(zip(names, _C._host_cache_stats(), strict=True))
-
-
 def get_device_capability(device=None):
-    """What the device can do, as a dict: `supported_dtypes`, a set of the dtypes that a tensor of one element can have there."""
+    """What the device can do, as a dict: `supported_dtypes`, a set of the dtypes that the backend names, or that a tensor of one
+    element can have there."""
     device, supported = _stream_device(device), set()
     for dtype in {d for d in vars(cresset).values() if isinstance(d, cresset.dtype)}:
+        known = _C._device_supports(device, dtype)
+        if known is not None:
+            supported.update([dtype] if known else [])
+            continue
         try:
             cresset.empty(1, dtype=dtype, device=device)
         except (RuntimeError, TypeError, NotImplementedError):
@@ -157,9 +117,9 @@ def get_device_capability(device=None):
     return {"supported_dtypes": supported}
 
 
-def reset_accumulated_memory_stats(device=None):
-    """Start what memory_stats adds up anew, as reset_peak_memory_stats does with peaks."""
-    reset_peak_memory_stats(device)
+def can_device_access_peer(device, peer):
+    """Whether a device reads and writes the memory of another of its kind directly. Copies between them work in any case."""
+    return _C._can_access_peer(_stream_device(device), _stream_device(peer))
 
 
 # --- backends --------------------------------------------------------------------------------------------------------------------
