@@ -113,7 +113,7 @@ class Stream:
         return hash((self.device, self.stream_id))
 
     def __repr__(self):
-        return f"cresset.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
+        return f"{cresset.__name__}.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
 
 
 class Event:
@@ -170,4 +170,4 @@ class Event:
         return _C._event_elapsed(self._event, end_event._event)
 
     def __repr__(self):
-        return f"cresset.Event device_type={self.device.type}, device_index={-1 if self.device.index is None else self.device.index}, event_flag={self.event_id}"
+        return f"{cresset.__name__}.Event device_type={self.device.type}, device_index={-1 if self.device.index is None else self.device.index}, event_flag={self.event_id}"

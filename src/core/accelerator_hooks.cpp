@@ -105,6 +105,9 @@ bool has_generator(DeviceType type) {
 Generator make_generator_for(Device device) {
   if (device.is_cpu()) return make_cpu_generator();
   const GeneratorMaker maker = has_generator(device.type()) ? all_makers().at(static_cast<std::size_t>(device.type())).load() : nullptr;
+  if (!maker)  // newer sources for PyTorch register none: their hooks make generators
+    if (const auto* hooks = dynamic_cast<const PrivateUse1HooksInterface*>(getAcceleratorHooks(device.type())))
+      return hooks->getNewGenerator(device.index());
   CRESSET_CHECK(maker, "Generator: device '", device, "' has no generator registered.");
   return maker(resolved_device(device).index());
 }

@@ -298,6 +298,12 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
 RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunction kernel, std::string debug) {
   std::unique_lock lock(state_->mutex);
   const std::vector<DispatchKey> keys = impl::runtime_keys_of(key);
+  // Vendors skip layers that are skipped already, such as Autocast for their device: nothing changes by it.
+  const auto is_skipped = [&](DispatchKey k) {
+    const auto& slot = state_->fallbacks[static_cast<std::size_t>(k)];
+    return slot && slot->kernel.isFallthrough();
+  };
+  if (kernel.isFallthrough() && std::ranges::all_of(keys, is_skipped)) return RegistrationHandleRAII([] {});
   for (DispatchKey k : keys) {
     const auto& slot = state_->fallbacks[static_cast<std::size_t>(k)];
     CRESSET_CHECK(!slot, "Tried to register multiple backend fallbacks for the same dispatch key ", k, "; previous registration ",

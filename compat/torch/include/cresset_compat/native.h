@@ -101,8 +101,7 @@ inline Tensor& copy_(Tensor& self, const Tensor& source, bool non_blocking = fal
   return self.copy_(source, non_blocking);
 }
 inline Scalar _local_scalar_dense_cpu(const Tensor& self) {
-  const at::cpu::OnCpu guard;
-  return at::_local_scalar_dense(self);
+  return cresset::from_blob(self.data_ptr(), IntArrayRef(), IntArrayRef(), TensorOptions(self.scalar_type())).item();
 }
 inline Tensor& set_(Tensor& self, c10::Storage storage, int64_t offset, IntArrayRef size, IntArrayRef stride) {
   return at::cpu::set_(self, std::move(storage), offset, size, stride);

@@ -32,10 +32,14 @@ all_types_and_half, _ = _group("all_types_and_half", _FLOATING + _INTEGRAL + (cr
 all_types_and_complex, all_types_and_complex_and = _group("all_types_and_complex", _FLOATING + _INTEGRAL + _COMPLEX)
 
 
-def get_all_dtypes(include_half=True, include_bfloat16=True, include_bool=True, include_complex=True):
-    """Every common dtype, less what is switched off."""
+def get_all_dtypes(
+    include_half=True, include_bfloat16=True, include_bool=True, include_complex=True, include_complex32=False, include_qint=False,
+):  # fmt: skip
+    """Every common dtype, less what is switched off; complex32 and quantized ones when asked for."""
     chosen = _INTEGRAL + get_all_fp_dtypes(include_half, include_bfloat16)
-    return chosen + ((cresset.bool,) if include_bool else ()) + (_COMPLEX if include_complex else ())
+    chosen += ((cresset.bool,) if include_bool else ()) + (_COMPLEX if include_complex else ())
+    chosen += (cresset.complex32,) if include_complex32 else ()
+    return chosen + ((cresset.qint8, cresset.quint8, cresset.qint32) if include_qint else ())
 
 
 def get_all_int_dtypes():
