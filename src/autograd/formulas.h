@@ -27,8 +27,6 @@ Tensor scalar_like(const Scalar& value, const Tensor& like);
 Tensor div_mode_backward_self(const Tensor& grad, const Tensor& other, std::optional<std::string_view> rounding_mode);
 Tensor div_mode_backward_self(const Tensor& grad, const Scalar& other, std::optional<std::string_view> rounding_mode);
 Tensor div_mode_backward_other(const Tensor& grad, const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode);
-Tensor div_mode_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& other_t, const Tensor& other_p,
-                    std::optional<std::string_view> rounding_mode);
 Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent);
 Tensor pow_backward_self(const Tensor& grad, const Tensor& self, const Tensor& exponent);
 Tensor pow_backward_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);

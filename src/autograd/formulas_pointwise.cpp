@@ -36,12 +36,6 @@ Tensor div_mode_backward_other(const Tensor& grad, const Tensor& self, const Ten
   return rounding_mode ? zero_of(grad) : -grad * ((self / other) / other).conj();
 }
 
-Tensor div_mode_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& other_t, const Tensor& other_p,
-                    std::optional<std::string_view> rounding_mode) {
-  const Tensor tangent = (self_t - other_t * (self_p / other_p)) / other_p;
-  return rounding_mode ? zeros_like(tangent) : tangent;
-}
-
 Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (is_zero(exponent)) return zero_of(grad);
   // Recorded, the slope stays a power: its derivative, a constant, then has a place in the graph like any other.

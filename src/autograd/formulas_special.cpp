@@ -41,9 +41,6 @@ Tensor polar_backward_abs(const Tensor& grad, const Tensor& angle) { return real
 Tensor polar_backward_angle(const Tensor& grad, const Tensor& result) {
   return real(grad.conj() * result * Scalar(std::complex<double>(0, 1)));
 }
-Tensor polar_jvp(const Tensor& abs_t, const Tensor& angle_t, const Tensor& angle, const Tensor& result) {
-  return abs_t * polar(ones_like(angle), angle) + angle_t * result * Scalar(std::complex<double>(0, 1));
-}
 
 namespace {
 [[noreturn]] void raise_no_derivative(const char* of) {

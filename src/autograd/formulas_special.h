@@ -15,7 +15,6 @@ Tensor igamma_slope(const Tensor& self, const Tensor& other);
 Tensor mvlgamma_backward(const Tensor& grad, const Tensor& self, int64_t p);
 Tensor polar_backward_abs(const Tensor& grad, const Tensor& angle);
 Tensor polar_backward_angle(const Tensor& grad, const Tensor& result);
-Tensor polar_jvp(const Tensor& abs_t, const Tensor& angle_t, const Tensor& angle, const Tensor& result);
 
 /// Derivatives that no one has: they raise NotImplementedError when backward reaches them, as in PyTorch.
 [[noreturn]] Tensor zeta_backward_self();

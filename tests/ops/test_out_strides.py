@@ -27,8 +27,22 @@ KEPT = {
     "nan_to_num": lambda out: cresset.nan_to_num(X, out=out),
     "softshrink": lambda out: aten.softshrink.out(X, out=out),
     "glu": lambda out: aten.glu.out(X, 1, out=out),
+    "square": lambda out: cresset.square(X, out=out),
+    "angle": lambda out: cresset.angle(X, out=out),
+    "soft_margin_loss": lambda out: aten.soft_margin_loss.out(X, X, 0, out=out),
 }
+W = cresset.ones(3, 4, 2, 2)
 PLAIN = {
+    "relu": lambda out: aten.relu.out(X, out=out),
+    "isnan": lambda out: aten.isnan.out(X, out=out),
+    "isinf": lambda out: aten.isinf.out(X, out=out),
+    "rsub": lambda out: aten.rsub.Scalar_out(X, 2, out=out),
+    "roll": lambda out: aten.roll.out(X, [1], [1], out=out),
+    "flip": lambda out: aten.flip.out(X, [0, 2], out=out),
+    "constant_pad_nd": lambda out: aten.constant_pad_nd.out(X, [1, 1], 2.0, out=out),
+    "convolution": lambda out: aten.convolution.out(X, W, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, out=out),
+    "_adaptive_avg_pool2d": lambda out: aten._adaptive_avg_pool2d.out(X, [2, 2], out=out),
+    "avg_pool3d": lambda out: aten.avg_pool3d.out(V, [2, 2, 2], out=out),
     "bicubic gradient": lambda out: aten.upsample_bicubic2d_backward.grad_input(G, [7, 7], [2, 4, 5, 5], False, None, None, grad_input=out),
     "nearest3d gradient": lambda out: aten.upsample_nearest3d_backward.grad_input(GV, [7, 7, 7], [2, 4, 5, 5, 5], grad_input=out),
 }
@@ -50,9 +64,12 @@ def test_the_format_is_kept(name):
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_format_is_not_kept(name):
-    out = cresset.empty(0)
+    out = cresset.empty(0, dtype=cresset.bool if name.startswith("is") else cresset.float)
     PLAIN[name](out)
     assert out.is_contiguous()
+    formatted = cresset.empty_like(out, memory_format=_format(out))
+    PLAIN[name](formatted)
+    assert formatted.is_contiguous(memory_format=_format(out)) and cresset.equal(formatted, out)
 
 
 def test_complex_and_several_results():

@@ -60,7 +60,8 @@ class Kernels:
         body += "".join(self.definitions) + "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += cpp.impl_blocks("Autograd", self.entries + [(op, cpp.FALLTHROUGH) for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
-        includes = [*needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/writing.h"',
+        tangent = ['"autograd/tangent.h"'] if "Tangent::of" in body else []
+        includes = [*needs.headers(self.table, body), *needs.formula_headers(self.table, body), *tangent, '"autograd/writing.h"',
                     f'"autograd/nodes_{self.family.name}.h"', *([f'"ops/ops_decl_{self.family.name}.h"'] if self.foreach else [])]
         return source(self.family.name, includes, body, "cresset::autograd::generated")
 

@@ -1,7 +1,7 @@
 """CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
 
 import cpp
-from emit_ops import RULES, out_checks, pointwise_call, promoting_scalars
+from emit_ops import RULES, out_checks, plain_out, plain_out_header, pointwise_call, promoting_scalars
 from output import header, source
 
 PINNED = "pin_memory"
@@ -98,6 +98,7 @@ def _registrations(family, pointwise):
             entries.append((op, cpp.kernel(name)))
     body = "namespace {\n\n" + "\n".join(code) + "\n}  // namespace\n\n" + cpp.impl_blocks("CPU", entries)
     includes = ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
+    includes += plain_out_header(family)
     if any(_can_be_pinned(row) for row in family.rows):
         includes.append("<cresset/ops/pinned_memory.h>")
     return source(family.name, includes, body, "cresset")
@@ -125,6 +126,8 @@ def _pointwise_body(op):
         return [*lines, f"return cpu::pointwise({ident}_kernel, call, {params});"]
     written = op.schema.written[0].name
     function = "pointwise_inplace" if op.form == "inplace" else "pointwise_out"
+    if plain_out(op):
+        lines.append(f"ops::prepare_plain_out(ops::{ident}_op, call, {written});")
     return [*lines, f"cpu::{function}({ident}_kernel, call, {params}, {written});", f"return {written};"]
 
 
@@ -151,6 +154,8 @@ def _structured_body(op):
     for i, o in enumerate(outs):
         late = row.get("late_errors")
         apart = "true" if late is True else late or " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
+        if plain_out(op):
+            lines.append(f"ops::prepare_plain_out({spec(i)}, {o}, {apart});")
         lines.append(f"ops::OutBinding {o}_binding({spec(i)}, {o}, {apart});")
     targets = ", ".join(f"{o}_binding.target()" for o in outs)
     lines.append(f"cpu::{row.get('kernel')}({before}{targets});")

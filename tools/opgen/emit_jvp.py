@@ -20,7 +20,7 @@ class ForwardMode:
         if inplace:
             primal = "self_p" in self.used or (self.jvp == "auto_element_wise" and "self" in self.formula_words)
             self.needs_original = primal
-        body = self._tangents() + self._result()
+        body = self._tangents() + self._nothing() + self._result()
         # Rare and large: kept out of the way of the code that records.
         self.after = ["if (CRESSET_UNLIKELY(any_fw)) [&]() __attribute__((cold, noinline)) {", "  const AutoFwGradMode off(false);",
                       *("  " + x for x in body), "}();"]
@@ -31,13 +31,10 @@ class ForwardMode:
         for a in self.d.inputs:
             t = f"{a.name}_t"
             if automatic or t in self.used:
-                kind = "std::vector<Tensor>" if a.type.is_list else "Tensor"
+                kind, get = self._tangent(a)
                 if self.inplace and a.name == "self":
-                    self.before += ["Tensor self_t;", "if (any_fw) self_t = fw_grad_or_zeros(self);"]
-                    if self.jvp == "auto_element_wise":
-                        self.before[-1:] = ["if (any_fw) self_t = fw_grad(self);"]
+                    self.before += [f"{kind} self_t;", f"if (any_fw) self_t = {get}(self);"]
                 else:
-                    get = "fw_grad" if self.jvp == "auto_element_wise" else "fw_grad_or_zeros"
                     lines.append(f"const {kind} {t} = {get}({a.name});")
         for a in self.row.schema.tensor_args:
             p = f"{a.name}_p"
@@ -45,6 +42,23 @@ class ForwardMode:
                 source = "original_self" if self.inplace and a.name == "self" else a.name
                 lines.append(f"const Tensor {p} = {source}.value_or(Tensor());" if a.type.opt and not a.type.is_list else f"const auto& {p} = {source};")
         return lines
+
+    def _tangent(self, a):
+        """The type of an input's tangent and what gives it. Only beside others can a tensor be a constant, which has none."""
+        if a.type.is_list:
+            return "std::vector<Tensor>", "fw_grad_or_zeros"
+        if self.jvp == "auto_element_wise":
+            return "Tensor", "fw_grad"
+        if self.jvp == "auto_linear" or a.type.opt or len(self.d.inputs) == 1:
+            return "Tensor", "fw_grad_or_zeros"
+        return "Tangent", "Tangent::of"
+
+    def _nothing(self):
+        """A new result that depends on one of the inputs has no tangent when that input has none."""
+        if self.inplace or self.row.schema.written:
+            return []
+        used = [a for a in self.d.inputs if f"{a.name}_t" in self.used]
+        return [f"if ({used[0].name}_t.is_nothing()) return;"] if len(used) == 1 and self._tangent(used[0])[0] == "Tangent" else []
 
     def _linear_args(self):
         names = {a.name for a in self.d.inputs}

@@ -89,6 +89,15 @@ def out_memory_checks(op):
     return [f"ops::check_{rule}({a.name}, {o.name});" for o in op.schema.out_args for a in cpp.tensor_inputs(op)] if rule else []
 
 
+def plain_out(op):
+    """Is this the out form of a row whose fresh out tensors are contiguous?"""
+    return op.form == "out" and op.row.get("out_strides") == "contiguous"
+
+
+def plain_out_header(family):
+    return ['"ops/plain_out.h"'] if any(map(plain_out, family.ops())) else []
+
+
 def out_checks(op):
     """Statements of a structured out form that come before anything is written; `spec` is what the shape function said."""
     count = len(op.row.schema.returns)
@@ -354,8 +363,8 @@ class Meta:
         if not self.entries:
             return None
         body = "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n" + cpp.impl_blocks("Meta", self.entries)
-        return source(self.family.name, ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'],
-                      body, "cresset")
+        return source(self.family.name, ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"',
+                                         *plain_out_header(self.family)], body, "cresset")
 
     def add(self, op, body):
         name = f"meta_{op.ident}"
@@ -369,6 +378,8 @@ class Meta:
         if op.form == "functional":
             return [*lines, f"return ops::pointwise_allocate({target}, call);"]
         written = op.schema.written[0].name
+        if plain_out(op):
+            return [*lines, f"ops::prepare_plain_out({target}, call, {written});", f"return {written};"]
         inplace = "true" if op.form == "inplace" else "false"
         return [*lines, f"ops::pointwise_prepare_out({target}, call, {written}, {inplace});", f"return {written};"]
 
@@ -383,5 +394,6 @@ class Meta:
         if op.form == "inplace":
             return [*lines, f"ops::check_self(\"{op.schema.name}\", spec, self);", "return self;"]
         lines += out_checks(op)
-        lines += [f"ops::prepare_out({'spec' if count == 1 else f'spec[{i}]'}, {o.name});" for i, o in enumerate(op.schema.out_args)]
+        prepare = "ops::prepare_plain_out({}, {}, false);" if plain_out(op) else "ops::prepare_out({}, {});"
+        lines += [prepare.format("spec" if count == 1 else f"spec[{i}]", o.name) for i, o in enumerate(op.schema.out_args)]
         return [*lines, cpp.return_outs(op)]

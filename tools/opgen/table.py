@@ -19,7 +19,7 @@ DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_f
 OUT_DTYPES = ("castable", "exact", "flags", "joined", "argument")
 OUT_MEMORIES = ("apart", "whole")
 OUT_SHAPES = ("any",)
-OUT_STRIDES = ("result",)
+OUT_STRIDES = ("result", "contiguous")
 AUTOCAST_POLICIES = ("lower_precision_fp", "fp32", "promote")
 # What an operator promises about itself; cresset::Tag and Python's Tag have the same, in this order.
 TAGS = (
@@ -326,8 +326,11 @@ def check(row):
         raise row.error("'argument' needs an argument 'dtype'.", "out_dtype")
     if "out_shape" in data and len(schema.returns) != 1:
         raise row.error("'out_shape' belongs to a row with one result.", "out_shape")
-    if "out_strides" in data and row.kind not in ("explicit", "composite"):
-        raise row.error("'out_strides' belongs to a row with 'explicit' or 'composite': the shape rule of others says the strides.", "out_strides")
+    strides = data.get("out_strides")
+    if strides == "result" and row.kind not in ("explicit", "composite"):
+        raise row.error("'out_strides = \"result\"' belongs to a row with 'explicit' or 'composite': the shape rule of others says the strides.", "out_strides")
+    if strides == "contiguous" and row.kind not in ("pointwise", "structured"):
+        raise row.error("'out_strides = \"contiguous\"' belongs to a row with 'pointwise' or 'shape': out tensors of others are contiguous.", "out_strides")
     for order in data.get("legacy", []):
         words = order.replace(",", " ").split()
         for word in words:

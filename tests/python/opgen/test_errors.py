@@ -27,6 +27,8 @@ ROW = '[[op]]\nschema = "f(Tensor self, int dim) -> Tensor"\n'
     (ROW + 'cpu = "f"\nautocast = "fp23"\n', 4, "unknown autocast policy 'fp23'. Did you mean 'fp32'?"),
     (ROW + 'cpu = "f"\nout = "out"\nout_dtype = "exct"\n', 5, "unknown rule 'exct'. Did you mean 'exact'?"),
     (ROW + 'cpu = "f"\nout_memory = "apart"\n', 4, "'out_memory' belongs to a row with 'out'"),
+    (ROW + 'cpu = "f"\nout = "out"\nout_strides = "contiguous"\n', 5, "belongs to a row with 'pointwise' or 'shape': out tensors of others are contiguous"),
+    (ROW + 'pointwise = "self"\nout = "out"\nout_strides = "result"\n', 5, "belongs to a row with 'explicit' or 'composite': the shape rule of others says the strides"),
     (ROW + 'cpu = "f"\nout_shape = "any"\n', 4, "'out_shape' belongs to a row with 'out'"),
     (ROW + 'cpu = "f"\nlegacy = ["self, nothing"]\n', 4, "'legacy' names the argument 'nothing', which the schema has not."),
     (ROW + 'cpu = "f"\nout = "out"\nout_dtype = "argument"\n', 5, "'argument' needs an argument 'dtype'"),
