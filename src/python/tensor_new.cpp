@@ -94,12 +94,11 @@ T number_as(PyObject* o) {
     checked(r);
     return r == 1;
   } else {
+    // Zero-dimensional arrays, and whatever else converts itself.
     if (!is_number(o) && !is_tensor(o)) {
-      if constexpr (std::is_integral_v<T>)
-        PyErr_Format(PyExc_TypeError, "'%s' object cannot be interpreted as an integer", Py_TYPE(o)->tp_name);
-      else
-        PyErr_Format(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
-      throw ErrorAlreadySet();
+      const Ref number = checked(std::is_integral_v<T> ? PyNumber_Index(o) : PyFloat_FromDouble(PyFloat_AsDouble(o)));
+      if (PyErr_Occurred()) throw ErrorAlreadySet();
+      return number_as<T>(number.get());
     }
     if constexpr (std::is_same_v<T, uint64_t>) {
       const Ref number = checked(PyNumber_Index(o));

@@ -175,11 +175,11 @@ PyObject* unary(PyObject* a, const char* name, F f) {
   }
 CRESSET_BINARY(nb_add, add, "add", "add")
 CRESSET_BINARY(nb_multiply, mul, "mul", "mul")
-CRESSET_BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
+CRESSET_BINARY(nb_floor_divide, floor_divide, "__floordiv__", "__rfloordiv__")
 CRESSET_BINARY_WITH_NUMBERS(nb_remainder, remainder, "remainder", "__rmod__")
-CRESSET_BINARY_WITH_NUMBERS(nb_and, bitwise_and, "bitwise_and", "__rand__")
-CRESSET_BINARY_WITH_NUMBERS(nb_or, bitwise_or, "bitwise_or", "__ror__")
-CRESSET_BINARY_WITH_NUMBERS(nb_xor, bitwise_xor, "bitwise_xor", "__rxor__")
+CRESSET_BINARY_WITH_NUMBERS(nb_and, bitwise_and, "__and__", "__rand__")
+CRESSET_BINARY_WITH_NUMBERS(nb_or, bitwise_or, "__or__", "__ror__")
+CRESSET_BINARY_WITH_NUMBERS(nb_xor, bitwise_xor, "__xor__", "__rxor__")
 CRESSET_BINARY_WITH_NUMBERS(nb_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
 CRESSET_BINARY_WITH_NUMBERS(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
 #undef CRESSET_BINARY
@@ -262,11 +262,11 @@ CRESSET_IN_PLACE(nb_inplace_multiply, mul_, "mul_")
 CRESSET_IN_PLACE(nb_inplace_true_divide, div_, "div_")
 CRESSET_IN_PLACE(nb_inplace_floor_divide, floor_divide_, "floor_divide_")
 CRESSET_IN_PLACE(nb_inplace_remainder, remainder_, "remainder_")
-CRESSET_IN_PLACE(nb_inplace_and, bitwise_and_, "bitwise_and_")
-CRESSET_IN_PLACE(nb_inplace_or, bitwise_or_, "bitwise_or_")
-CRESSET_IN_PLACE(nb_inplace_xor, bitwise_xor_, "bitwise_xor_")
-CRESSET_IN_PLACE(nb_inplace_lshift, bitwise_left_shift_, "bitwise_left_shift_")
-CRESSET_IN_PLACE(nb_inplace_rshift, bitwise_right_shift_, "bitwise_right_shift_")
+CRESSET_IN_PLACE(nb_inplace_and, bitwise_and_, "__iand__")
+CRESSET_IN_PLACE(nb_inplace_or, bitwise_or_, "__ior__")
+CRESSET_IN_PLACE(nb_inplace_xor, bitwise_xor_, "__ixor__")
+CRESSET_IN_PLACE(nb_inplace_lshift, bitwise_left_shift_, "__ilshift__")
+CRESSET_IN_PLACE(nb_inplace_rshift, bitwise_right_shift_, "__irshift__")
 #undef CRESSET_IN_PLACE
 
 PyObject* nb_negative(PyObject* a) {
@@ -279,7 +279,7 @@ PyObject* nb_absolute(PyObject* a) {
   return unary(a, "abs", [](const Tensor& x) { return cresset::abs(x); });
 }
 PyObject* nb_invert(PyObject* a) {
-  return unary(a, "bitwise_not", [](const Tensor& x) {
+  return unary(a, "__invert__", [](const Tensor& x) {
     CRESSET_CHECK_TYPE(isIntegralType(x.scalar_type(), true),
                        "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     return cresset::bitwise_not(x);
@@ -294,17 +294,17 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
     return compare(a, other.get(), op);
     CRESSET_PY_CATCH(nullptr)
   }
-#define CRESSET_COMPARE(function, reflected)                                                                     \
-  return binary(                                                                                                 \
-      a, b, { #function, #reflected }, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
+#define CRESSET_COMPARE(function, forward, reflected)                                                       \
+  return binary(                                                                                            \
+      a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
       [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
-    case Py_EQ: CRESSET_COMPARE(eq, eq);
-    case Py_NE: CRESSET_COMPARE(ne, ne);
-    case Py_LT: CRESSET_COMPARE(lt, gt);
-    case Py_LE: CRESSET_COMPARE(le, ge);
-    case Py_GT: CRESSET_COMPARE(gt, lt);
-    default: CRESSET_COMPARE(ge, le);
+    case Py_EQ: CRESSET_COMPARE(eq, "__eq__", "__eq__");
+    case Py_NE: CRESSET_COMPARE(ne, "ne", "ne");
+    case Py_LT: CRESSET_COMPARE(lt, "lt", "gt");
+    case Py_LE: CRESSET_COMPARE(le, "le", "ge");
+    case Py_GT: CRESSET_COMPARE(gt, "gt", "lt");
+    default: CRESSET_COMPARE(ge, "ge", "le");
   }
 #undef CRESSET_COMPARE
 }

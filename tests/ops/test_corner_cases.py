@@ -354,3 +354,16 @@ def test_folds_of_integers_of_every_length(name, dtype):
         np.testing.assert_array_equal(getattr(cresset, name)(rows, 1).numpy(), want)
         np.testing.assert_array_equal(getattr(cresset, name)(rows.t().contiguous(), 0).numpy(), want)
         assert getattr(rows[0], name)().item() == want[0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8"])
+def test_a_mask_without_dimensions(dtype):
+    """One that is false selects nothing; reading with it needs a dimension that is not there."""
+    no, yes = (cresset.tensor(v, dtype=getattr(cresset, dtype)) for v in (0, 1))
+    three = cresset.tensor(3.0)
+    for accumulate in (False, True):
+        assert cresset.zeros(2, 2).index_put_((no,), three, accumulate=accumulate).tolist() == [[0.0, 0.0]] * 2
+        assert cresset.zeros(2, 2).index_put((yes,), three, accumulate=accumulate).tolist() == [[3.0, 3.0]] * 2
+        assert cresset.zeros(2).index_put((no, cresset.tensor([0, 1])), three, accumulate=accumulate).tolist() == [0.0, 0.0]
+    with pytest.raises(IndexError, match=r"index: a mask with dimensions was required; got one without that is false. Index with mask.reshape\(1\)"):
+        cresset.ops.aten.index(cresset.zeros(2, 2), [no])

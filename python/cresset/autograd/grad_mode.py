@@ -102,6 +102,8 @@ class set_grad_enabled(_Decorator):
     """Records operations or not, at once; as a context manager or decorator for its extent."""
 
     def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         self.prev = _C.is_grad_enabled()
         self.mode = mode
         _C._set_grad_enabled(mode)

@@ -210,15 +210,19 @@ class ScriptModule(Module, metaclass=ScriptMeta):
     def __reduce_package__(self, exporter):
         return exporter._reduce_script(self)
 
-    # Containers keep their protocol.
+    # Containers keep their protocol, and so do modules that export its methods.
     def __len__(self):
-        return len(self._container())
+        own = self._own("__len__")
+        return len(self._container()) if own is None else own()
 
     def __iter__(self):
         elements = self._container()
         return iter(elements) if self._is_dict() else iter(elements.values())
 
     def __getitem__(self, key):
+        own = self._own("__getitem__")
+        if own is not None:
+            return own(key)
         elements = self._container()
         if self._is_dict():
             return elements[key]
@@ -226,10 +230,14 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         return values[key]
 
     def __contains__(self, key):
-        return key in self._container()
+        own = self._own("__contains__")
+        return key in self._container() if own is None else own(key)
 
     def __bool__(self):
         return True
+
+    def _own(self, name):
+        return self.__dict__.get(name)
 
     def _is_dict(self):
         return self.original_name in ("ModuleDict", "ParameterDict") if self._concrete is None else self._concrete.is_dict()

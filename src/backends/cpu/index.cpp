@@ -199,6 +199,13 @@ CRESSET_NOINLINE void fill_row(U* row, int64_t step, const uint8_t* mask, int64_
     for (int64_t i = 0; i < n; ++i) row[i * step] = mask[i * mask_step] != 0 ? value : row[i * step];
 }
 
+// A mask without dimensions that is false selects nothing at all.
+bool selects_nothing(OptionalTensorList indices) {
+  for (const std::optional<Tensor>& i : indices)
+    if (i && i->defined() && i->dim() == 0 && ops::is_mask(*i) && !i->item().toBool()) return true;
+  return false;
+}
+
 void fill_where(const Tensor& self, const Tensor& mask, const Tensor& value) {
   const Walk<2> walk(self.sizes(), {self.strides(), mask.strides()});
   const Flags keep(mask);
@@ -218,6 +225,9 @@ void fill_where(const Tensor& self, const Tensor& mask, const Tensor& value) {
 Tensor index_tensor(const Tensor& self, OptionalTensorList indices) {
   if (is_whole_mask(self, indices)) return cpu::masked_select(self, *indices[0]);
   const ops::IndexPlan plan = ops::plan_index(self, indices);
+  CRESSET_CHECK_INDEX(!selects_nothing(indices),
+                      "index: a mask with dimensions was required; got one without that is false. Index with mask.reshape(1) a tensor that "
+                      "got a dimension by unsqueeze(0).");
   const Indices offsets = plan_offsets(plan);
   Tensor out = detail::empty_cpu(plan.result_sizes, self.scalar_type());
   if (out.numel() == 0) return out;
@@ -246,6 +256,7 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
   CRESSET_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
                 target);
   if (!one_type) ops::index_put_meta(self, indices, values, accumulate, false);
+  if (selects_nothing(indices)) return self;
   if (!accumulate && values.numel() == 1 && is_whole_mask(self, indices) && !is_expanded(self)) {
     fill_where(self, *indices[0], values);
     return self;

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict, namedtuple
 
 import cresset
+import numpy as np
 import pytest
 from cresset.utils import data as D
 
@@ -324,3 +325,9 @@ def test_an_abandoned_iterator_ends_its_threads():
             break
         time.sleep(0.01)
     assert workers() == []
+
+
+def test_collate_arrays_without_dimensions():
+    got = D.default_collate([np.array(1.0), np.array(2.0)])
+    assert got.dtype == cresset.float64 and got.tolist() == [1.0, 2.0]
+    assert cresset.tensor([np.array(1), np.array(2)]).tolist() == [1, 2]

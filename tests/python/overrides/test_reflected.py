@@ -111,3 +111,29 @@ def test_types_under_a_mode():
         assert types_seen(lambda: call(p)) == (), "unless it is disabled"
         assert types_seen(lambda: call(s)) == (Plain,)
     assert types_seen(lambda: torch.einsum("i,i->", x, s)) == (Plain, torch.Tensor)
+
+
+OPERATOR_NAMES = {  # of the functions that a subclass sees, from PyTorch 2.13
+    "==": "__eq__", "!=": "ne", "<": "lt", "//": "__floordiv__", "&": "__and__", "|": "__or__", "^": "__xor__", "<<": "__lshift__", ">>": "__rshift__",
+    "%": "remainder", "+": "add", "-": "sub", "*": "mul", "&=": "__iand__", "|=": "__ior__", "^=": "__ixor__", "<<=": "__ilshift__", ">>=": "__irshift__",
+    "//=": "floor_divide_", "+=": "add_",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", OPERATOR_NAMES)
+def test_names_of_operators(sign):
+    seen = []
+
+    class Seeing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2, dtype=torch.int64).as_subclass(Seeing)
+    if sign.endswith("=") and sign not in ("==", "!="):
+        exec(f"x {sign} x", {"x": x})
+    else:
+        assert isinstance(eval(f"x {sign} x", {"x": x}), Seeing)
+    ~x
+    assert seen == [OPERATOR_NAMES[sign], "__invert__"]

@@ -74,6 +74,13 @@ def test_grad_attribute(w):
     assert w.grad is None
 
 
+def test_set_grad_enabled_takes_bools():
+    for wrong in (1, None, "a"):
+        with pytest.raises(TypeError, match=rf"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not {type(wrong).__name__}"):
+            torch.set_grad_enabled(wrong)
+    assert torch.is_grad_enabled()
+
+
 def test_modes(w):
     with torch.no_grad():
         assert not (w * 2).requires_grad and not torch.is_grad_enabled()
