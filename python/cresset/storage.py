@@ -179,10 +179,11 @@ class _Shared:
 
     @property
     def filename(self):
-        """Name of the memory in /dev/shm, or of the file that from_file took it from; None where it has none."""
+        """Name of the memory in /dev/shm, or of the file that from_file shares it with; None where it has none."""
         untyped = self.untyped()
         if untyped._cdata in _files:
-            return _files[untyped._cdata][0]
+            path, shared = _files[untyped._cdata]
+            return path if shared else None
         shared = _C._storage_shared(untyped._anchor)
         return shared[1] or None if shared else None
 

@@ -66,7 +66,10 @@ Tensor& set_autograd(Tensor& self, const Call& call, const Sources&... sources) 
     AutoDispatchBelowAutograd guard;
     call();
   }
-  if (node) rebase_history(self, std::move(node));
+  if (node)
+    rebase_history(self, std::move(node));
+  else
+    reset_grad_accumulator(self);  // what was recorded before asked for the gradient of other values
   return self;
 }
 

@@ -39,6 +39,7 @@ struct Indices {
         CRESSET_CHECK(!b.has(*t),
                       "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
                       "boolean mask.");
+        CRESSET_CHECK(t->dim() > 0, "vmap: a mask with dimensions was required; got one without. Use torch.where instead.");
         const Tensor places = cresset::nonzero(*t);
         for (int64_t d = 0; d < t->dim(); ++d) list.emplace_back(cresset::select(places, 1, d));
         continue;

@@ -169,7 +169,10 @@ Tensor ones_impl(IntArrayRef size, std::optional<ScalarType> dtype, std::optiona
 
 Tensor full_impl(IntArrayRef size, const Scalar& fill_value, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory) {
-  return filled(new_empty_spec(size, dtype.value_or(type_of_number(fill_value)), layout, device, pin_memory), fill_value);
+  // Beside a default type of 16 bits, too, a complex number makes complex64.
+  ScalarType type = dtype.value_or(type_of_number(fill_value));
+  if (!dtype && type == kComplexHalf) type = kComplexFloat;
+  return filled(new_empty_spec(size, type, layout, device, pin_memory), fill_value);
 }
 
 Tensor zeros_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,

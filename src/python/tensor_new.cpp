@@ -317,6 +317,7 @@ PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   CRESSET_CHECK_TYPE(dtype, "frombuffer() missing 1 required keyword-only argument: 'dtype'");
   const ScalarType type = to_scalar_type(dtype);
+  CRESSET_CHECK_VALUE(PyObject_CheckBuffer(object), "object does not implement Python buffer protocol.");
   const Ref view = checked(PyMemoryView_FromObject(object));
   const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
   const auto size = static_cast<Py_ssize_t>(element_size(type));

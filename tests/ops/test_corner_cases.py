@@ -367,3 +367,26 @@ def test_a_mask_without_dimensions(dtype):
         assert cresset.zeros(2).index_put((no, cresset.tensor([0, 1])), three, accumulate=accumulate).tolist() == [0.0, 0.0]
     with pytest.raises(IndexError, match=r"index: a mask with dimensions was required; got one without that is false. Index with mask.reshape\(1\)"):
         cresset.ops.aten.index(cresset.zeros(2, 2), [no])
+
+
+def test_small_errors_of_creation():
+    with pytest.raises(ValueError, match=r"^object does not implement Python buffer protocol\.$"):
+        cresset.frombuffer([1, 2], dtype=cresset.int32)
+    before = cresset.get_default_dtype()
+    try:
+        cresset.set_default_dtype(cresset.float16)
+        assert cresset.full((2,), 1j).dtype == cresset.complex64 and cresset.full((2,), 1.0).dtype == cresset.float16
+    finally:
+        cresset.set_default_dtype(before)
+    with pytest.raises(RuntimeError, match="Pivots given to lu_solve must all be greater or equal to 1"):
+        cresset.linalg.lu_solve(cresset.eye(2), cresset.zeros(2, dtype=cresset.int32), cresset.ones(2, 1))
+    with pytest.raises(RuntimeError, match=r"vmap: a mask with dimensions was required; got one without. Use torch.where instead."):
+        cresset.vmap(lambda v: v.index_put((cresset.tensor(True),), cresset.tensor(3.0)))(cresset.zeros(2, 2))
+
+
+def test_names_of_mapped_files(tmp_path):
+    path = str(tmp_path / "elements")
+    with open(path, "wb") as f:
+        f.write(bytes(8))
+    assert cresset.from_file(path, shared=True, size=2).untyped_storage().filename == path
+    assert cresset.from_file(path, shared=False, size=2).untyped_storage().filename is None

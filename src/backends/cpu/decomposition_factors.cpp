@@ -133,9 +133,12 @@ void lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left
   CRESSET_DISPATCH(LU.scalar_type(), "linalg.lu_solve_cpu", CRESSET_LAPACK_TYPES, [&] {
     const Matrices<scalar_t> a(factors), b(x);
     const Int* p = rows.const_data_ptr<Int>();
-    for (int64_t i = 0; i < rows.numel(); ++i)
-      CRESSET_CHECK(p[i] >= 1 && p[i] <= n,
+    for (int64_t i = 0; i < rows.numel(); ++i) {
+      CRESSET_CHECK(p[i] >= 1,
+                    "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?");
+      CRESSET_CHECK(p[i] <= n,
                     "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?");
+    }
     if (x.numel() > 0)
       for (int64_t i = 0, count = matrix_count(x); i < count; ++i)
         lapack::getrs<scalar_t>(trans, to_int(n), to_int(b.columns), a[i], a.ld, p + i * n, b[i], b.ld);

@@ -232,3 +232,14 @@ def test_gradients_are_kept_only_where_one_is_required():
         x.sum().backward(inputs=[torch.ones(2)])
     with pytest.raises(RuntimeError, match="^One of the differentiated Tensors does not require grad$"):
         torch.autograd.grad(x.sum(), torch.ones(2))
+
+
+def test_set_parts_a_leaf_from_what_was_recorded():
+    x = torch.rand(2, requires_grad=True)
+    edge = torch.autograd.graph.get_gradient_edge(x)
+    out = x.clone()
+    with torch.no_grad():
+        x.set_(torch.rand(2))
+    with pytest.raises(RuntimeError, match="to not have been used in the graph"):
+        torch.autograd.grad(out.sum(), x)
+    assert torch.autograd.grad(out.sum(), edge)[0].tolist() == [1.0, 1.0]

@@ -20,7 +20,7 @@ def test_a_mapped_file_has_its_name_until_the_memory_is_gone(tmp_path):
     tensor[0] = 5
     assert np.fromfile(path, "f4")[0] == 5
     private = torch.UntypedStorage.from_file(path, False, 16)
-    assert private.filename == path and not private.is_shared()
+    assert private.filename is None and not private.is_shared()
     key = private._cdata
     del private
     assert key not in torch.storage._files
