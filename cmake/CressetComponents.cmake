@@ -1,4 +1,4 @@
-# Cresset::cpu and Cresset::cresset over the libraries Cresset::core, Cresset::cpu_library, Cresset::ir and Cresset::nn; read by the
+# Cresset::cpu and Cresset::cresset over the libraries Cresset::core, Cresset::cpu_library, Cresset::ir, Cresset::nn and Cresset::distributed; read by the
 # build itself and by find_package. Flags and the libraries between them are one item, so that CMake neither moves nor merges parts.
 
 # The kernels register themselves and nothing calls them by name: the linker must keep their library.
@@ -12,7 +12,7 @@ endif()
 if(NOT TARGET Cresset::cresset)
   add_library(Cresset::cresset INTERFACE IMPORTED)
   set(cresset_optional "")
-  foreach(cresset_component IN ITEMS nn ir)
+  foreach(cresset_component IN ITEMS distributed nn ir)
     if(TARGET Cresset::${cresset_component})
       string(APPEND cresset_optional ",\"$<TARGET_FILE:Cresset::${cresset_component}>\"")
     endif()

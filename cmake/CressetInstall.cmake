@@ -67,6 +67,9 @@ endif()
 if(TARGET libcresset_nn)
   cresset_pkg_config(cresset-nn "Modules and optimisers of Cresset in C++" cresset-core "-lcresset_nn")
 endif()
+if(TARGET libcresset_distributed)
+  cresset_pkg_config(cresset-distributed "Stores and process groups of Cresset" cresset-core "-lcresset_distributed")
+endif()
 
 # The command finds the library beside itself; scripts of a wheel lie in bin/, the package in site-packages.
 if(TARGET cresset_cli)

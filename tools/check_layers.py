@@ -1,10 +1,11 @@
 """Refuses an include that goes up the layers.
 
-    base < core < dispatch < ops < batching < autograd < nn        ir on ops, engine on ir
+    base < core < dispatch < ops < batching < autograd < nn        ir on ops, engine on ir, distributed on ops
     backends/* on ops, included by nobody               cli, python and the umbrella headers on top
     inside ir: graph < text < operators < analysis < run < rewrite < frontend < module < lowering < passes < archive
 
-Only python/graph/ of python may include headers of ir: it is a module of its own, loaded at first use, and libcresset_ir with it.
+Only python/graph/ of python may include headers of ir, and only python/distributed/ those of distributed: each is a module of its own,
+loaded at first use, and its library with it.
 
 Looks at src/, include/cresset/ and, when given, a folder of generated sources. Public headers may include only public
 headers and the standard library. Prints one line a violation; the exit status is 1 when there is one.
@@ -23,12 +24,14 @@ CHAIN = ["base", "core", "dispatch", "ops", "batching", "autograd", "nn"]
 ALLOWED = {layer: set(CHAIN[: i + 1]) for i, layer in enumerate(CHAIN)}
 ALLOWED["ir"] = ALLOWED["ops"] | {"ir"}
 ALLOWED["engine"] = ALLOWED["ir"] | {"engine"}
+ALLOWED["distributed"] = ALLOWED["ops"] | {"distributed"}
 ALLOWED["backends"] = ALLOWED["ops"] | {"backends"}
 TOP = ALLOWED["nn"] | ALLOWED["engine"] | {"umbrella"}
 ALLOWED["umbrella"] = TOP
 ALLOWED["cli"] = TOP | {"cli"}
 ALLOWED["python"] = ALLOWED["autograd"] | {"python"}
 ALLOWED["python/graph"] = TOP | {"python", "python/graph"}
+ALLOWED["python/distributed"] = ALLOWED["autograd"] | {"python", "distributed", "python/distributed"}
 
 # ir is a house of its own: folders of src/ir from the ground up (native is machine code for run), and the public headers of each.
 # A header may stand lower than the source that defines what it declares: a graph's node names an operator, which a table above gives.
@@ -63,8 +66,8 @@ def layer_of_folder(parts: tuple[str, ...]) -> str:
     """The layer of a path below src/, include/cresset/ or gen/src."""
     if len(parts) == 1:
         return "umbrella"
-    if parts[:2] == ("python", "graph"):
-        return "python/graph"
+    if parts[:2] in (("python", "graph"), ("python", "distributed")):
+        return "/".join(parts[:2])
     return GROUP_LAYER.get(parts[0], parts[0])
 
 

@@ -7,12 +7,31 @@ import pytest
 import cresset as torch
 
 
-def test_there_is_no_communication():
+def test_a_build_without_gloo_says_what_to_install(monkeypatch):
+    import importlib
+    import importlib.util
+
     import cresset.distributed as dist
 
-    assert torch.distributed is dist and not dist.is_available() and not dist.is_initialized()
-    with pytest.raises(AttributeError, match=r"^distributed.all_reduce: communication between processes is not part of Cresset. Ask distributed.is_available"):
-        dist.all_reduce(torch.ones(1))
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "cresset._C_distributed" else find(name, *rest))
+    spec = find("cresset.distributed")
+    without = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(without)
+    words = r"this build has no communication between processes: install libgloo-dev \(tools/setup does\) and pybind11, then build again"
+    assert torch.distributed is dist and not without.is_available() and not without.is_initialized()
+    with pytest.raises(AttributeError, match=f"^distributed.all_reduce: {words}. Ask distributed.is_available"):
+        without.all_reduce(torch.ones(1))
+    with pytest.raises(RuntimeError, match=f"^ProcessGroup: {words}"):
+        without.ProcessGroup()
+
+
+def test_import_loads_none_of_it():
+    import subprocess
+    import sys
+
+    code = "import sys, cresset; print([m for m in sys.modules if m.startswith('cresset') and 'distributed' in m])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_what_programs_import_before_they_ask():
@@ -23,7 +42,7 @@ def test_what_programs_import_before_they_ask():
 
     assert not rpc.is_available() and not dist_autograd.is_available()
     assert not isinstance(torch.ones(1), DTensor) and not isinstance(None, (DeviceMesh, torch.distributed.ProcessGroup))
-    for make in (lambda: DTensor(torch.ones(1)), DeviceMesh, lambda: init_device_mesh("cpu", (1,)), torch.distributed.ProcessGroup, dist_autograd.context().__enter__):
+    for make in (lambda: DTensor(torch.ones(1)), DeviceMesh, lambda: init_device_mesh("cpu", (1,)), dist_autograd.context().__enter__):
         with pytest.raises(RuntimeError, match="not part of Cresset"):
             make()
 

@@ -71,6 +71,10 @@ struct CRESSET_API Future final : intrusive_ptr_target {
   IValue value() const;
   /// Runs when completed: at once when it already is, else on the thread that completes it.
   void then(std::function<void(Future&)> callback);
+  // Under PyTorch's names.
+  void markCompleted(IValue v) { mark_completed(std::move(v)); }
+  void setError(std::exception_ptr e) { set_error(std::move(e)); }
+  bool hasError() const { return has_error(); }
   const TypePtr element;
 
  private:

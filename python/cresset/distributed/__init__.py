@@ -1,42 +1,49 @@
-"""Communication between processes is not part of Cresset: what programs ask before they use it, answered with no.
+"""Communication between processes: groups of ranks, collectives, stores. `docs/guide/distributed.md` begins with one process.
 
-`rpc` and `autograd` below it answer the same way, and `tensor.DTensor` is a type that no tensor has.
+The transport is Gloo. A build without it (Debian: libgloo-dev) has `is_available() == False`, and the functions say what to install.
+`rpc` and `autograd` below it are not part of Cresset.
 """
 
 import importlib
+import importlib.util
 
-__all__ = ["ProcessGroup", "is_available", "is_initialized", "is_torchelastic_launched"]
-
-
-class ProcessGroup:
-    """Processes that communicate. There are none: RuntimeError from the constructor."""
-
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError("ProcessGroup: communication between processes is not part of Cresset.")
+_NOT_BUILT = "this build has no communication between processes: install libgloo-dev (tools/setup does) and pybind11, then build again."
+_SUBMODULES = ("rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants")
 
 
 def is_available():
-    """False: there is no communication between processes, as in builds of PyTorch without it."""
-    return False
+    """Is communication between processes part of this build?"""
+    return importlib.util.find_spec("cresset._C_distributed") is not None
 
 
-def is_initialized():
-    """False: there is no process group."""
-    return False
+if is_available():
+    from . import distributed_c10d
+    _private = ["_Backend", "_CoalescingManager", "_coalescing_manager", "_make_nccl_premul_sum", "_rank_not_in_group"]
+    globals().update({name: getattr(distributed_c10d, name) for name in distributed_c10d.__all__ + _private})
+    __all__ = ["is_available", *distributed_c10d.__all__]
+else:
+    __all__ = ["ProcessGroup", "is_available", "is_initialized", "is_torchelastic_launched"]
 
+    class ProcessGroup:
+        """Processes that communicate. This build has none: RuntimeError from the constructor."""
 
-def is_torchelastic_launched():
-    """False."""
-    return False
+        def __init__(self, *args, **kwargs):
+            raise RuntimeError(f"ProcessGroup: {_NOT_BUILT}")
+
+    def is_initialized():
+        """False: there is no process group."""
+        return False
+
+    def is_torchelastic_launched():
+        """False."""
+        return False
 
 
 def __getattr__(name):
-    if name in ("rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim"):
+    if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "DeviceMesh":
         return importlib.import_module(f"{__name__}.device_mesh").DeviceMesh
-    if name.startswith("__"):
+    if name.startswith("__") or is_available():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise AttributeError(
-        f"distributed.{name}: communication between processes is not part of Cresset. Ask distributed.is_available() first, which says False."
-    )
+    raise AttributeError(f"distributed.{name}: {_NOT_BUILT} Ask distributed.is_available() first, which says False.")

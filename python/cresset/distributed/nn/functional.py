@@ -7,10 +7,14 @@ __all__ = [  # noqa: F822  (the loop below makes them)
 
 def _needs_a_group(name):
     def function(*args, **kwargs):
+        from cresset import distributed
+
+        if distributed.is_initialized():
+            raise NotImplementedError(f"distributed.nn.{name} is not part of Cresset yet: distributed.{name} has no gradient.")
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Raises ValueError: there is no process group."
+    function.__doc__ = "Raises ValueError without a process group, and NotImplementedError with one."
     return function
 
 

@@ -1,0 +1,23 @@
+// The server of a TCP store: one thread that owns all keys and all connections.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "distributed/socket.h"
+
+namespace cresset::distributed {
+
+class TcpServer {
+ public:
+  explicit TcpServer(Descriptor listening);
+  ~TcpServer();
+  uint16_t port() const { return port_; }
+
+ private:
+  struct Loop;
+  const uint16_t port_;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace cresset::distributed

@@ -1,0 +1,145 @@
+// Reductions, options, work and its future in Python.
+#include <cresset/distributed/work.h>
+
+#include "python/convert.h"
+#include "python/distributed/casters.h"
+
+namespace cresset::python {
+
+using namespace cresset::distributed;
+
+py::object to_python_future(intrusive_ptr<ivalue::Future> future) {
+  py::object result = py::module_::import("cresset.futures").attr("Future")();
+  // Held for the callback, which may run on any thread and ends its life there.
+  auto* held = new py::object(result);
+  const py::gil_scoped_release release;
+  future->then([held](ivalue::Future& f) {
+    const GilAcquire lock;
+    try {
+      try {
+        held->attr("set_result")(py::reinterpret_steal<py::object>(to_python(f.value(), false)));
+      } catch (const cresset::Error&) {
+        translate_exception();
+        const py::error_already_set error;
+        held->attr("set_exception")(error.value());
+      }
+    } catch (py::error_already_set& e) {
+      e.discard_as_unraisable("a future of cresset.distributed");
+    }
+    delete held;
+  });
+  return result;
+}
+
+namespace {
+
+/// Work that a Python class does.
+class PythonWork : public Work {
+ public:
+  using Work::Work;
+  bool wait(std::chrono::milliseconds timeout) override { PYBIND11_OVERRIDE(bool, Work, wait, timeout); }
+  bool isCompleted() override { PYBIND11_OVERRIDE_NAME(bool, Work, "is_completed", isCompleted); }
+};
+
+/// The exception that a C++ exception is in Python; None for none.
+py::object to_python_exception(std::exception_ptr p) {
+  if (!p) return py::none();
+  try {
+    std::rethrow_exception(p);
+  } catch (const DistBackendError& e) {
+    return py::module_::import("cresset._C_distributed").attr("DistBackendError")(e.what());
+  } catch (...) {
+    translate_exception();
+  }
+  const py::error_already_set error;
+  return py::reinterpret_borrow<py::object>(error.value());
+}
+
+template <class Options>
+auto bind_options(py::module_& module, const char* name) {
+  return py::class_<Options>(module, name)
+      .def(py::init<>())
+      .def_readwrite("timeout", &Options::timeout)
+      .def_readwrite("asyncOp", &Options::asyncOp);
+}
+
+void bind_reduce_op(py::module_& module) {
+  py::class_<ReduceOp> op(module, "ReduceOp", "How values of several ranks become one.");
+  py::enum_<ReduceOp::RedOpType>(op, "RedOpType")
+      .value("SUM", ReduceOp::SUM)
+      .value("AVG", ReduceOp::AVG)
+      .value("PRODUCT", ReduceOp::PRODUCT)
+      .value("MIN", ReduceOp::MIN)
+      .value("MAX", ReduceOp::MAX)
+      .value("BAND", ReduceOp::BAND)
+      .value("BOR", ReduceOp::BOR)
+      .value("BXOR", ReduceOp::BXOR)
+      .value("PREMUL_SUM", ReduceOp::PREMUL_SUM)
+      .export_values();
+  op.def(py::init<ReduceOp::RedOpType>())
+      .def_readwrite("op", &ReduceOp::op_)
+      .def("__eq__", [](const ReduceOp& a, ReduceOp::RedOpType b) { return a == b; })
+      .def("__eq__", [](const ReduceOp& a, const ReduceOp& b) { return a == b; })
+      .def("__hash__", [](const ReduceOp& a) { return static_cast<int>(a.op_); })
+      .def("__repr__", [](const ReduceOp& a) { return py::repr(py::cast(a.op_)); })
+      .def("__copy__", [](const ReduceOp& a) { return a; })
+      .def("__deepcopy__", [](const ReduceOp& a, const py::dict&) { return a; })
+      .def(py::pickle(
+          [](const ReduceOp& a) {
+            CRESSET_CHECK(a.op_ != ReduceOp::PREMUL_SUM, "Reduce ops with factors cannot be pickled.");
+            return py::make_tuple(static_cast<int>(a.op_));
+          },
+          [](const py::tuple& t) { return ReduceOp(static_cast<ReduceOp::RedOpType>(t[0].cast<int>())); }));
+  py::implicitly_convertible<ReduceOp::RedOpType, ReduceOp>();
+  module.def(
+      "_make_nccl_premul_sum", [](double factor) { return ReduceOp(factor); }, py::arg("factor"),
+      "Sums of values that each rank multiplies by its factor, a number or a tensor of one element.");
+  module.def("_make_nccl_premul_sum", [](Tensor factor) { return ReduceOp(std::move(factor)); }, py::arg("factor"));
+}
+
+void bind_work(py::module_& module) {
+  py::class_<Work, PythonWork, Held<Work>>(module, "Work", "A collective under way.")
+      .def(py::init<>())
+      .def("wait", &Work::wait, py::arg("timeout") = kUnsetTimeout, Unlocked(), "Waits until it is done and gives True; raises its error.")
+      .def("is_completed", &Work::isCompleted, Unlocked())
+      .def("is_success", &Work::isSuccess)
+      .def(
+          "exception", [](const Work& w) { return to_python_exception(w.exception()); }, "The error it ended with, or None.")
+      .def("source_rank", &Work::sourceRank)
+      .def("_source_rank", &Work::sourceRank)
+      .def("result", &Work::result, "The tensors it has written.")
+      .def("synchronize", &Work::synchronize, Unlocked())
+      .def(
+          "block_current_stream", [](Work& w) { w.wait(); }, Unlocked())
+      .def(
+          "get_future", [](Work& w) { return to_python_future(without_lock(true, [&] { return w.getFuture(); })); },
+          "A future of the tensors that it writes.")
+      .def("_get_op_type", [](const Work& w) { return static_cast<int>(w.retrieveOpType()); });
+}
+
+}  // namespace
+
+void init_works(py::module_& module) {
+  bind_reduce_op(module);
+  bind_options<BroadcastOptions>(module, "BroadcastOptions")
+      .def_readwrite("rootRank", &BroadcastOptions::rootRank)
+      .def_readwrite("rootTensor", &BroadcastOptions::rootTensor);
+  bind_options<AllreduceOptions>(module, "AllreduceOptions").def_readwrite("reduceOp", &AllreduceOptions::reduceOp);
+  bind_options<AllreduceCoalescedOptions>(module, "AllreduceCoalescedOptions")
+      .def_readwrite("reduceOp", &AllreduceCoalescedOptions::reduceOp);
+  bind_options<ReduceOptions>(module, "ReduceOptions")
+      .def_readwrite("reduceOp", &ReduceOptions::reduceOp)
+      .def_readwrite("rootRank", &ReduceOptions::rootRank)
+      .def_readwrite("rootTensor", &ReduceOptions::rootTensor);
+  bind_options<AllgatherOptions>(module, "AllgatherOptions");
+  bind_options<GatherOptions>(module, "GatherOptions").def_readwrite("rootRank", &GatherOptions::rootRank);
+  bind_options<ScatterOptions>(module, "ScatterOptions").def_readwrite("rootRank", &ScatterOptions::rootRank);
+  bind_options<ReduceScatterOptions>(module, "ReduceScatterOptions").def_readwrite("reduceOp", &ReduceScatterOptions::reduceOp);
+  bind_options<AllToAllOptions>(module, "AllToAllOptions");
+  bind_options<BarrierOptions>(module, "BarrierOptions")
+      .def_readwrite("device_ids", &BarrierOptions::device_ids)
+      .def_readwrite("device", &BarrierOptions::device);
+  bind_work(module);
+}
+
+}  // namespace cresset::python
