@@ -55,14 +55,25 @@ void check_precisions(const CompileOptions& o) {
   }
 }
 
+// Passes that all of the backends do without.
+std::vector<std::string> passes_left_out(const CompileOptions& o) {
+  std::vector<std::string> out;
+  bool first = true;
+  for (const std::string& backend : backends(o)) {
+    const std::vector<std::string>& without = engine_builder(backend).without_passes;
+    if (std::exchange(first, false)) out = without;
+    std::erase_if(out, [&](const std::string& pass) { return std::find(without.begin(), without.end(), pass) == without.end(); });
+  }
+  return out;
+}
+
 // What follows a layer with constant weights becomes part of them, until nothing is left to fold.
 jit::LoweredModule lowered(const jit::Module& module, const std::string& method, const CompileOptions& o) {
   constexpr int kMostRounds = 100;
   static const std::vector<std::string> foldings = {"fold_frozen_conv_bn", "fold_frozen_conv_add_or_sub", "fold_frozen_conv_mul_or_div",
                                                     "fold_frozen_linear_bn"};
   jit::PipelineOptions options = o.pipeline;
-  const std::vector<std::string>& without = engine_builder(o.backend).without_passes;
-  options.lowering.disabled_passes.insert(options.lowering.disabled_passes.end(), without.begin(), without.end());
+  for (const std::string& pass : passes_left_out(o)) options.lowering.disabled_passes.push_back(pass);
   jit::LoweredModule out = jit::lower(module, method, options);
   jit::PassContext context{.graph = out.graph, .options = o.pipeline.lowering, .parameters = std::move(out.parameters)};
   bool folded = false;

@@ -9,6 +9,8 @@ from .dynamo_errors import BackendCompilerFailed, InvalidBackend
 __all__ = ["ENGINE", "build", "lookup", "names", "register"]
 
 _MOST_DIFFERENCE = {"rtol": 1e-4, "atol": 1e-5}
+# They assume that nobody sees a result's strides, or that a view is possible.
+_NOT_FOR_ANY_CALL = ["remove_contiguous", "view_to_reshape"]
 
 
 def _eager(module, examples, **options):
@@ -28,7 +30,8 @@ def engine(module, examples, **options):
     script = cresset.jit.script(module)
     with warnings.catch_warnings(), cresset.lowering.logging.errors():
         warnings.filterwarnings("ignore", message="compile: no engine came of")
-        return cresset.engine.compile(script, [_kind(e) for e in examples], remove_checks=False, assume_batched=False, assume_inference=False, **options)
+        return cresset.engine.compile(script, [_kind(e) for e in examples], remove_checks=False, assume_batched=False, assume_inference=False,
+                                      disabled_passes=_NOT_FOR_ANY_CALL, **options)  # fmt: skip
 
 
 _registered = {"eager": _eager, "aot_eager": _eager, "eager_noexcept": _eager, "aot_eager_decomp_partition": _eager, "aot_ts": _eager, "ts": _eager}

@@ -289,3 +289,13 @@ def test_captures_hold_no_arguments():
     del x
     gc.collect()
     assert gone() is None
+
+
+def test_a_view_that_is_impossible_raises_and_contiguous_results_are():
+    flat = cresset.compile(lambda x: x.view(-1))
+    x = cresset.arange(6.0).view(2, 3)
+    assert flat(x).shape == (6,)
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        flat(x.t())
+    turned = cresset.compile(lambda x: (x + 1).t().contiguous())
+    assert turned(x).stride() == turned(x).stride() == (2, 1)
