@@ -93,7 +93,7 @@ def test_an_unknown_component_is_named(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(components="ir gpu", targets="Cresset::ir"))
     result = subprocess.run([program("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"], capture_output=True, text=True)
     assert result.returncode != 0
-    assert "One of the components core, cpu, ir, nn was required; 'gpu' was given." in " ".join(result.stderr.split())
+    assert "One of the components core, cpu, ir, nn, distributed was required; 'gpu' was given." in " ".join(result.stderr.split())
 
 
 def test_pkg_config(prefix, pkg_config_path, tmp_path):

@@ -402,7 +402,7 @@ RUNTIME_ERRORS = {
     # Pivots say where LAPACK reads and writes.
     "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive": lambda: cresset.lu_unpack(eye(3), cresset.full((3,), 7, dtype=i32)),
     "torch.lu_unpack: pivots of sizes [3] were required": lambda: cresset.lu_unpack(eye(3), ones(4, dtype=i32)),
-    "Pivots given to lu_solve must all be smaller": lambda: linalg.lu_solve(eye(3), cresset.full((3,), 0, dtype=i32), eye(3)),
+    "Pivots given to lu_solve must all be greater or equal to 1": lambda: linalg.lu_solve(eye(3), cresset.full((3,), 0, dtype=i32), eye(3)),
     "Number of pivots per batch should be same as the dimension of the matrix": lambda: linalg.lu_solve(eye(3), ones(2, dtype=i32), eye(3)),
     "Pivots given to ldl_solve must all satisfy": lambda: linalg.ldl_solve(eye(3), cresset.tensor([1, 2, -3], dtype=i32), eye(3)),
     "torch.ormqr: other.shape[-2] must be equal to input.shape[-2]": lambda: cresset.ormqr(eye(3), ones(3), ones(4, 3)),

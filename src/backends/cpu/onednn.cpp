@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <memory>
 #include <utility>
 
 namespace cresset::cpu {
@@ -13,8 +14,8 @@ dnnl::engine& onednn_engine() {
 }
 
 dnnl::stream& onednn_stream() {
-  static thread_local dnnl::stream s(onednn_engine());
-  return s;
+  static thread_local const auto s = std::make_unique<dnnl::stream>(onednn_engine());  // on the heap: thread-local memory is small
+  return *s;
 }
 
 // oneDNN runs on OpenMP, whose runtime is whichever one oneDNN was linked with, hence found by name.
