@@ -142,12 +142,13 @@ void set_memory(Options& o, std::size_t element, uint8_t* in, uint8_t* out, std:
 /// Few bytes: everybody sends all to everybody, one step in place of the ring's 2(n-1). Summed in the order of ranks, so that all agree.
 void allreduce_few(const GlooCall& call, uint8_t* data, std::size_t bytes, std::size_t n, ReduceFunction f) {
   const int size = call.context->size, rank = call.context->rank;
-  std::vector<uint8_t> all(bytes * static_cast<std::size_t>(size));
-  const auto at = [&](int r) { return all.data() + bytes * static_cast<std::size_t>(r); };
+  const std::size_t room = bytes * static_cast<std::size_t>(size);
+  const auto all = std::make_unique_for_overwrite<uint8_t[]>(room);
+  const auto at = [&](int r) { return all.get() + bytes * static_cast<std::size_t>(r); };
   std::memcpy(at(rank), data, bytes);
   constexpr uint8_t kPrefix = 0x40;
   const auto slot = static_cast<uint64_t>(gloo::Slot::build(kPrefix, call.tag));
-  auto buffer = call.context->createUnboundBuffer(all.data(), all.size());
+  auto buffer = call.context->createUnboundBuffer(all.get(), room);
   for (int r = 0; r < size; ++r)
     if (r != rank) buffer->recv(r, slot, bytes * static_cast<std::size_t>(r), bytes);
   for (int r = 0; r < size; ++r)
@@ -160,10 +161,11 @@ void allreduce_few(const GlooCall& call, uint8_t* data, std::size_t bytes, std::
 
 /// Reduces contiguous memory in place.
 void allreduce_memory(const GlooCall& call, const Tensor& t, ReduceFunction f) {
-  constexpr std::size_t kFewBytes = 16384;
+  constexpr std::size_t kFewBytes = 128 * 1024;  // that a rank sends
   constexpr int kFewRanks = 8;
-  if (call.context->size == 1 || t.numel() == 0) return;
-  if (t.nbytes() <= kFewBytes && call.context->size <= kFewRanks)
+  const int others = call.context->size - 1;
+  if (others == 0 || t.numel() == 0) return;
+  if (others < kFewRanks && t.nbytes() * static_cast<std::size_t>(others) <= kFewBytes)
     return allreduce_few(call, bytes_of(t), t.nbytes(), static_cast<std::size_t>(t.numel()), f);
   gloo::AllreduceOptions o(call.context);
   set_memory(o, t.itemsize(), nullptr, bytes_of(t), static_cast<std::size_t>(t.numel()));

@@ -3,10 +3,12 @@
 #include <gloo/transport/tcp/device.h>
 #include <ifaddrs.h>
 #include <netdb.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <future>
 
 #include "distributed/bytes.h"
 
@@ -68,6 +70,20 @@ std::shared_ptr<gloo::transport::Device> make_device(const GlooOptions& options)
   }
 }
 
+/// The device, whose thread waits for messages and may not take a core from a thread that runs (SCHED_BATCH). A call that sends holds its
+/// connection's lock while the kernel wakes the other rank; the answer wakes the device's thread. Where it comes first, it finds the lock
+/// taken and asks again and again, in place of the thread that has the lock, until the end of a time slice: milliseconds.
+std::shared_ptr<gloo::transport::Device> make_patient_device(const GlooOptions& options) {
+  // Threads begin with the policy of who makes them.
+  return std::async(std::launch::async,
+                    [&options] {
+                      const sched_param none{};
+                      if (sched_getscheduler(0) == SCHED_OTHER) sched_setscheduler(0, SCHED_BATCH, &none);
+                      return make_device(options);
+                    })
+      .get();
+}
+
 }  // namespace
 
 GlooConnections connect_gloo(const intrusive_ptr<Store>& store, int rank, int size, const GlooOptions& options) {
@@ -77,7 +93,7 @@ GlooConnections connect_gloo(const intrusive_ptr<Store>& store, int rank, int si
   context->setTimeout(options.timeout);
   made.context = context;
   if (size == 1) return made;
-  auto device = make_device(options);
+  auto device = make_patient_device(options);
   StoreForGloo adapter(store, options.timeout);
   try {
     context->connectFullMesh(adapter, device);

@@ -1,5 +1,6 @@
 """Every collective, on two and three ranks: values, dtypes, forms, words of errors."""
 
+import os
 import sys
 import warnings
 from datetime import timedelta
@@ -40,6 +41,29 @@ def folded(kind, dtype, size=SIZE):
     if kind == "AVG":
         total = total / size if dtype[0] in "fbc" and dtype != "bool" else total // size
     return torch.from_numpy(np.asarray(total)).to(getattr(torch, dtype))
+
+
+def reduce_long(rank, bytes_):
+    x = (torch.arange(bytes_) % 50 + rank).to(torch.uint8)
+    dist.all_reduce(x)
+    expected = (torch.arange(bytes_) % 50 * SIZE + SIZE * (SIZE - 1) // 2).to(torch.uint8)
+    assert torch.equal(x, expected)
+
+
+@pytest.mark.parametrize("bytes_", [1, 65536, 65537, 1_000_003])
+def test_lengths(pool, bytes_):
+    """Up to 64 kB three ranks exchange all at once; then Gloo's ring."""
+    pool.run(reduce_long, bytes_)
+
+
+def scheduling_policies(rank):
+    policies = [os.sched_getscheduler(int(thread)) for thread in os.listdir("/proc/self/task")]
+    return os.sched_getscheduler(0), policies.count(os.SCHED_BATCH)
+
+
+@pytest.mark.skipif(os.sched_getscheduler(0) != os.SCHED_OTHER, reason="threads keep another policy that they begin with")
+def test_the_thread_of_the_connections_is_patient(pool):
+    assert pool.run(scheduling_policies) == [(os.SCHED_OTHER, 1)] * SIZE
 
 
 def reduce_everywhere(rank, kind, dtype):
