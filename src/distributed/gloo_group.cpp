@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/thread_state.h"
 #include "distributed/wait_slices.h"
 
 namespace cresset::distributed {
@@ -14,11 +15,12 @@ namespace cresset::distributed {
 
 namespace {
 
-/// One thread looks every tenth of a second whether the main thread's wait is to end.
+/// One thread looks every tenth of a second whether the main thread's wait is to end, with that thread's eyes: what came since it began
+/// counts, also before the first look.
 struct CancelWatch {
   std::mutex mutex;
   std::function<void()> cancel;
-  uint64_t generation = 0;
+  ThreadState state;  // of the thread that waits
   bool cancelled = false;
 
   static CancelWatch& get() {
@@ -29,17 +31,11 @@ struct CancelWatch {
     std::thread([this] { look(); }).detach();
   }
   void look() {
-    uint64_t seen = 0;
-    std::optional<InterruptScope> scope;
     for (;;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       const std::lock_guard lock(mutex);
       if (!cancel) continue;
-      if (generation != seen) {
-        seen = generation;
-        scope.reset();
-        scope.emplace();
-      }
+      const ThreadStateGuard guard(state);
       try {
         check_interrupt();
       } catch (const std::exception&) {
@@ -59,7 +55,7 @@ CancelScope::CancelScope(std::function<void()> cancel) : watched_(detail::may_be
   CancelWatch& watch = CancelWatch::get();
   const std::lock_guard lock(watch.mutex);
   watch.cancel = std::move(cancel);
-  ++watch.generation;
+  watch.state = ThreadState::capture();
   watch.cancelled = false;
 }
 CancelScope::~CancelScope() {

@@ -14,18 +14,22 @@ using WorkPtr = intrusive_ptr<Work>;
 /// The Python name of a collective.
 constexpr const char* python_name(std::string_view name) { return name == "recvAnysource" ? "recv_anysource" : name.data(); }
 
+// The object that Python made is the work's other half: it must live until the caller has it, in whose hands it is the same object again.
+void keep_until_the_next(py::object made) {
+  static thread_local PyObject* last = nullptr;
+  Py_XDECREF(std::exchange(last, made.release().ptr()));
+}
+
 /// A backend or a group whose methods a Python class overrides.
 template <class Base>
 class PythonCollectives : public Base {
  public:
   using Base::Base;
-  // The object that Python made is the work's other half: it must live until the caller has it, in whose hands it is the same object again.
   template <class... Args>
   WorkPtr call(const py::function& f, Args&... args) {
-    static thread_local PyObject* last = nullptr;
     py::object made = f(args...);
     auto work = made.template cast<WorkPtr>();
-    Py_XDECREF(std::exchange(last, made.release().ptr()));
+    keep_until_the_next(std::move(made));
     return work;
   }
 #define CRESSET_OVERRIDE(name, parameters, arguments)                                                \
