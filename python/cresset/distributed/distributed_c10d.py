@@ -9,10 +9,11 @@ from cresset._C_distributed import (
 from cresset import _C_distributed
 
 from . import _collectives, _groups, _objects
+from ._reducer import GradBucket
 from .constants import default_pg_timeout
 from .rendezvous import register_rendezvous_handler, rendezvous
 
-for _kind in (Store, TCPStore, FileStore, HashStore, PrefixStore, ProcessGroup, ProcessGroupGloo, Work, ReduceOp):
+for _kind in (GradBucket, Store, TCPStore, FileStore, HashStore, PrefixStore, ProcessGroup, ProcessGroupGloo, Work, ReduceOp):
     _kind.__module__ = "cresset.distributed"
 del _kind
 
@@ -27,7 +28,7 @@ default_pg_nccl_timeout = None
 __all__ = [
     *_groups.__all__, *_collectives.__all__, *_objects.__all__, "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions",
     "AllreduceOptions", "BarrierOptions", "BroadcastOptions", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
-    "GatherOptions", "HashStore", "PrefixStore", "ProcessGroup", "ProcessGroupGloo", "QueueEmptyError", "ReduceOp", "ReduceOptions",
+    "GatherOptions", "GradBucket", "HashStore", "PrefixStore", "ProcessGroup", "ProcessGroupGloo", "QueueEmptyError", "ReduceOp", "ReduceOptions",
     "ReduceScatterOptions", "ScatterOptions", "Store", "TCPStore", "Work", "default_pg_timeout", "reduce_op", "register_rendezvous_handler",
     "rendezvous",
 ]

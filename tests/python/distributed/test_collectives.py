@@ -305,7 +305,6 @@ def absent(rank):
     weight = torch.ones(1, requires_grad=True)
     calls = [
         (lambda: nn.all_reduce(weight), "distributed.nn.all_reduce is not part of Cresset yet: distributed.all_reduce has no gradient."),
-        (lambda: torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1)), "DistributedDataParallel is not part of Cresset yet. Average the gradients"),
         (lambda: optim.ZeroRedundancyOptimizer([weight], torch.optim.SGD), "ZeroRedundancyOptimizer is not part of Cresset yet"),
     ]
     for call, words in calls:

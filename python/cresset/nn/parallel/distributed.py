@@ -1,21 +1,241 @@
-"""DistributedDataParallel, under the module name that libraries use."""
+"""DistributedDataParallel: one copy of a module in each rank, gradients averaged over ranks while backward goes on."""
 
+import contextlib
+import inspect
+import warnings
+from dataclasses import fields, is_dataclass
+
+import cresset
 from cresset._hints import with_hint
 from cresset.nn.modules.module import Module
+from cresset.nn.parallel.scatter_gather import scatter_kwargs
 
 __all__ = ["DistributedDataParallel"]
 
+_FIRST_BUCKET = 2**20
+_NOT_THERE = ("delay_all_reduce_named_params", "param_to_hook_all_reduce", "mixed_precision", "device_mesh")
+
+
+def _tensors_in(value):
+    """The tensors in nested lists, tuples, dictionaries and dataclasses."""
+    if isinstance(value, cresset.Tensor):
+        return [value]
+    if is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, f.name) for f in fields(value)]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return []
+    return [t for item in value for t in _tensors_in(item)]
+
 
 class DistributedDataParallel(Module):
-    """A name for isinstance(): it is not part of Cresset yet. ValueError without a process group, NotImplementedError with one."""
+    """`module` in each rank of a process group, with gradients averaged over ranks in backward; `.module` is the module.
 
-    def __init__(self, module, *args, **kwargs):
-        from cresset import distributed
+    Parameters and buffers become those of rank 0 (`init_sync`), buffers again before each forward (`forward_sync_buffers`, formerly
+    `broadcast_buffers`). Gradients are reduced in buckets of `bucket_cap_mb` MiB (25; `bucket_cap_mb_list` gives each its own), the first of
+    1 MiB, from the last parameter to the first. With `gradient_as_bucket_view` gradients are views of the buckets. `find_unused_parameters` is
+    for modules whose forward leaves parameters out, `static_graph` for those that do the same each time. RuntimeError for a module without
+    parameters that need gradients, or that differs between ranks; NotImplementedError for `mixed_precision`, `device_mesh`,
+    `delay_all_reduce_named_params` and `param_to_hook_all_reduce`.
+    """
 
-        if distributed.is_initialized():
-            raise NotImplementedError(
-                "DistributedDataParallel is not part of Cresset yet. Average the gradients after backward(): "
-                "distributed.all_reduce(p.grad, distributed.ReduceOp.AVG) for each parameter."
+    def __init__(
+        self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=None, init_sync=True, process_group=None, bucket_cap_mb=None,
+        find_unused_parameters=False, check_reduction=False, gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
+        param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None, skip_all_reduce_unused_params=False, bucket_cap_mb_list=None,
+        batched_grad_copy=False, forward_sync_buffers=None,
+    ):  # fmt: skip
+        from cresset.distributed import _NOT_BUILT, is_available
+
+        if not is_available():
+            error = ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+            raise with_hint(error, f"DistributedDataParallel: {_NOT_BUILT}")
+        from cresset.distributed import _groups
+
+        super().__init__()
+        given = (delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh)
+        if process_group is not None and device_mesh is not None:
+            raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+        for name, value in zip(_NOT_THERE, given):
+            if value is not None:
+                raise NotImplementedError(f"DistributedDataParallel: {name} is not part of Cresset.")
+        self.process_group = _groups._group_or_default(process_group)
+        self.module, self.dim = module, dim
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self._collect_parameters()
+        self._set_devices(device_ids, output_device)
+        if broadcast_buffers is not None and forward_sync_buffers is not None:
+            raise ValueError("DistributedDataParallel: broadcast_buffers or forward_sync_buffers was required; both were given.")
+        self.broadcast_buffers = next((v for v in (forward_sync_buffers, broadcast_buffers) if v is not None), True)
+        self.find_unused_parameters, self.gradient_as_bucket_view = find_unused_parameters, gradient_as_bucket_view
+        self.static_graph = static_graph
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
+        caps = [int(mb * 2**20) for mb in bucket_cap_mb_list] if bucket_cap_mb_list else [self.bucket_bytes_cap]
+        self._caps = caps if bucket_cap_mb_list or bucket_cap_mb is not None else [_FIRST_BUCKET, *caps]
+        if static_graph and find_unused_parameters:
+            warnings.warn(
+                "You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect unused parameters automatically, "
+                "so you do not need to set find_unused_parameters=true, just be sure these unused parameters will not change during training loop "
+                "while calling `_set_static_graph`.",
+                stacklevel=2,
             )
-        error = ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-        raise with_hint(error, "DistributedDataParallel is not part of Cresset yet.")
+        if init_sync:
+            self._verify()
+            self._send_state([*self._all_parameters, *(self._buffers_to_sync() if broadcast_buffers is not False else [])])
+        self._make_reducer()
+
+    # --- making
+
+    def _collect_parameters(self):
+        named = [(name, p) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore]
+        self._all_parameters = [p for _, p in named]
+        self._reduced = [(name, p) for name, p in named if p.requires_grad]
+        if not self._reduced:
+            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient.")
+        if any(isinstance(p, cresset.nn.parameter.UninitializedParameter) for p in self._all_parameters):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. "
+                "Run a dummy forward pass to correctly initialize the modules"
+            )
+
+    def _set_devices(self, device_ids, output_device):
+        devices = {p.device for p in self._all_parameters}
+        kinds = {d.type for d in devices}
+        if len(kinds) > 1:
+            raise ValueError(f"DistributedDataParallel's input module must be on the same type of devices, but input module parameters locate in {kinds}.")
+        self.device, self.device_type = next(iter(devices)), next(iter(kinds))
+        if device_ids and (len(device_ids) > 1 or self.device_type == "cpu" or len(devices) > 1):
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU modules or CPU "
+                f"modules, but got device_ids {device_ids}, output_device {output_device}, and module parameters {devices}."
+            )
+        self.device_ids, self.output_device = device_ids or None, output_device
+
+    def _buffers_to_sync(self):
+        return [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
+
+    def _verify(self):
+        """RuntimeError on all ranks when a rank's module is another one."""
+        from cresset.distributed import _objects
+
+        group = self.process_group
+        shapes, rank = [None] * group.size(), group.rank()
+        _objects.all_gather_object(shapes, [tuple(p.shape) for _, p in self._reduced], group=group)
+        mine = shapes[rank]
+        for other, theirs in enumerate(shapes):
+            if len(theirs) != len(mine):
+                raise RuntimeError(
+                    f"DDP expects same model across all ranks, but Rank {rank} has {len(mine)} params, while rank {other} has inconsistent {len(theirs)} params."
+                )
+        for other in range(group.size()) if rank == 0 else [0]:
+            for i, (a, b) in enumerate(zip(mine, shapes[other])):
+                if a != b:
+                    raise RuntimeError(f"[{rank}]: params[{i}] in this process with sizes {list(a)} appears not to match sizes of the same param in process {other}.")
+
+    def _send_state(self, tensors):
+        from cresset.distributed._reducer import broadcast_coalesced
+
+        if self.process_group.size() > 1:
+            broadcast_coalesced(tensors, self.process_group, 0)
+
+    def _make_reducer(self):
+        from cresset.distributed._reducer import Reducer
+
+        self.reducer = Reducer(
+            [p for _, p in self._reduced], [name for name, _ in self._reduced], self.process_group, self._caps,
+            self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
+        )  # fmt: skip
+
+    def __getstate__(self):
+        """Without what belongs to this process; only the default group can be pickled."""
+        from cresset.distributed import _groups
+
+        if self.process_group is not _groups._get_default_group():
+            raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have called init_process_group and have not passed process_group argument to DDP constructor")
+        state = dict(self.__dict__)
+        for name in ("process_group", "reducer", "_reduced", "_all_parameters"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state):
+        from cresset.distributed import _groups
+
+        super().__setstate__(state)
+        self.process_group = _groups._get_default_group()
+        self._collect_parameters()
+        self._make_reducer()
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module, params_and_buffers_to_ignore):
+        """Leave parameters and buffers of these names (of the module's state_dict) to each rank."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+
+    def _set_static_graph(self):
+        """Promise that every forward uses the same parameters; before the first one."""
+        self.static_graph = self.reducer.static = True
+
+    # --- using
+
+    def will_sync_module_buffers(self):
+        """Does the next forward take the buffers of rank 0?"""
+        return self.require_forward_param_sync and self.broadcast_buffers and bool(self._buffers_to_sync())
+
+    def forward(self, *inputs, **kwargs):
+        """The module's result. Buffers become rank 0's before; the backward from the result averages gradients, unless in no_sync()."""
+        gradients = cresset.is_grad_enabled()
+        if gradients and self.require_backward_grad_sync:
+            self.reducer.check_finished()
+        if self.will_sync_module_buffers():
+            self._send_state(self._buffers_to_sync())
+        if self.device_ids:
+            (inputs,), (kwargs,) = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
+        output = self.module(*inputs, **kwargs)
+        self.require_forward_param_sync = gradients and self.require_backward_grad_sync
+        if gradients:
+            self.reducer.prepare(_tensors_in(output), self.require_backward_grad_sync)
+        return output
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Gradients of forwards inside add up in this rank; the first backward of a forward outside averages their sums."""
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state, hook):
+        """`hook(state, bucket)` reduces each bucket, a distributed.GradBucket: it gives a Future of the flat tensor of gradients.
+
+        Nothing is divided by the number of ranks. RuntimeError for a second hook, TypeError for what cannot be called.
+        """
+        from cresset.distributed import GradBucket
+        from cresset.futures import Future
+
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        try:
+            signature = inspect.signature(hook)
+        except ValueError:
+            signature = None
+        if signature is not None:
+            bucket = signature.parameters.get("bucket")
+            if bucket is not None and bucket.annotation not in (inspect.Parameter.empty, GradBucket):
+                raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+            if signature.return_annotation not in (inspect.Signature.empty, Future, Future[cresset.Tensor]):
+                raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
+        if self.reducer.hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self.reducer.hook = (hook, state)
+
+    def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
+        """A context for ranks with different numbers of batches: NotImplementedError, unless `enable` is false."""
+        if enable:
+            raise NotImplementedError(
+                "DistributedDataParallel.join: ranks with different numbers of batches are not part of Cresset. "
+                "Give all ranks the same number: DistributedSampler does, with drop_last=True or by repeating samples."
+            )
+        return contextlib.nullcontext()

@@ -1,0 +1,1 @@
+"""How gradients travel: `ddp_comm_hooks`."""
