@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 
 _NOT_BUILT = "this build has no communication between processes: install libgloo-dev (tools/setup does) and pybind11, then build again."
-_SUBMODULES = ("rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants")
+_SUBMODULES = ("algorithms", "rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants")
 
 
 def is_available():

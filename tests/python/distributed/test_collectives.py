@@ -300,11 +300,10 @@ def test_words(pool):
 
 
 def absent(rank):
-    from cresset.distributed import nn, optim
+    from cresset.distributed import optim
 
     weight = torch.ones(1, requires_grad=True)
     calls = [
-        (lambda: nn.all_reduce(weight), "distributed.nn.all_reduce is not part of Cresset yet: distributed.all_reduce has no gradient."),
         (lambda: optim.ZeroRedundancyOptimizer([weight], torch.optim.SGD), "ZeroRedundancyOptimizer is not part of Cresset yet"),
     ]
     for call, words in calls:

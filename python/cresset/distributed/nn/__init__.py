@@ -1,4 +1,4 @@
-"""Communication that gradients flow through: without a process group, and none can be made here, each function says that there is none."""
+"""Collectives that gradients flow through: see `functional`."""
 
 from . import functional
 from .functional import *  # noqa: F403

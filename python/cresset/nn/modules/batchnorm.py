@@ -131,7 +131,10 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes; in a single process that is BatchNorm of (N, C, ...)."""
+    """Batch normalisation of (N, C, ...) over the batches of all ranks of `process_group` (None: all); in a single process that is BatchNorm.
+
+    Ranks may have different N, even none. The gradient cannot be differentiated again where there are several ranks.
+    """
 
     def __init__(
         self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None,
@@ -145,6 +148,28 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def _several_ranks(self):
+        from cresset import distributed
+
+        of_batch = self.training or (self.running_mean is None and self.running_var is None)
+        return of_batch and distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self._several_ranks():
+            return super().forward(input)
+        from ._sync_batchnorm import SyncBatchNormFunction
+
+        self._check_input_dim(input)
+        weight, bias, running_mean, running_var = tensors_of_norm(self)
+        if not (self.training and self.track_running_stats):
+            running_mean = running_var = None
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if running_mean is not None and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # cumulative average
+                momentum = 1.0 / float(self.num_batches_tracked)
+        return SyncBatchNormFunction.apply(input, weight, bias, running_mean, running_var, self.eps, momentum, self.process_group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
