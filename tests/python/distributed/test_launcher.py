@@ -12,20 +12,26 @@ import pytest
 
 from cresset.distributed import run
 
+# Several processes write to one pipe: a line has to be one write.
+SAY = """
+import os, signal, sys, time
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+"""
+
 REDUCES = """
-import os, sys
 import cresset, cresset.distributed as dist
 dist.init_process_group("gloo")
 x = cresset.ones(1)
 dist.all_reduce(x)
-print("sum", x.item(), *(os.environ[k] for k in ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE")), *sys.argv[1:], flush=True)
+say("sum", x.item(), *(os.environ[k] for k in ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE")), *sys.argv[1:])
 dist.destroy_process_group()
 """
 
 
 def started(*options, script, tmp_path, arguments=()):
     path = tmp_path / "script.py"
-    path.write_text(script)
+    path.write_text(SAY + script)
     command = [sys.executable, "-m", "cresset.distributed.run", *options, str(path), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -59,12 +65,11 @@ def test_two_machines(tmp_path, backend):
 
 
 FAILS = """
-import os, signal, sys, time
 from cresset.distributed.elastic.multiprocessing.errors import record
 
 @record
 def main():
-    print("attempt", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
+    say("attempt", os.environ["TORCHELASTIC_RESTART_COUNT"])
     if os.environ["RANK"] == "1":
         if os.environ["TORCHELASTIC_RESTART_COUNT"] == sys.argv[1]:
             return
@@ -95,9 +100,8 @@ def test_a_killed_rank_and_restarts(tmp_path):
 
 
 WAITS = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (print("told", flush=True), sys.exit(3)))
-print("ready", flush=True)
+signal.signal(signal.SIGTERM, lambda *_: (say("told"), sys.exit(3)))
+say("ready")
 time.sleep(60)
 """
 
