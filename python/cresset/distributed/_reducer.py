@@ -133,7 +133,7 @@ class Reducer:
         self.find_unused, self.view_gradients, self.static = find_unused, view_gradients, static
         self.buckets = [_Bucket(indices, [parameters[i] for i in indices]) for indices in _assign(parameters, caps)]
         self.place = {i: (b, k) for b, bucket in enumerate(self.buckets) for k, i in enumerate(bucket.indices)}
-        self.hook, self.divisor = None, self.size
+        self.hook = None
         self.armed = self.running = self.unfinished = False
         self.unused, self.used = set(), set()  # of the graph; since gradients were last reduced
         self.hits, self.expected = [0] * len(parameters), None  # in this pass; in every pass of a static graph
@@ -256,12 +256,12 @@ class Reducer:
                 raise RuntimeError("DistributedDataParallel: dense gradients were required; a sparse one was given. Use sparse=False in the layer.")
             elif gradient.data_ptr() != view.data_ptr() or gradient.numel() == 0:
                 view.copy_(gradient)
-            if self.hook is None and self.divisor != 1:
-                view.div_(self.divisor)
 
     def _start(self, number):
         bucket = self.buckets[number]
         if self.hook is None:
+            with cresset.no_grad():
+                bucket.buffer.div_(self.size)
             bucket.work = _collectives.all_reduce(bucket.buffer, group=self.group, async_op=True)
             return
         function, state = self.hook
