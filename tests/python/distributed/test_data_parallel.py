@@ -3,6 +3,7 @@
 import copy
 import io
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -227,6 +228,22 @@ def seen_by_a_hook(rank):
 
 def test_hooks_pickles_checkpoints_and_parameters_left_out(pair):
     pair.run(seen_by_a_hook)
+
+
+ALONE = """
+import cresset, cresset.distributed as dist
+from cresset import nn
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+for options in ({}, {"find_unused_parameters": True, "gradient_as_bucket_view": True}, {"static_graph": True}):
+    model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(1, 2), nn.SyncBatchNorm(2)), **options)
+    for _ in range(2):
+        model(cresset.randn(4, 1)).square().mean().backward()
+    assert model.module[0].weight.grad is not None
+"""
+
+
+def test_one_rank():
+    subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=60)
 
 
 def raised(call):

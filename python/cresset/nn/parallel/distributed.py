@@ -121,6 +121,8 @@ class DistributedDataParallel(Module):
         from cresset.distributed import _objects
 
         group = self.process_group
+        if group.size() == 1:
+            return
         shapes, rank = [None] * group.size(), group.rank()
         _objects.all_gather_object(shapes, [tuple(p.shape) for _, p in self._reduced], group=group)
         mine = shapes[rank]
