@@ -8,6 +8,10 @@ import os
 import sys
 import uuid
 
+from cresset import distributed
+
+if not distributed.is_available():
+    raise ImportError(f"cresset.distributed.run: {distributed._NOT_BUILT}")
 from cresset.distributed._launcher import Job, RanksFailed, Signalled, launch
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
