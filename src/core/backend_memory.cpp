@@ -361,7 +361,7 @@ std::atomic<uint64_t> next_pool{1};
 DeviceMemoryCounters counters_from(const device_stats::DeviceStats& s) {
   const auto counters = [](const device_stats::StatArray& count, const device_stats::StatArray& bytes) {
     MemoryCounters out;
-    for (const auto [mine, theirs] : {std::pair{0, 0}, std::pair{1, 2}, std::pair{2, 1}}) {
+    for (const auto& [mine, theirs] : {std::pair{0, 0}, std::pair{1, 2}, std::pair{2, 1}}) {
       const auto copy = [](const device_stats::Stat& from) { return MemoryCounter{from.current, from.peak, from.allocated, from.freed}; };
       out.count[static_cast<std::size_t>(mine)] = copy(count[static_cast<std::size_t>(theirs)]);
       out.bytes[static_cast<std::size_t>(mine)] = copy(bytes[static_cast<std::size_t>(theirs)]);

@@ -13,8 +13,9 @@ class Writer {
   template <class T>
   Writer& number(T v) {
     static_assert(std::is_integral_v<T>);
-    const auto* p = reinterpret_cast<const uint8_t*>(&v);
-    bytes.insert(bytes.end(), p, p + sizeof v);
+    const std::size_t at = bytes.size();
+    bytes.resize(at + sizeof v);
+    std::memcpy(bytes.data() + at, &v, sizeof v);
     return *this;
   }
   template <class T>

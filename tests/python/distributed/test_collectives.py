@@ -324,3 +324,37 @@ def test_the_harness_tells_who_failed(pool):
     with pytest.raises(RankError) as failure:
         pool.run(failing)
     assert failure.value.errors == {1: "KeyError: 'only here'"}
+
+
+def alone(rank):
+    x = torch.arange(6.0).reshape(2, 3).t()
+    for call in (dist.all_reduce, lambda t: dist.broadcast(t, 0), lambda t: dist.reduce(t, 0)):
+        y = x.clone()
+        call(y)
+        assert torch.equal(y, x)
+    for call in (
+        lambda out: dist.all_gather([out], x),
+        lambda out: dist.all_gather_into_tensor(out, x),
+        lambda out: dist.reduce_scatter(out, [x]),
+        lambda out: dist.reduce_scatter_tensor(out, x),
+        lambda out: dist.gather(x, [out]),
+        lambda out: dist.scatter(out, [x]),
+        lambda out: dist.all_to_all([out], [x]),
+        lambda out: dist.all_to_all_single(out, x),
+    ):
+        out = torch.full((3, 2), -1.0)
+        call(out)
+        assert torch.equal(out, x)
+    objects = [None]
+    dist.all_gather_object(objects, {"a": 1})
+    assert objects == [{"a": 1}]
+    dist.barrier()
+    return True
+
+
+def test_a_group_of_one_rank():
+    pool = Ranks(1, globals())
+    try:
+        assert pool.run(alone) == [True]
+    finally:
+        pool.close()

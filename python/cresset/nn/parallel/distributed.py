@@ -13,7 +13,7 @@ from cresset.nn.parallel.scatter_gather import scatter_kwargs
 __all__ = ["DistributedDataParallel"]
 
 _FIRST_BUCKET = 2**20
-_NOT_THERE = ("delay_all_reduce_named_params", "param_to_hook_all_reduce", "mixed_precision", "device_mesh")
+_NOT_THERE = ("delay_all_reduce_named_params", "param_to_hook_all_reduce", "mixed_precision", "device_mesh", "skip_all_reduce_unused_params")
 
 
 def _tensors_in(value):
@@ -37,7 +37,7 @@ class DistributedDataParallel(Module):
     1 MiB, from the last parameter to the first. With `gradient_as_bucket_view` gradients are views of the buckets. `find_unused_parameters` is
     for modules whose forward leaves parameters out, `static_graph` for those that do the same each time. RuntimeError for a module without
     parameters that need gradients, or that differs between ranks; NotImplementedError for `mixed_precision`, `device_mesh`,
-    `delay_all_reduce_named_params` and `param_to_hook_all_reduce`.
+    `delay_all_reduce_named_params`, `param_to_hook_all_reduce` and `skip_all_reduce_unused_params`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class DistributedDataParallel(Module):
         from cresset.distributed import _groups
 
         super().__init__()
-        given = (delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh)
+        given = (delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh, skip_all_reduce_unused_params or None)
         if process_group is not None and device_mesh is not None:
             raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
         for name, value in zip(_NOT_THERE, given):
