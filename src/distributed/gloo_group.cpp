@@ -51,7 +51,7 @@ struct CancelWatch {
 
 CancelScope::CancelScope(std::function<void()> cancel) : watched_(detail::may_be_interrupted()) {
   if (!watched_) return;
-  check_interrupt();
+  check_signals();
   CancelWatch& watch = CancelWatch::get();
   const std::lock_guard lock(watch.mutex);
   watch.cancel = std::move(cancel);

@@ -120,6 +120,8 @@ def interrupt_me(rank, asynchronous):
         return "slept"
     import threading
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start work in the background with Ctrl-C ignored
+    time.sleep(0.1)  # handlers are looked at twenty times a second
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begin = time.monotonic()
     try:

@@ -3,6 +3,7 @@
 from typing import Optional
 
 import cresset
+from cresset._scripting import is_scripting
 from cresset import Tensor
 from cresset.nn import functional as F
 
@@ -156,8 +157,14 @@ class SyncBatchNorm(_BatchNorm):
         return of_batch and distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self._several_ranks():
-            return super().forward(input)
+        if is_scripting():  # scripts know nothing of other ranks
+            return self._forward_alone(input)
+        else:
+            return self._forward_of_ranks(input) if self._several_ranks() else self._forward_alone(input)
+
+    _forward_alone = _BatchNorm.forward
+
+    def _forward_of_ranks(self, input):
         from ._sync_batchnorm import SyncBatchNormFunction
 
         self._check_input_dim(input)
