@@ -94,10 +94,20 @@ class PackedConvolution : public CustomClassHolder {
         dilation_(std::move(dilation)),
         groups_(groups),
         epilogue_(std::move(epilogue)) {
-    CRESSET_CHECK_VALUE(weight_.dim() == 4 && weight_.scalar_type() == kFloat && weight_.device().is_cpu(),
-                        "pack_convolution: a weight of 4 dimensions and dtype float32 on the CPU was required.");
-    for (const auto* list : {&stride_, &padding_, &dilation_})
-      CRESSET_CHECK_VALUE(list->size() == 2, "pack_convolution: two numbers each for stride, padding and dilation were required.");
+    CRESSET_CHECK_VALUE(is_floats(weight_, 4) && weight_.numel() > 0,
+                        "pack_convolution: a weight of 4 dimensions and dtype float32 on the CPU, with elements, was required.");
+    const int64_t outputs = weight_.size(0);
+    CRESSET_CHECK_VALUE(!bias_ || (is_floats(*bias_, 1) && bias_->size(0) == outputs), "pack_convolution: a bias of ", outputs,
+                        " elements and dtype float32 on the CPU was required.");
+    CRESSET_CHECK_VALUE(groups_ > 0 && outputs % groups_ == 0, "pack_convolution: groups that divide ", outputs, " were required; got ",
+                        groups_, ".");
+    const auto check_pair = [](const char* name, const std::vector<int64_t>& list, int64_t least) {
+      const bool fits = list.size() == 2 && std::min(list[0], list[1]) >= least && std::max(list[0], list[1]) <= INT32_MAX;
+      CRESSET_CHECK_VALUE(fits, "pack_convolution: two numbers from ", least, " up were required for ", name, ".");
+    };
+    check_pair("stride", stride_, 1);
+    check_pair("padding", padding_, 0);
+    check_pair("dilation", dilation_, 1);
   }
 
   Tensor run(const Tensor& x, TensorList operands) const {
@@ -119,6 +129,8 @@ class PackedConvolution : public CustomClassHolder {
   /// The weight of 1 x 1 on the last dimension of x, (..., inputs) to (..., outputs).
   Tensor run_linear(const Tensor& x, TensorList operands) const {
     check_operands("linear_packed", operands);
+    CRESSET_CHECK_VALUE(is_pointwise() && groups_ == 1,
+                        "linear_packed: a packed weight of 1 x 1 without stride, padding and groups was required.");
     std::vector<int64_t> sizes = x.sizes().vec();
     const bool fits = x.dim() >= 1 && x.scalar_type() == kFloat && x.device().is_cpu() && x.numel() > 0 && sizes.back() == weight_.size(1);
     if (!fits) return epilogue_.apply(linear(x, weight_.flatten(1), bias_), operands);
@@ -137,6 +149,9 @@ class PackedConvolution : public CustomClassHolder {
   }
 
  private:
+  static bool is_floats(const Tensor& t, int64_t dim) {
+    return t.defined() && t.dim() == dim && t.scalar_type() == kFloat && t.device().is_cpu();
+  }
   void check_operands(const char* op, TensorList operands) const {
     CRESSET_CHECK_VALUE(operands.size() == epilogue_.num_operands(), op, ": ", epilogue_.num_operands(), " operands were required; ",
                         operands.size(), " were given.");

@@ -32,13 +32,24 @@ std::optional<std::optional<Tensor>> bias_of(const PackedGraph& g, const Value* 
   return bias->isTensor() && is_float_on_cpu(bias->toTensor(), 1) ? std::optional(std::optional(bias->toTensor())) : std::nullopt;
 }
 
+// What packing would refuse stays: the operator has its own words for it when it runs.
+bool can_be_packed(const Convolution& c) {
+  const auto pair = [](const std::vector<int64_t>& list, int64_t least) {
+    return list.size() == 2 && std::min(list[0], list[1]) >= least && std::max(list[0], list[1]) <= INT32_MAX;
+  };
+  const int64_t outputs = c.weight.size(0);
+  return c.weight.numel() > 0 && (!c.bias || c.bias->size(0) == outputs) && c.groups > 0 && outputs % c.groups == 0 && pair(c.stride, 1) &&
+         pair(c.padding, 0) && pair(c.dilation, 1);
+}
+
 // A convolution of 1 x 1.
 std::optional<Convolution> linear_of(const PackedGraph& g, const Node* n) {
   if (!calls(n, "aten::linear")) return std::nullopt;
   const Tensor weight = g.tensor(n->input(1));
   const auto bias = bias_of(g, n->input(2));
   if (!is_float_on_cpu(weight, 2) || !bias) return std::nullopt;
-  return Convolution{weight.unsqueeze(2).unsqueeze(3), *bias, {1, 1}, {0, 0}, {1, 1}, 1, true};
+  Convolution c{weight.unsqueeze(2).unsqueeze(3), *bias, {1, 1}, {0, 0}, {1, 1}, 1, true};
+  return can_be_packed(c) ? std::optional(std::move(c)) : std::nullopt;
 }
 
 std::optional<Convolution> convolution_of(const PackedGraph& g, const Node* n) {
@@ -56,10 +67,9 @@ std::optional<Convolution> convolution_of(const PackedGraph& g, const Node* n) {
   const auto bias = bias_of(g, n->input(2));
   if (!is_float_on_cpu(c.weight, 4) || !groups || !bias) return std::nullopt;
   if (general && jit::constant_as<bool>(n->input(6)) != false) return std::nullopt;
-  if (c.stride.size() != 2 || c.padding.size() != 2 || c.dilation.size() != 2) return std::nullopt;
   c.groups = *groups;
   c.bias = *bias;
-  return c;
+  return can_be_packed(c) ? std::optional(std::move(c)) : std::nullopt;
 }
 
 // What follows, in order (src/backends/cpu/epilogue.h).

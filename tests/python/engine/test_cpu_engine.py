@@ -216,3 +216,53 @@ def test_errors_are_the_interpreters():
         cresset.ops.cresset.convolution_packed(cresset.randn(1, 3, 4, 4), [], packed)
     with pytest.raises(ValueError, match="there is no step 'sine'; there are: add, mul, clamp"):
         cresset.ops.cresset.pack_convolution(cresset.randn(4, 3, 1, 1), None, [1, 1], [0, 0], [1, 1], 1, ["sine"], [0.0, 0.0])
+
+
+GOOD = dict(weight=(4, 2, 1, 1), bias=(4,), stride=[1, 1], padding=[0, 0], dilation=[1, 1], groups=2)
+BAD = [
+    ("a weight of 4 dimensions and dtype float32 on the CPU, with elements, was required", dict(weight=(4, 2, 0, 1))),
+    ("a weight of 4 dimensions", dict(weight=(0, 2, 1, 1), bias=None)),
+    ("a bias of 4 elements and dtype float32 on the CPU was required", dict(bias=(3,))),
+    ("groups that divide 4 were required; got 0", dict(groups=0)),
+    ("groups that divide 4 were required; got 3", dict(groups=3)),
+    ("two numbers from 1 up were required for stride", dict(stride=[1, 0])),
+    ("two numbers from 0 up were required for padding", dict(padding=[-1, 0])),
+    ("two numbers from 0 up were required for padding", dict(padding=[2**62, 0])),
+    ("two numbers from 1 up were required for dilation", dict(dilation=[0])),
+]
+
+
+@pytest.mark.parametrize("words, change", BAD)
+def test_what_cannot_be_packed_is_refused(words, change):
+    a = {**GOOD, **change}
+    with pytest.raises(ValueError, match=words):
+        cresset.ops.cresset.pack_convolution(cresset.zeros(a["weight"]), a["bias"] and cresset.zeros(a["bias"]), a["stride"], a["padding"], a["dilation"], a["groups"], [], [])
+
+
+def test_only_single_places_are_linear():
+    packed = cresset.ops.cresset.pack_convolution(cresset.zeros(4, 4, 3, 3), None, [1, 1], [1, 1], [1, 1], 1, [], [])
+    with pytest.raises(ValueError, match="linear_packed: a packed weight of 1 x 1 without stride, padding and groups was required"):
+        cresset.ops.cresset.linear_packed(cresset.zeros(5, 4), [], packed)
+
+
+class Numbers(nn.Module):
+    def __init__(self, stride, padding, dilation, groups):
+        super().__init__()
+        self.weight, self.stride, self.padding, self.dilation, self.groups = cresset.ones(2, 3, 1, 1), stride, padding, dilation, groups
+
+    def forward(self, x):
+        return cresset.conv2d(x, self.weight, None, self.stride, self.padding, self.dilation, self.groups).relu()
+
+
+@pytest.mark.parametrize("numbers", [((0, 1), (0, 0), (1, 1), 1), ((1, 1), (-1, 0), (1, 1), 1), ((1, 1), (0, 0), (0, 0), 1), ((1, 1), (0, 0), (1, 1), 0)], ids=str)
+def test_graphs_that_are_wrong_say_what_the_operator_says(numbers):
+    """Such graphs come out of files; they neither stop the building nor the process."""
+    module = cresset.jit.script(Numbers(*numbers).eval())
+    engine = cresset.engine.compile(module, min_block_size=1)
+    assert "aten::_convolution" in program(engine)
+    errors = []
+    for run in (module, engine):
+        with pytest.raises(RuntimeError) as error:
+            run(cresset.ones(1, 3, 4, 4))
+        errors.append(str(error.value).strip().splitlines()[-1])
+    assert errors[0] == errors[1]
