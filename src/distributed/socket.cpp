@@ -124,16 +124,18 @@ Descriptor connect_to(const std::string& host, uint16_t port, std::chrono::milli
   }
 }
 
-void send_message(int socket, const Store::Bytes& body) {
+void send_message(int socket, const Store::Bytes& body, std::chrono::milliseconds timeout) {
   CRESSET_CHECK(body.size() <= kMostBytes, "store: a message of ", body.size(), " bytes is too long; 1 GiB is the most.");
   Writer framed;
   framed.bytes.reserve(body.size() + sizeof(uint32_t));
   framed.text(body);
+  const auto deadline = deadline_after(timeout);
   const uint8_t* p = framed.bytes.data();
   std::size_t left = framed.bytes.size();
   while (left > 0) {
-    const ssize_t n = send(socket, p, left, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
+    CRESSET_CHECK_AS(DistNetworkError, wait_ready(socket, POLLOUT, deadline), "store: the server did not take a question in time.");
+    const ssize_t n = send(socket, p, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) continue;
     CRESSET_CHECK_AS(DistNetworkError, n > 0, std::strerror(errno), ": the store's server is gone.");
     p += n;
     left -= static_cast<std::size_t>(n);

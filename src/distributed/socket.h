@@ -30,8 +30,8 @@ Descriptor listen_on(uint16_t port);
 uint16_t port_of(int socket);
 /// Tries until the timeout; DistNetworkError then. Signals stop it.
 Descriptor connect_to(const std::string& host, uint16_t port, std::chrono::milliseconds timeout);
-/// One message. DistNetworkError where the connection breaks, or the answer takes longer than `timeout`.
-void send_message(int socket, const Store::Bytes& body);
+/// One message. DistNetworkError where the connection breaks, or the other side takes longer than `timeout` (0: no limit). Signals stop it.
+void send_message(int socket, const Store::Bytes& body, std::chrono::milliseconds timeout);
 Store::Bytes receive_message(int socket, std::chrono::milliseconds timeout);
 
 constexpr uint32_t kMostBytes = 1u << 30;  // of a message

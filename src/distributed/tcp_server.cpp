@@ -34,6 +34,7 @@ struct Connection {
   Descriptor socket;
   Store::Bytes received;  // what is not a whole message yet
   Store::Bytes to_send;
+  std::size_t sent = 0;  // of to_send
   std::optional<Waiting> waiting;
   bool greeted = false;
 };
@@ -107,20 +108,14 @@ struct TcpServer::Loop {
     connections.emplace_back(std::move(fd));
   }
 
-  /// Reads what is there and answers whole questions; false when the connection is over.
+  /// Reads some of what is there, so that others have their turn, and answers whole questions; false when the connection is over.
   bool serve(Connection& c) {
     uint8_t block[65536];
-    for (;;) {
-      const ssize_t n = recv(c.socket.get(), block, sizeof block, 0);
-      if (n > 0) {
-        c.received.insert(c.received.end(), block, block + n);
-        if (static_cast<std::size_t>(n) == sizeof block) continue;
-        break;
-      }
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      return false;
-    }
+    const ssize_t n = recv(c.socket.get(), block, sizeof block, 0);
+    if (n < 0) return (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK) && flush(c);
+    if (n == 0) return false;
+    c.received.insert(c.received.end(), block, block + n);
+    if (c.received.size() > std::size_t{kMostBytes} + sizeof block) return false;  // asks on without waiting for answers
     return take_messages(c) && flush(c);
   }
   bool take_messages(Connection& c) {
@@ -139,16 +134,18 @@ struct TcpServer::Loop {
         handle(c, message);
       }
     }
-    c.received.erase(c.received.begin(), c.received.begin() + static_cast<std::ptrdiff_t>(at));
+    if (at > 0) c.received.erase(c.received.begin(), c.received.begin() + static_cast<std::ptrdiff_t>(at));
     return true;
   }
   bool flush(Connection& c) {
-    while (!c.to_send.empty()) {
-      const ssize_t n = send(c.socket.get(), c.to_send.data(), c.to_send.size(), MSG_NOSIGNAL);
+    while (c.sent < c.to_send.size()) {
+      const ssize_t n = send(c.socket.get(), c.to_send.data() + c.sent, c.to_send.size() - c.sent, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-      c.to_send.erase(c.to_send.begin(), c.to_send.begin() + n);
+      c.sent += static_cast<std::size_t>(n);
     }
+    c.to_send.clear();
+    c.sent = 0;
     return true;
   }
   static void reply(Connection& c, const Writer& w) {

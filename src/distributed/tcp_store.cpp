@@ -69,14 +69,15 @@ class TCPStore::Request {
   Answer ask(Timeout patience = Timeout(0)) {
     Client& client = *store_.client_;
     const std::lock_guard lock(client.mutex);
-    if (!client.socket) {
+    const bool fresh = !client.socket;
+    if (fresh) {
       client.socket =
           connect_to(store_.host_, store_.port_, client.was_connected ? std::min(kReconnect, store_.timeout_) : store_.timeout_);
       client.was_connected = true;
-      send_message(client.socket.get(), Store::Bytes(kHello.begin(), kHello.end()));
     }
     try {
-      send_message(client.socket.get(), question_.bytes);
+      if (fresh) send_message(client.socket.get(), Store::Bytes(kHello.begin(), kHello.end()), store_.timeout_);
+      send_message(client.socket.get(), question_.bytes, store_.timeout_);
       const Timeout limit = patience.count() < 0 ? Timeout(0) : patience + kGrace;
       answer_ = receive_message(client.socket.get(), limit);
     } catch (...) {

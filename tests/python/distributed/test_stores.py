@@ -1,5 +1,6 @@
 """Stores: every kind does the same, waits as long as it says, and names the keys that did not come; rendezvous by URL."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -175,3 +176,26 @@ def test_rendezvous(tmp_path, monkeypatch):
     assert isinstance(store, dist.TCPStore) and (rank, size) == (0, 1)
     with pytest.raises(AssertionError, match="has node-specific arguments"):
         dist.rendezvous("file://foo?rank=12&world_size=16", 12, 16)
+
+
+def test_a_server_that_stands_still_takes_no_question_for_ever():
+    code = ("import sys, cresset.distributed as dist\n"
+            "store = dist.TCPStore('localhost', 0, None, True, wait_for_workers=False)\n"
+            "print(store.port, flush=True)\n"
+            "sys.stdin.read()\n")  # fmt: skip
+    server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        store = dist.TCPStore("localhost", int(server.stdout.readline()), None, False, wait_for_workers=False)
+        store.set("small", "a")
+        store.set_timeout(timedelta(milliseconds=300))
+        server.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        with pytest.raises(dist.DistNetworkError, match="^store: the server did not take a question in time.$"):
+            store.set("large", bytes(1 << 26))
+        assert time.monotonic() - begin < 5
+        server.send_signal(signal.SIGCONT)
+        store.set_timeout(timedelta(seconds=30))
+        assert store.get("small") == b"a"  # over a new connection
+    finally:
+        server.kill()
+        server.wait()
