@@ -78,6 +78,7 @@ std::vector<std::string> engine_builders() {
 Engine::Engine(const std::string& builder, EngineSource source) : builder_(builder), source_(std::move(source)) {
   CRESSET_CHECK_VALUE(source_.graph && source_.graph->inputs().size() >= source_.weights.size(), "engine '", source_.name,
                       "': a graph with an input for each of its ", source_.weights.size(), " weights was required.");
+  source_.graph->lint();  // builders rely on it, and the graph may come out of a file
   program_ = engine_builder(builder_).build(source_);
 }
 

@@ -18,7 +18,8 @@ namespace cresset::jit {
 /// Compiled code of a graph. The graph is kept alive and must not change any more.
 class CRESSET_API Code {
  public:
-  /// Raises for nodes that cannot run (unknown operators, opaque Python calls), naming the node and its place.
+  /// Raises for a graph that is not well formed (Graph::lint) and nodes that cannot run (unknown operators, opaque Python calls), naming
+  /// the node and its place.
   static std::shared_ptr<const Code> compile(std::shared_ptr<const Graph> graph, std::string function_name = "graph");
   ~Code();
   Code(const Code&) = delete;

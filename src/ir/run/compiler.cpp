@@ -517,6 +517,7 @@ class Compiler : CodeBuilder {
 }  // namespace
 
 std::shared_ptr<const Code> Code::compile(std::shared_ptr<const Graph> graph, std::string function_name) {
+  graph->lint();  // what follows, and the interpreter, rely on it; graphs come out of files, too
   return std::shared_ptr<const Code>(new Code(Compiler(std::move(graph), std::move(function_name)).run()));
 }
 
