@@ -96,9 +96,6 @@ Tensor contract(Tensor a, Tensor b, uint64_t sum) {
   return product.reshape(sizes).permute(inverse);
 }
 
-}  // namespace
-
-namespace {
 // The order of contraction changes no result: a path is checked only.
 void check_path(IntArrayRef path, std::size_t operands) {
   const std::size_t expected = operands == 1 ? 1 : 2 * (operands - 1);
@@ -109,132 +106,176 @@ void check_path(IntArrayRef path, std::size_t operands) {
     CRESSET_CHECK(path[i] >= 0 && path[i] < left && path[i + 1] >= 0 && path[i + 1] < left, "einsum(): invalid contraction (",
                   std::min(path[i], path[i + 1]), ", ", std::max(path[i], path[i + 1]), ") operand index is out of bounds");
 }
-}  // namespace
 
-Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
-  CRESSET_CHECK(!tensors.empty(), "einsum(): must provide at least one operand");
-  if (path) check_path(*path, tensors.size());
-  const std::size_t arrow = equation.find("->");
-  std::string_view left = equation.substr(0, arrow);
-  std::vector<std::vector<int>> labels;
+// The labels of an equation beside its operands.
+struct Labels {
+  std::vector<std::vector<int>> operands;
+  std::vector<int> result;
+  std::array<int, kLetters> uses{};  // how often each letter stands in the operands
+  int64_t ellipsis_dims = 0;         // the most dimensions that an operand has for "..."
+};
+
+int64_t ellipsis_dims(const Tensor& operand, const std::vector<int>& labels) {
+  return operand.dim() - (static_cast<int64_t>(labels.size()) - std::count(labels.begin(), labels.end(), kEllipsis));
+}
+
+std::vector<std::vector<int>> read_operands(std::string_view equation, std::string_view left) {
+  std::vector<std::vector<int>> out;
   for (std::size_t k = 0;; ++k) {
     const std::size_t comma = left.find(',');
-    labels.push_back(read_labels(left.substr(0, comma), static_cast<int64_t>(k), static_cast<std::size_t>(left.data() - equation.data())));
-    if (comma == std::string_view::npos) break;
+    out.push_back(read_labels(left.substr(0, comma), static_cast<int64_t>(k), static_cast<std::size_t>(left.data() - equation.data())));
+    if (comma == std::string_view::npos) return out;
     left.remove_prefix(comma + 1);
   }
-  CRESSET_CHECK(labels.size() == tensors.size(), labels.size() < tensors.size()
-                                                     ? "einsum(): more operands were provided than specified in the equation"
-                                                     : "einsum(): fewer operands were provided than specified in the equation");
+}
 
-  std::array<int, kLetters> uses{};
-  std::array<int64_t, kLetters> size_of{};
-  int64_t ellipsis_dims = 0;
+Labels read_equation(std::string_view equation, TensorList tensors) {
+  Labels out;
+  const std::size_t arrow = equation.find("->");
+  out.operands = read_operands(equation, equation.substr(0, arrow));
+  CRESSET_CHECK(out.operands.size() == tensors.size(), out.operands.size() < tensors.size()
+                                                           ? "einsum(): more operands were provided than specified in the equation"
+                                                           : "einsum(): fewer operands were provided than specified in the equation");
   for (std::size_t k = 0; k < tensors.size(); ++k) {
-    const int64_t named = static_cast<int64_t>(labels[k].size()) - std::count(labels[k].begin(), labels[k].end(), kEllipsis);
-    const bool dots = named != static_cast<int64_t>(labels[k].size());
-    const int64_t extra = tensors[k].dim() - named;
+    const std::vector<int>& labels = out.operands[k];
+    const int64_t extra = ellipsis_dims(tensors[k], labels), named = tensors[k].dim() - extra;
+    const bool dots = named != static_cast<int64_t>(labels.size());
     CRESSET_CHECK(dots ? extra >= 0 : extra == 0, "einsum(): the number of subscripts in the equation (", named, ") ",
                   dots ? "is more than" : "does not match", " the number of dimensions (", tensors[k].dim(), ") for operand ", k,
                   dots ? "" : " and no ellipsis was given");
-    if (dots) ellipsis_dims = std::max(ellipsis_dims, extra);
-    for (int l : labels[k])
-      if (l != kEllipsis) ++uses[l];
+    if (dots) out.ellipsis_dims = std::max(out.ellipsis_dims, extra);
+    for (int l : labels)
+      if (l != kEllipsis) ++out.uses[l];
   }
-  std::vector<int> result;
   if (arrow != std::string_view::npos) {
-    result = read_labels(equation.substr(arrow + 2), -1, arrow + 2);
-  } else {
-    result.push_back(kEllipsis);
-    for (int l = 0; l < kLetters; ++l)
-      if (uses[l] == 1) result.push_back(l);
+    out.result = read_labels(equation.substr(arrow + 2), -1, arrow + 2);
+    return out;
   }
+  out.result.push_back(kEllipsis);
+  for (int l = 0; l < kLetters; ++l)
+    if (out.uses[l] == 1) out.result.push_back(l);
+  return out;
+}
 
-  // Common order: the result's labels, then the summed letters.
-  std::array<int64_t, kLetters> position;
-  position.fill(-1);
-  int64_t n = 0, ellipsis_at = -1;
-  for (int l : result) {
+// The common order: the result's labels, then those that are summed.
+struct Order {
+  std::array<int64_t, kLetters> position;  // -1: the letter does not occur
+  int64_t ellipsis_at = -1, kept = 0, dims = 0;
+};
+
+Order common_order(const Labels& labels) {
+  Order out;
+  out.position.fill(-1);
+  for (int l : labels.result) {
     if (l == kEllipsis) {
-      ellipsis_at = n;
-      n += ellipsis_dims;
+      out.ellipsis_at = out.dims;
+      out.dims += labels.ellipsis_dims;
     } else {
-      CRESSET_CHECK(position[l] < 0, "einsum(): output subscript ", name_of(l), " appears more than once in the output");
-      CRESSET_CHECK(uses[l] > 0, "einsum(): output subscript ", name_of(l), " does not appear in the equation for any input operand");
-      position[l] = n++;
+      CRESSET_CHECK(out.position[l] < 0, "einsum(): output subscript ", name_of(l), " appears more than once in the output");
+      CRESSET_CHECK(labels.uses[l] > 0, "einsum(): output subscript ", name_of(l),
+                    " does not appear in the equation for any input operand");
+      out.position[l] = out.dims++;
     }
   }
-  const int64_t kept = n;
-  if (ellipsis_at < 0) {
-    ellipsis_at = n;
-    n += ellipsis_dims;
+  out.kept = out.dims;
+  if (out.ellipsis_at < 0) {
+    out.ellipsis_at = out.dims;
+    out.dims += labels.ellipsis_dims;
   }
   for (int l = 0; l < kLetters; ++l)
-    if (uses[l] > 0 && position[l] < 0) position[l] = n++;
-  CRESSET_CHECK(n <= kMaxDims, "einsum(): more than 64 dimensions");
+    if (labels.uses[l] > 0 && out.position[l] < 0) out.position[l] = out.dims++;
+  CRESSET_CHECK(out.dims <= kMaxDims, "einsum(): more than 64 dimensions");
+  return out;
+}
 
-  std::vector<Tensor> operands;
-  std::vector<int> last_use(static_cast<std::size_t>(n), 0);
-  std::vector<int64_t> dots_size(static_cast<std::size_t>(ellipsis_dims), 0);
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
-    Tensor t = tensors[k];
-    // Repeated letters inside one operand take the diagonal.
+// Brings operands into the common order, one after the other, and checks that their sizes fit together.
+class Alignment {
+ public:
+  Alignment(const Labels& labels, const Order& order)
+      : labels_(labels), order_(order), last_use_(order.dims, 0), dots_size_(static_cast<std::size_t>(labels.ellipsis_dims), 0) {}
+
+  Tensor add(Tensor t, std::size_t k) {
+    const std::vector<int64_t> places = diagonals(t, k);
+    std::vector<int64_t> source(static_cast<std::size_t>(order_.dims), -1);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      source[places[i]] = static_cast<int64_t>(i);
+      last_use_[places[i]] = k;
+    }
+    DimVector permutation;
+    for (int64_t p : source)
+      if (p >= 0) permutation.push_back(p);
+    t = t.permute(permutation);
+    for (int64_t i = 0; i < order_.dims; ++i)
+      if (source[i] < 0) t = t.unsqueeze(i);
+    return t;
+  }
+
+  /// The summed dimensions that operand `k` is the last to have.
+  uint64_t summed_at(std::size_t k) const {
+    uint64_t mask = 0;
+    for (int64_t d = order_.kept; d < order_.dims; ++d)
+      if (last_use_[d] == k) mask |= uint64_t{1} << d;
+    return mask;
+  }
+
+ private:
+  // Letters that repeat inside of the operand take its diagonal; where each dimension of what is left belongs.
+  std::vector<int64_t> diagonals(Tensor& t, std::size_t k) {
     std::vector<int64_t> places;
     std::array<int64_t, kLetters> seen;
     seen.fill(-1);
     int64_t d = 0;
-    const int64_t extra = t.dim() - (static_cast<int64_t>(labels[k].size()) - std::count(labels[k].begin(), labels[k].end(), kEllipsis));
-    for (int l : labels[k]) {
+    const int64_t extra = ellipsis_dims(t, labels_.operands[k]), missing = labels_.ellipsis_dims - extra;
+    for (int l : labels_.operands[k]) {
       if (l == kEllipsis) {
-        for (int64_t j = 0; j < extra; ++j, ++d) {
-          int64_t& known = dots_size[static_cast<std::size_t>(ellipsis_dims - extra + j)];
-          CRESSET_CHECK(known <= 1 || t.size(d) == 1 || t.size(d) == known, "einsum(): dimension ", d, " covered by ellipsis in operand ",
-                        k, " has size ", t.size(d), " which does not broadcast with previously seen ellipsis with size ", known,
+        for (int64_t j = missing; j < labels_.ellipsis_dims; ++j, ++d) {
+          int64_t& known = dots_size_[static_cast<std::size_t>(j)];
+          CRESSET_CHECK(known <= 1 || t.size(d) == 1 || t.size(d) == known, "einsum(): dimension ", d, " covered by ellipsis in operand ", k,
+                        " has size ", t.size(d), " which does not broadcast with previously seen ellipsis with size ", known,
                         " for the respective dimension");
           known = std::max(known, t.size(d));
-          places.push_back(ellipsis_at + ellipsis_dims - extra + j);
+          places.push_back(order_.ellipsis_at + j);
         }
       } else if (seen[l] >= 0) {
         CRESSET_CHECK(t.size(d) == t.size(seen[l]), "einsum(): subscript ", name_of(l), " is repeated for operand ", k,
                       " but the sizes don't match, ", t.size(d), " != ", t.size(seen[l]));
         t = t.diagonal(0, seen[l], d).movedim(-1, seen[l]);
       } else {
-        CRESSET_CHECK(size_of[l] <= 1 || t.size(d) == 1 || t.size(d) == size_of[l], "einsum(): subscript ", name_of(l), " has size ",
-                      t.size(d), " for operand ", k, " which does not broadcast with previously seen size ", size_of[l]);
-        size_of[l] = std::max(size_of[l], t.size(d));
+        CRESSET_CHECK(size_of_[l] <= 1 || t.size(d) == 1 || t.size(d) == size_of_[l], "einsum(): subscript ", name_of(l), " has size ",
+                      t.size(d), " for operand ", k, " which does not broadcast with previously seen size ", size_of_[l]);
+        size_of_[l] = std::max(size_of_[l], t.size(d));
         seen[l] = d++;
-        places.push_back(position[l]);
+        places.push_back(order_.position[l]);
       }
     }
-    // Into the common order, size 1 where the operand has no such dimension.
-    std::vector<int64_t> order(static_cast<std::size_t>(n), -1);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      order[places[i]] = static_cast<int64_t>(i);
-      last_use[places[i]] = static_cast<int>(k);
-    }
-    DimVector permutation;
-    for (int64_t p : order)
-      if (p >= 0) permutation.push_back(p);
-    t = t.permute(permutation);
-    for (int64_t i = 0; i < n; ++i)
-      if (order[i] < 0) t = t.unsqueeze(i);
-    operands.push_back(t);
+    return places;
   }
 
-  Tensor acc = operands[0];
-  const auto sum_now = [&](int k) {
-    uint64_t mask = 0;
-    for (int64_t d = kept; d < n; ++d)
-      if (last_use[d] == k) mask |= uint64_t{1} << d;
-    return mask;
-  };
+  const Labels& labels_;
+  const Order& order_;
+  std::vector<std::size_t> last_use_;  // by dimension: the last operand that has it
+  std::vector<int64_t> dots_size_;
+  std::array<int64_t, kLetters> size_of_{};
+};
+}  // namespace
+
+Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
+  CRESSET_CHECK(!tensors.empty(), "einsum(): must provide at least one operand");
+  if (path) check_path(*path, tensors.size());
+  const Labels labels = read_equation(equation, tensors);
+  const Order order = common_order(labels);
+  Alignment alignment(labels, order);
+  std::vector<Tensor> operands;
+  for (std::size_t k = 0; k < tensors.size(); ++k) operands.push_back(alignment.add(tensors[k], k));
+
+  Tensor result = operands[0];
   DimVector first;
-  for (int64_t d = 0; d < n; ++d)
-    if (sum_now(0) >> d & 1) first.push_back(d);
-  if (!first.empty()) acc = acc.sum(first, true);
-  for (std::size_t k = 1; k < operands.size(); ++k) acc = contract(acc, operands[k], sum_now(static_cast<int>(k)));
-  for (int64_t d = n; d-- > kept;) acc = acc.squeeze(d);
-  return acc;
+  for (int64_t d = 0; d < order.dims; ++d)
+    if (alignment.summed_at(0) >> d & 1) first.push_back(d);
+  if (!first.empty()) result = result.sum(first, true);
+  for (std::size_t k = 1; k < operands.size(); ++k) result = contract(result, operands[k], alignment.summed_at(k));
+  for (int64_t d = order.dims; d-- > order.kept;) result = result.squeeze(d);
+  return result;
 }
 
 }  // namespace cresset::ops

@@ -23,10 +23,9 @@ const CustomClassInfo& class_of(PyObject* o) {
   CRESSET_CHECK(info, "the C++ class of this object is not registered any more.");
   return *info;
 }
-std::string short_name(const CustomClassInfo& info) { return info.qualified_name.substr(info.qualified_name.rfind('.') + 1); }
 
 // A method as PyTorch declares it: a constructor has the object in front, a result of nothing is None.
-FunctionSchema declared(const CustomClassInfo& info, const CustomMethod& method, const std::string& name) {
+FunctionSchema declared(const CustomMethod& method, const std::string& name) {
   std::vector<Argument> arguments = method.schema.arguments(), returns = method.schema.returns();
   const auto unnamed = [](TypePtr type) {
     Argument a;
@@ -44,13 +43,13 @@ FunctionSchema declared(const CustomClassInfo& info, const CustomMethod& method,
 }
 
 // Positional and keyword arguments by the method's schema, behind `self` when the method has one.
-Stack bind_arguments(const CustomClassInfo& info, const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args,
+Stack bind_arguments(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args,
                      PyObject* kwargs) {
   const auto& parameters = method.schema.arguments();
   const std::size_t first = method.is_static ? 0 : 1, shown_first = name == "__init__" ? 1 : first;
   const auto n = static_cast<std::size_t>(PyTuple_GET_SIZE(args));
   CRESSET_CHECK(n <= parameters.size() - first, name, "() expected at most ", parameters.size() - first + shown_first,
-                " argument(s) but received ", n + shown_first, " argument(s). Declaration: ", declared(info, method, name));
+                " argument(s) but received ", n + shown_first, " argument(s). Declaration: ", declared(method, name));
   Stack stack;
   stack.reserve(parameters.size());
   if (first) stack.push_back(*self);
@@ -60,15 +59,15 @@ Stack bind_arguments(const CustomClassInfo& info, const CustomMethod& method, co
     PyObject* value = i - first < n ? PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i - first)) : nullptr;
     if (PyObject* keyword = kwargs ? PyDict_GetItemString(kwargs, p.name.c_str()) : nullptr) {
       CRESSET_CHECK(!value, "Argument '", p.name,
-                    "' specified both as positional and keyword argument. Schema: ", declared(info, method, name));
+                    "' specified both as positional and keyword argument. Schema: ", declared(method, name));
       value = keyword;
       ++used;
     }
     if (!value) {
-      CRESSET_CHECK(p.default_value, name, "() is missing value for argument '", p.name, "'. Declaration: ", declared(info, method, name));
+      CRESSET_CHECK(p.default_value, name, "() is missing value for argument '", p.name, "'. Declaration: ", declared(method, name));
       stack.push_back(*p.default_value);
     } else {
-      CRESSET_CHECK(fits(value, *p.type), wrong_type(declared(info, method, name), i - first + shown_first, value));
+      CRESSET_CHECK(fits(value, *p.type), wrong_type(declared(method, name), i - first + shown_first, value));
       stack.push_back(to_ivalue(value, *p.type, name + "(): argument '" + p.name + "'"));
     }
   }
@@ -78,7 +77,7 @@ Stack bind_arguments(const CustomClassInfo& info, const CustomMethod& method, co
       const std::string word = to_text(key);
       CRESSET_CHECK(std::any_of(parameters.begin() + static_cast<std::ptrdiff_t>(first), parameters.end(),
                                 [&](const Argument& p) { return p.name == word; }),
-                    "Unknown keyword argument '", word, "' for operator '", name, "'. Schema: ", declared(info, method, name));
+                    "Unknown keyword argument '", word, "' for operator '", name, "'. Schema: ", declared(method, name));
     }
   }
   return stack;
@@ -86,7 +85,7 @@ Stack bind_arguments(const CustomClassInfo& info, const CustomMethod& method, co
 
 PyObject* call_with_self(const CustomClassInfo& info, const CustomMethod& method, const std::string& name, const IValue* self,
                          PyObject* args, PyObject* kwargs) {
-  Stack stack = bind_arguments(info, method, name, self, args, kwargs);
+  Stack stack = bind_arguments(method, name, self, args, kwargs);
   {
     const GilRelease release;
     method.run(stack);

@@ -293,44 +293,34 @@ PyObject* wrap_like(PyObject* returned, const Tensor& t) {
   return wrap_as(Py_TYPE(returned), t);
 }
 
-// _function_apply(cls, context class, separate setup_context?, has jvp?, *args)
-PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
-  CRESSET_PY_TRY
-  PyObject* cls = argv[0];
-  const bool separate = argv[2] == Py_True, has_jvp = argv[3] == Py_True;
-  PyObject* const* args = argv + 4;
-  const Py_ssize_t n = total - 4;
-
-  const Ref ctx = checked(PyObject_CallNoArgs(argv[1]));
-  CRESSET_CHECK_TYPE(PyType_IsSubtype(Py_TYPE(ctx.get()), context_type), "Function.apply: the class has no context type of its own.");
-  auto node = std::make_shared<FunctionNode>(ctx.get(), cls);
-  node->name_ = Py_TYPE(ctx.get())->tp_name;
-  ctx_of(ctx.get())->base.weak = node;
-
-  variable_list inputs;
-  Ref needs = checked(PyTuple_New(n));
-  const Ref arguments = checked(PyTuple_New(n));
+// What apply was called with.
+struct Arguments {
+  variable_list tensors;
+  Ref all, needs_grad;  // tuples; needs_grad has bools
   bool any_grad = false, any_batched = false;
+};
+
+Arguments read_arguments(PyObject* const* args, Py_ssize_t n, FunctionNode& node) {
+  Arguments out;
+  out.all = checked(PyTuple_New(n));
+  out.needs_grad = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     const bool tensor = is_tensor(args[i]);
-    node->is_tensor.push_back(tensor);
+    node.is_tensor.push_back(tensor);
     bool grad = false;
     if (tensor) {
-      inputs.push_back(unwrap(args[i]));
-      grad = autograd::impl::requires_grad(inputs.back());
-      any_batched |= inputs.back().key_set().has(DispatchKey::FuncTorchBatched);
+      out.tensors.push_back(unwrap(args[i]));
+      grad = autograd::impl::requires_grad(out.tensors.back());
+      out.any_batched |= out.tensors.back().key_set().has(DispatchKey::FuncTorchBatched);
     }
-    any_grad |= grad;
-    PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(grad));
-    PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(args[i]));
+    out.any_grad |= grad;
+    PyTuple_SET_ITEM(out.needs_grad.get(), i, PyBool_FromLong(grad));
+    PyTuple_SET_ITEM(out.all.get(), i, Py_NewRef(args[i]));
   }
-  if (CRESSET_UNLIKELY(any_batched)) {
-    // The function's vmap rule decides; it calls apply again on tensors without the batch.
-    const Ref module = checked(PyImport_ImportModule("cresset._vmap"));
-    return checked(PyObject_CallMethod(module.get(), "apply_function", "OO", cls, arguments.get())).release();
-  }
-  const bool executable = GradMode::is_enabled() && any_grad;
-  ctx_of(ctx.get())->needs_input_grad = needs.release();
+  return out;
+}
+
+autograd::edge_list edges_of(const variable_list& inputs, bool executable) {
   autograd::edge_list edges;
   for (const Tensor& t : inputs) {
     if (executable && autograd::impl::requires_grad(t))
@@ -338,74 +328,61 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
     else
       edges.emplace_back();
   }
-  node->set_next_edges(std::move(edges));
+  return edges;
+}
 
-  Ref result;
-  {
-    const AutoGradMode no_grad(false);
-    const AutoFwGradMode no_forward(false);
-    const Ref forward = checked(PyObject_GetAttrString(cls, "forward"));
-    if (separate) {
-      result = checked(PyObject_Call(forward.get(), arguments.get(), nullptr));
-      const Ref setup = checked(PyObject_GetAttrString(cls, "setup_context"));
-      checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), arguments.get(), result.get(), nullptr));
-    } else {
-      const Ref with_ctx = checked(PyTuple_New(n + 1));
-      PyTuple_SET_ITEM(with_ctx.get(), 0, Py_NewRef(ctx.get()));
-      for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(with_ctx.get(), i + 1, Py_NewRef(args[i]));
-      result = checked(PyObject_Call(forward.get(), with_ctx.get(), nullptr));
+// (first, *rest)
+Ref with_first(PyObject* first, PyObject* rest) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(rest);
+  Ref out = checked(PyTuple_New(n + 1));
+  PyTuple_SET_ITEM(out.get(), 0, Py_NewRef(first));
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(out.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(rest, i)));
+  return out;
+}
+
+// `separate`: the class has a setup_context, and its forward no context.
+Ref call_forward(PyObject* cls, PyObject* ctx, PyObject* arguments, bool separate) {
+  const AutoGradMode no_grad(false);
+  const AutoFwGradMode no_forward(false);
+  const Ref forward = checked(PyObject_GetAttrString(cls, "forward"));
+  if (!separate) return checked(PyObject_Call(forward.get(), with_first(ctx, arguments).get(), nullptr));
+  Ref result = checked(PyObject_Call(forward.get(), arguments, nullptr));
+  const Ref setup = checked(PyObject_GetAttrString(cls, "setup_context"));
+  checked(PyObject_CallFunctionObjArgs(setup.get(), ctx, arguments, result.get(), nullptr));
+  return result;
+}
+
+variable_list call_jvp(PyObject* cls, PyObject* ctx, const FunctionNode& node, const variable_list& inputs, const variable_list& tangents) {
+  const std::size_t n = node.is_tensor.size();
+  const Ref given = checked(PyTuple_New(static_cast<Py_ssize_t>(n) + 1));
+  PyTuple_SET_ITEM(given.get(), 0, Py_NewRef(ctx));
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    Tensor t;
+    if (node.is_tensor[i]) {
+      t = tangents[at];
+      if (!t.defined() && ctx_of(ctx)->materialize_grads) t = autograd::InputMetadata(inputs[at]).zeros_like();
+      ++at;
     }
+    PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i) + 1, checked(wrap(std::move(t))).release());
   }
+  const Ref method = checked(PyObject_GetAttrString(cls, "jvp"));
+  const Ref result = checked(PyObject_Call(method.get(), given.get(), nullptr));
+  const Ref items = PyTuple_Check(result.get()) ? result : checked(PyTuple_Pack(1, result.get()));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    PyObject* t = PyTuple_GET_ITEM(items.get(), i);
+    CRESSET_CHECK(t == Py_None || is_tensor(t), "expected Variable or None (got ", Py_TYPE(t)->tp_name, ") for grad output ",
+                  static_cast<int64_t>(i), ".");
+  }
+  return to_tensors(items.get(), "jvp", true);
+}
 
-  const bool several = PyTuple_Check(result.get());
-  const Ref outputs = several ? result : checked(PyTuple_Pack(1, result.get()));
-  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(outputs.get()));
-  variable_list raw(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
-    if (is_tensor(o)) raw[i] = unwrap(o);
-  }
-  PyContext* c = ctx_of(ctx.get());
-  autograd::CustomFunctionMarks marks{marked(c->non_differentiable, "mark_non_differentiable only accepts variable arguments, but got "),
-                                      marked(c->dirty, "mark_dirty can only accept variables, but got ")};
-  autograd::CustomJvp jvp;
-  if (has_jvp) {
-    jvp = [&](variable_list tangents) -> variable_list {
-      const Ref given = checked(PyTuple_New(n + 1));
-      PyTuple_SET_ITEM(given.get(), 0, Py_NewRef(ctx.get()));
-      std::size_t at = 0;
-      for (Py_ssize_t i = 0; i < n; ++i) {
-        Tensor t;
-        if (node->is_tensor[static_cast<std::size_t>(i)]) {
-          t = tangents[at];
-          if (!t.defined() && c->materialize_grads) t = autograd::InputMetadata(inputs[at]).zeros_like();
-          ++at;
-        }
-        PyTuple_SET_ITEM(given.get(), i + 1, checked(wrap(std::move(t))).release());
-      }
-      const Ref method = checked(PyObject_GetAttrString(cls, "jvp"));
-      const Ref r = checked(PyObject_Call(method.get(), given.get(), nullptr));
-      const Ref items = PyTuple_Check(r.get()) ? r : checked(PyTuple_Pack(1, r.get()));
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-        PyObject* t = PyTuple_GET_ITEM(items.get(), i);
-        CRESSET_CHECK(t == Py_None || is_tensor(t), "expected Variable or None (got ", Py_TYPE(t)->tp_name, ") for grad output ",
-                      static_cast<int64_t>(i), ".");
-      }
-      return to_tensors(items.get(), "jvp", true);
-    };
-  }
-  const std::shared_ptr<autograd::Node> recorded = executable ? std::shared_ptr<autograd::Node>(node) : nullptr;
-  const variable_list wrapped = autograd::wrap_outputs(inputs, marks, raw, recorded, jvp);
-  const bool all_zeros = fills_non_differentiable(ctx.get());
-  for (const Tensor& t : wrapped)
-    if (all_zeros || (t.defined() && t.requires_grad()))
-      node->outputs.emplace_back(t);
-    else
-      node->outputs.emplace_back();
-  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-  for (std::size_t i = 0; i < count; ++i) {
-    PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
-    if (!raw[i].defined()) {
+// The outputs of forward with `wrapped` in the places of its tensors.
+Ref wrap_outputs(PyObject* outputs, const variable_list& wrapped) {
+  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(wrapped.size())));
+  for (std::size_t i = 0; i < wrapped.size(); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(outputs, static_cast<Py_ssize_t>(i));
+    if (!is_tensor(o)) {
       PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(o));
       continue;
     }
@@ -414,6 +391,55 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
     note_state(wrapped_output.get());
     PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), wrapped_output.release());
   }
+  return out;
+}
+
+void note_outputs(FunctionNode& node, const variable_list& wrapped, bool all_zeros) {
+  for (const Tensor& t : wrapped)
+    if (all_zeros || (t.defined() && t.requires_grad()))
+      node.outputs.emplace_back(t);
+    else
+      node.outputs.emplace_back();
+}
+
+// _function_apply(cls, context class, separate setup_context?, has jvp?, *args)
+PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
+  CRESSET_PY_TRY
+  PyObject* cls = argv[0];
+  const bool separate = argv[2] == Py_True, has_jvp = argv[3] == Py_True;
+  const Ref ctx = checked(PyObject_CallNoArgs(argv[1]));
+  CRESSET_CHECK_TYPE(PyType_IsSubtype(Py_TYPE(ctx.get()), context_type), "Function.apply: the class has no context type of its own.");
+  PyContext* c = ctx_of(ctx.get());
+  auto node = std::make_shared<FunctionNode>(ctx.get(), cls);
+  node->name_ = Py_TYPE(ctx.get())->tp_name;
+  c->base.weak = node;
+
+  Arguments given = read_arguments(argv + 4, total - 4, *node);
+  if (CRESSET_UNLIKELY(given.any_batched)) {
+    // The function's vmap rule decides; it calls apply again on tensors without the batch.
+    const Ref module = checked(PyImport_ImportModule("cresset._vmap"));
+    return checked(PyObject_CallMethod(module.get(), "apply_function", "OO", cls, given.all.get())).release();
+  }
+  const bool executable = GradMode::is_enabled() && given.any_grad;
+  c->needs_input_grad = given.needs_grad.release();
+  node->set_next_edges(edges_of(given.tensors, executable));
+
+  const Ref result = call_forward(cls, ctx.get(), given.all.get(), separate);
+  const bool several = PyTuple_Check(result.get());
+  const Ref outputs = several ? result : checked(PyTuple_Pack(1, result.get()));
+  variable_list raw(static_cast<std::size_t>(PyTuple_GET_SIZE(outputs.get())));
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
+    if (is_tensor(o)) raw[i] = unwrap(o);
+  }
+  autograd::CustomFunctionMarks marks{marked(c->non_differentiable, "mark_non_differentiable only accepts variable arguments, but got "),
+                                      marked(c->dirty, "mark_dirty can only accept variables, but got ")};
+  autograd::CustomJvp jvp;
+  if (has_jvp) jvp = [&](variable_list tangents) { return call_jvp(cls, ctx.get(), *node, given.tensors, tangents); };
+  const std::shared_ptr<autograd::Node> recorded = executable ? std::shared_ptr<autograd::Node>(node) : nullptr;
+  const variable_list wrapped = autograd::wrap_outputs(given.tensors, marks, raw, recorded, jvp);
+  note_outputs(*node, wrapped, fills_non_differentiable(ctx.get()));
+  const Ref out = wrap_outputs(outputs.get(), wrapped);
   if (executable)
     save_tensors(ctx.get(), node);
   else
@@ -421,8 +447,7 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   Py_CLEAR(c->saved_for_forward);
   Py_CLEAR(c->dirty);
   Py_CLEAR(c->non_differentiable);
-  if (several) return out.release();
-  return Py_NewRef(PyTuple_GET_ITEM(out.get(), 0));
+  return Py_NewRef(several ? out.get() : PyTuple_GET_ITEM(out.get(), 0));
   CRESSET_PY_CATCH(nullptr)
 }
 

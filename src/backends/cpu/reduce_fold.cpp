@@ -95,8 +95,10 @@ const Fold& find_fold(FoldKind kind, ScalarType type, const char* op) {
   return *fold;
 }
 
-void run_fold(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor& out, const FoldSink& sink) {
-  if (out.numel() == 0) return;
+namespace {
+
+// The dimensions that are kept and reduced, in the order in which they are walked.
+Reduction reduction_of(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor& out) {
   Reduction job{fold, static_cast<const char*>(self.const_data_ptr()), static_cast<int64_t>(self.itemsize()), {}, {}, false, 1};
   const bool keepdim = out.dim() == self.dim();
   int64_t out_dim = 0;
@@ -119,68 +121,82 @@ void run_fold(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor&
   const Dim kept = job.kept.inner(), reduced = job.reduced.inner();
   job.outer_reduced = job.reduced.outer();
   job.by_columns = kept.stride == 1 && kept.size > 1 && reduced.stride != 1;
+  return job;
+}
 
-  const int64_t reduce_size = job.outer_reduced * reduced.size, outer = job.kept.outer();
-  const int64_t results = outer * kept.size;
-  // Tiles of results share one pass; the order of additions does not depend on the tile.
-  int64_t tile = job.by_columns ? kFoldTile : std::max<int64_t>(1, std::min<int64_t>(kFoldTile, kWork / std::max<int64_t>(1, reduce_size)));
-  if (job.by_columns && outer * ((kept.size + tile - 1) / tile) < 4 && results * reduce_size >= 2 * kWork && kept.size >= 256)
-    tile = std::max<int64_t>(128, kept.size / 4);
-  tile = std::min(tile, kept.size);
-
-  // Few results of many elements, or columns that several threads would read side by side: pieces of the innermost reduced
-  // dimension, combined in order.
-  const bool few = reduce_size >= kSplitReduction && results <= kFoldTile / 4;
-  const bool wide = job.by_columns && results <= 16 * kFoldTile && reduced.size >= 64 && results * reduce_size >= 16 * kWork;
-  if ((few || wide) && reduced.size > 1) {
-    const int64_t per_index = std::max<int64_t>(1, results * job.outer_reduced);
-    const int64_t piece = few ? std::max<int64_t>(1, kPiece / per_index) : std::max<int64_t>(32, 8 * kPiece / per_index);
-    const int64_t pieces = (reduced.size + piece - 1) / piece;
-    if (job.outer_reduced == 1 && pieces > 1) {
-      const std::size_t row = static_cast<std::size_t>(results) * fold.acc_size;
-      const auto partial = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(pieces) * row);
-      parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) {
-          char* const acc = partial.get() + static_cast<std::size_t>(i) * row;
-          fold.init(acc, results);
-          for (int64_t o = 0; o < outer; ++o) {
-            int64_t offset, unused;
-            job.kept.locate(o, &offset, &unused);
-            for (int64_t c = 0; c < kept.size; c += kFoldTile)
-              job.run(offset + c * kept.stride, std::min(kFoldTile, kept.size - c), i * piece, std::min(reduced.size, (i + 1) * piece),
-                      acc + (o * kept.size + c) * fold.acc_size);
-          }
-        }
-      });
-      for (int64_t i = 1; i < pieces; ++i) fold.combine(partial.get(), partial.get() + static_cast<std::size_t>(i) * row, results);
+// Pieces of the innermost reduced dimension, combined in order.
+void run_pieces(const Reduction& job, int64_t piece, int64_t pieces, const FoldSink& sink) {
+  const Dim kept = job.kept.inner(), reduced = job.reduced.inner();
+  const int64_t outer = job.kept.outer(), results = outer * kept.size;
+  const Fold& fold = job.fold;
+  const std::size_t row = static_cast<std::size_t>(results) * fold.acc_size;
+  const auto partial = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(pieces) * row);
+  parallel_for(0, pieces, 1, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      char* const acc = partial.get() + static_cast<std::size_t>(i) * row;
+      fold.init(acc, results);
       for (int64_t o = 0; o < outer; ++o) {
-        int64_t unused, out_offset;
-        job.kept.locate(o, &unused, &out_offset);
-        sink.store(partial.get() + o * kept.size * fold.acc_size, kept.size, out_offset, kept.out_stride);
+        int64_t offset, unused;
+        job.kept.locate(o, &offset, &unused);
+        for (int64_t c = 0; c < kept.size; c += kFoldTile)
+          job.run(offset + c * kept.stride, std::min(kFoldTile, kept.size - c), i * piece, std::min(reduced.size, (i + 1) * piece),
+                  acc + (o * kept.size + c) * fold.acc_size);
       }
-      return;
     }
+  });
+  for (int64_t i = 1; i < pieces; ++i) fold.combine(partial.get(), partial.get() + static_cast<std::size_t>(i) * row, results);
+  for (int64_t o = 0; o < outer; ++o) {
+    int64_t unused, out_offset;
+    job.kept.locate(o, &unused, &out_offset);
+    sink.store(partial.get() + o * kept.size * fold.acc_size, kept.size, out_offset, kept.out_stride);
   }
+}
 
-  const int64_t tiles = (kept.size + tile - 1) / tile, tasks = outer * tiles;
-  const int64_t grain = std::max<int64_t>(1, kWork / std::max<int64_t>(1, tile * reduce_size));
+// Tiles of results share one pass; the order of additions does not depend on the tile.
+void run_tiles(const Reduction& job, int64_t tile, const FoldSink& sink) {
+  const Dim kept = job.kept.inner(), reduced = job.reduced.inner();
+  const int64_t tiles = (kept.size + tile - 1) / tile, tasks = job.kept.outer() * tiles;
+  const int64_t grain = std::max<int64_t>(1, kWork / std::max<int64_t>(1, tile * job.outer_reduced * reduced.size));
   parallel_for(0, tasks, grain, [&](int64_t begin, int64_t end) {
     alignas(64) char small[2048];
     std::unique_ptr<char[]> big;
     char* acc = small;
-    if (static_cast<std::size_t>(tile) * fold.acc_size > sizeof(small)) {
-      big = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(tile) * fold.acc_size);
+    if (static_cast<std::size_t>(tile) * job.fold.acc_size > sizeof(small)) {
+      big = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(tile) * job.fold.acc_size);
       acc = big.get();
     }
     for (int64_t t = begin; t < end; ++t) {
       int64_t offset, out_offset;
       job.kept.locate(t / tiles, &offset, &out_offset);
       const int64_t start = t % tiles * tile, n = std::min(tile, kept.size - start);
-      fold.init(acc, n);
+      job.fold.init(acc, n);
       job.run(offset + start * kept.stride, n, 0, reduced.size, acc);
       sink.store(acc, n, out_offset + start * kept.out_stride, kept.out_stride);
     }
   });
+}
+
+}  // namespace
+
+void run_fold(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor& out, const FoldSink& sink) {
+  if (out.numel() == 0) return;
+  const Reduction job = reduction_of(fold, self, mask, out);
+  const Dim kept = job.kept.inner(), reduced = job.reduced.inner();
+  const int64_t reduce_size = job.outer_reduced * reduced.size, outer = job.kept.outer(), results = outer * kept.size;
+
+  // Few results of many elements, or columns that several threads would read side by side.
+  const bool few = reduce_size >= kSplitReduction && results <= kFoldTile / 4;
+  const bool wide = job.by_columns && results <= 16 * kFoldTile && reduced.size >= 64 && results * reduce_size >= 16 * kWork;
+  if ((few || wide) && job.outer_reduced == 1) {
+    const int64_t piece = few ? std::max<int64_t>(1, kPiece / results) : std::max<int64_t>(32, 8 * kPiece / results);
+    const int64_t pieces = (reduced.size + piece - 1) / piece;
+    if (pieces > 1) return run_pieces(job, piece, pieces, sink);
+  }
+
+  int64_t tile = job.by_columns ? kFoldTile : std::max<int64_t>(1, std::min<int64_t>(kFoldTile, kWork / std::max<int64_t>(1, reduce_size)));
+  if (job.by_columns && outer * ((kept.size + tile - 1) / tile) < 4 && results * reduce_size >= 2 * kWork && kept.size >= 256)
+    tile = std::max<int64_t>(128, kept.size / 4);
+  run_tiles(job, std::min(tile, kept.size), sink);
 }
 
 }  // namespace cresset::cpu

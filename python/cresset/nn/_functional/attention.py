@@ -96,6 +96,96 @@ def _project_apart(
     return _nn.linear(query, w_q, b_q), _nn.linear(key, w_k, b_k), _nn.linear(value, w_v, b_v)
 
 
+def _float_masks(
+    key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor], is_causal: bool, need_weights: bool, dtype: cresset.dtype
+) -> Tuple[Optional[Tensor], Optional[Tensor], bool]:
+    """Both masks as float ones, and whether the kernel shall apply causality itself."""
+    if key_padding_mask is not None:
+        if attn_mask is not None and key_padding_mask.dtype != attn_mask.dtype:
+            warnings.warn(
+                "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
+                stacklevel=4,
+            )
+        key_padding_mask = _float_mask(key_padding_mask, "key_padding_mask", dtype)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    if is_causal and key_padding_mask is None and not need_weights:
+        return key_padding_mask, None, True
+    if attn_mask is not None:
+        attn_mask = _float_mask(attn_mask, "attn_mask", dtype)
+    return key_padding_mask, attn_mask, is_causal and key_padding_mask is None  # two masks are merged
+
+
+def _three_dims(attn_mask: Tensor, heads: int, length: int, source: int) -> Tensor:
+    """(1 or heads of all examples, L, S); RuntimeError for other sizes."""
+    if attn_mask.dim() == 2:
+        if list(attn_mask.shape) != [length, source]:
+            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}.")
+        return attn_mask.unsqueeze(0)
+    if list(attn_mask.shape) != [heads, length, source]:
+        raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {(heads, length, source)}.")
+    return attn_mask
+
+
+def _padding(key_padding_mask: Tensor, batch: int, num_heads: int, source: int) -> Tensor:
+    """The mask (N, S) as one of attention, (N heads, 1, S)."""
+    if key_padding_mask.size(0) != batch:
+        raise AssertionError(f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.size(0)}")
+    if key_padding_mask.size(1) != source:
+        raise AssertionError(f"Expected key_padded_mask.shape[1] to be {source}, but got {key_padding_mask.size(1)}")
+    return key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
+
+
+def _check_sources(key: Tensor, value: Tensor, apart: bool):
+    if apart:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+    elif key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+
+
+def _check_biases(bias_k: Optional[Tensor], bias_v: Optional[Tensor], static_k: Optional[Tensor], static_v: Optional[Tensor]):
+    """AssertionError unless both biases or none are given, and none beside keys or values that were projected already."""
+    if bias_k is not None and bias_v is not None:
+        if static_k is not None:
+            raise AssertionError("bias cannot be added to static key.")
+        if static_v is not None:
+            raise AssertionError("bias cannot be added to static value.")
+    else:
+        if bias_k is not None:
+            raise AssertionError("bias_k is set but bias_v is None")
+        if bias_v is not None:
+            raise AssertionError("bias_v is set but bias_k is None")
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropout_p: float) -> Tuple[Tensor, Tensor]:
+    """Results (L, N heads, head), contiguous, and weights (N heads, L, S)."""
+    scaled = q * math.sqrt(1.0 / float(q.size(2)))
+    transposed = k.transpose(-2, -1)
+    scores = cresset.bmm(scaled, transposed) if attn_mask is None else cresset.baddbmm(attn_mask, scaled, transposed)
+    weights = cresset.softmax(scores, -1)
+    if dropout_p > 0.0:
+        weights = cresset.dropout(weights, dropout_p, True)
+    return cresset.bmm(weights, v).transpose(0, 1).contiguous(), weights
+
+
+def _attend_fused(
+    q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, batch: int
+) -> Tensor:
+    """Results (N L, E) by the kernel that keeps no weights."""
+    heads, length, source, head = q.size(0) // batch, q.size(1), k.size(1), q.size(2)
+    if attn_mask is not None:
+        if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
+            attn_mask = attn_mask.unsqueeze(0)
+        else:
+            attn_mask = attn_mask.view(batch, heads, attn_mask.size(1), source)  # one row where padding alone is masked
+    out = _nn.scaled_dot_product_attention(
+        q.view(batch, heads, length, head), k.view(batch, heads, source, head), v.view(batch, heads, source, head),
+        attn_mask, dropout_p, is_causal,
+    )  # fmt: skip
+    return out.permute(2, 0, 1, 3).contiguous().view(batch * length, heads * head)
+
+
 @overridable
 def multi_head_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Optional[Tensor],
@@ -118,61 +208,27 @@ def multi_head_attention_forward(
 
     length, batch, width = query.size(0), query.size(1), query.size(2)
     source = key.size(0)
-    if key_padding_mask is not None:
-        if attn_mask is not None and key_padding_mask.dtype != attn_mask.dtype:
-            warnings.warn(
-                "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
-                stacklevel=3,
-            )
-        key_padding_mask = _float_mask(key_padding_mask, "key_padding_mask", query.dtype)
-    if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
-    if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None  # the kernel applies causality itself
-    else:
-        if attn_mask is not None:
-            attn_mask = _float_mask(attn_mask, "attn_mask", query.dtype)
-        if key_padding_mask is not None:
-            is_causal = False  # both masks are merged below
+    key_padding_mask, attn_mask, is_causal = _float_masks(key_padding_mask, attn_mask, is_causal, need_weights, query.dtype)
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
     head = width // num_heads
     if head * num_heads != width:
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+    _check_sources(key, value, use_separate_proj_weight)
     if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
         assert q_proj_weight is not None and k_proj_weight is not None and v_proj_weight is not None
         q, k, v = _project_apart(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias)
     else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         assert in_proj_weight is not None
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
-        if attn_mask.dim() == 2:
-            if list(attn_mask.shape) != [length, source]:
-                raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}.")
-            attn_mask = attn_mask.unsqueeze(0)
-        elif list(attn_mask.shape) != [batch * num_heads, length, source]:
-            raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {(batch * num_heads, length, source)}.")
-
+        attn_mask = _three_dims(attn_mask, batch * num_heads, length, source)
+    _check_biases(bias_k, bias_v, static_k, static_v)
     if bias_k is not None and bias_v is not None:
-        if static_k is not None:
-            raise AssertionError("bias cannot be added to static key.")
-        if static_v is not None:
-            raise AssertionError("bias cannot be added to static value.")
         k = cresset.cat([k, bias_k.repeat(1, batch, 1)])
         v = cresset.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
-    else:
-        if bias_k is not None:
-            raise AssertionError("bias_k is set but bias_v is None")
-        if bias_v is not None:
-            raise AssertionError("bias_v is set but bias_k is None")
     _check_static(static_k, "static_k", batch * num_heads, head)
     _check_static(static_v, "static_v", batch * num_heads, head)
 
@@ -187,47 +243,18 @@ def multi_head_attention_forward(
     source = k.size(1)
 
     if key_padding_mask is not None:
-        if key_padding_mask.size(0) != batch:
-            raise AssertionError(f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.size(0)}")
-        if key_padding_mask.size(1) != source:
-            raise AssertionError(f"Expected key_padded_mask.shape[1] to be {source}, but got {key_padding_mask.size(1)}")
-        padding = (
-            key_padding_mask.view(batch, 1, 1, source)
-            .expand(-1, num_heads, -1, -1)
-            .reshape(batch * num_heads, 1, source)
-        )
+        padding = _padding(key_padding_mask, batch, num_heads, source)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     if not training:
         dropout_p = 0.0
-
     if need_weights:
-        scaled = q * math.sqrt(1.0 / float(head))
-        transposed = k.transpose(-2, -1)
-        scores = (
-            cresset.bmm(scaled, transposed) if attn_mask is None else cresset.baddbmm(attn_mask, scaled, transposed)
-        )
-        weights = cresset.softmax(scores, -1)
-        if dropout_p > 0.0:
-            weights = cresset.dropout(weights, dropout_p, True)
-        out = cresset.bmm(weights, v).transpose(0, 1).contiguous().view(length * batch, width)
-        out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
+        out, weights = _attend(q, k, v, attn_mask, dropout_p)
+        out = _nn.linear(out.view(length * batch, width), out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
         weights = weights.view(batch, num_heads, length, source)
         if average_attn_weights:
             weights = weights.mean(1)
-        if not batched:
-            return out.squeeze(1), weights.squeeze(0)
-        return out, weights
-
-    if attn_mask is not None:
-        if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
-            attn_mask = attn_mask.unsqueeze(0)
-        else:
-            attn_mask = attn_mask.view(batch, num_heads, attn_mask.size(1), source)  # one row where padding alone is masked
-    q = q.view(batch, num_heads, length, head)
-    k = k.view(batch, num_heads, source, head)
-    v = v.view(batch, num_heads, source, head)
-    out = _nn.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-    out = out.permute(2, 0, 1, 3).contiguous().view(batch * length, width)
+        return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
+    out = _attend_fused(q, k, v, attn_mask, dropout_p, is_causal, batch)
     out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     return (out if batched else out.squeeze(1)), None
 
