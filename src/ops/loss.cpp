@@ -80,9 +80,10 @@ Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& sel
 
 Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   CRESSET_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
-  const Tensor z = checked_distance("huber_cpu", self, target).abs();
+  Tensor z = checked_distance("huber_cpu", self, target).abs_();
   check_holds(self, z);
-  return reduce_loss(cresset::where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta).to(self.scalar_type()), reduction);
+  const Tensor c = z.clamp_max(delta);  // c (z - c/2) is half the square below delta and the line above it
+  return reduce_loss(z.sub_(c, 0.5).mul_(c).to(self.scalar_type()), reduction);
 }
 Tensor huber_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   const Tensor d = checked_distance("huber_backward_cpu", self, target);

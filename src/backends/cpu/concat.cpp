@@ -51,11 +51,12 @@ void cat_rows(TensorList tensors, int64_t outer, char* to, int64_t bytes) {
 void cat(TensorList tensors, int64_t dim, const Tensor& out) {
   if (out.numel() == 0) return;
   const int64_t d = maybe_wrap_dim(dim, out.dim());
-  bool plain = out.is_contiguous();
+  constexpr int64_t kSmallPiece = 32;  // bytes, on average: such pieces are quicker to move as elements of strided tensors
+  int64_t outer = 1;
+  for (int64_t k = 0; k < d; ++k) outer *= out.size(k);
+  bool plain = out.is_contiguous() && static_cast<int64_t>(out.nbytes()) >= kSmallPiece * outer * static_cast<int64_t>(tensors.size());
   for (const Tensor& t : tensors) plain &= t.is_contiguous() && t.scalar_type() == out.scalar_type();
   if (plain) {
-    int64_t outer = 1;
-    for (int64_t k = 0; k < d; ++k) outer *= out.size(k);
     cat_rows(tensors, outer, static_cast<char*>(out.mutable_data_ptr()), static_cast<int64_t>(out.nbytes()));
     return;
   }
@@ -194,6 +195,7 @@ std::vector<int64_t> border_map(int64_t size, int64_t before, int64_t out_size, 
 // Where each place of the padded dimensions (depth, height, width; those not padded have size 1) comes from.
 struct BorderPlan {
   std::vector<int64_t> x, y, z;
+  int64_t run_begin, run_end;  // the part of x in which neighbours come from neighbours
   int64_t planes, inner_d, inner_h, inner_w, outer_d, outer_h, outer_w;
 
   int64_t inner_size() const { return inner_d * inner_h * inner_w; }
@@ -210,6 +212,9 @@ BorderPlan border_plan(const Tensor& inner, const Tensor& padded, IntArrayRef pa
   p.outer_w = size(padded, 0), p.outer_h = size(padded, 1), p.outer_d = size(padded, 2);
   p.x = map(0), p.y = map(1), p.z = map(2);
   p.planes = padded.numel() / (p.outer_rows() * p.outer_w);
+  p.run_begin = std::clamp<int64_t>(n > 0 ? padding[0] : 0, 0, p.outer_w);
+  p.run_end = p.run_begin;
+  while (p.run_end < p.outer_w && p.x[p.run_end] == p.x[p.run_begin] + p.run_end - p.run_begin) ++p.run_end;
   return p;
 }
 
@@ -226,7 +231,9 @@ void border_pad(const Tensor& self, IntArrayRef padding, bool reflect, const Ten
       for (int64_t row = b; row < e; ++row) {
         const U* const in = source + row / p.outer_rows() * p.inner_size() + p.inner_row(row % p.outer_rows());
         U* const o = target + row * p.outer_w;
-        for (int64_t i = 0; i < p.outer_w; ++i) o[i] = in[p.x[i]];
+        for (int64_t i = 0; i < p.run_begin; ++i) o[i] = in[p.x[i]];
+        if (p.run_begin < p.run_end) copy_row(o + p.run_begin, 1, in + p.x[p.run_begin], 1, p.run_end - p.run_begin);
+        for (int64_t i = p.run_end; i < p.outer_w; ++i) o[i] = in[p.x[i]];
       }
     });
   });

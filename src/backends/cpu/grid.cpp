@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
@@ -177,6 +178,27 @@ struct Problem {
   int64_t grain() const { return std::max<int64_t>(1, 4096 / std::max<int64_t>(1, channels)); }
 };
 
+// The places of a sample in a plane and their weights: what all channels have in common.
+template <class A>
+struct Places {
+  int count = 0;
+  std::array<int64_t, 16> place;
+  std::array<A, 16> weight;
+
+  explicit Places(const Sample<A>& sample) {
+    sample.each([&](int64_t at, int i, int j, int k) {
+      place[count] = at;
+      weight[count++] = sample.weight(i, j, k);
+    });
+  }
+  template <class T>
+  A sum(const T* image) const {
+    A total = 0;
+    for (int k = 0; k < count; ++k) total += static_cast<A>(image[place[k]]) * weight[k];
+    return total;
+  }
+};
+
 void grid_sampler(const Tensor& input, const Tensor& grid, const Modes& modes, const Tensor& out) {
   const Tensor x = input.contiguous(), g = grid.contiguous();
   const Problem p(input, grid, modes);
@@ -186,14 +208,16 @@ void grid_sampler(const Tensor& input, const Tensor& grid, const Modes& modes, c
     const scalar_t* const pg = g.const_data_ptr<scalar_t>();
     scalar_t* const py = out.mutable_data_ptr<scalar_t>();
     parallel_for(0, p.batch * p.samples, p.grain(), [&](int64_t begin, int64_t end) {
-      for (int64_t s = begin; s < end; ++s) {
-        const int64_t n = s / p.samples, at = s % p.samples;
-        const Sample<A> sample(pg + s * p.axes, p.spatial, p.modes);
+      std::vector<Places<A>> block;
+      for (int64_t s = begin; s < end; s += static_cast<int64_t>(block.size())) {
+        constexpr int64_t kBlock = 64;  // samples of one image, whose results are written together
+        const int64_t n = s / p.samples, at = s % p.samples, count = std::min({kBlock, end - s, p.samples - at});
+        block.clear();
+        for (int64_t i = 0; i < count; ++i) block.emplace_back(Sample<A>(pg + (s + i) * p.axes, p.spatial, p.modes));
         for (int64_t c = 0; c < p.channels; ++c) {
           const scalar_t* const image = px + (n * p.channels + c) * p.plane;
-          A sum = 0;
-          sample.each([&](int64_t place, int i, int j, int k) { sum += static_cast<A>(image[place]) * sample.weight(i, j, k); });
-          py[(n * p.channels + c) * p.samples + at] = static_cast<scalar_t>(sum);
+          scalar_t* const to = py + (n * p.channels + c) * p.samples + at;
+          for (int64_t i = 0; i < count; ++i) to[i] = static_cast<scalar_t>(block[static_cast<std::size_t>(i)].sum(image));
         }
       }
     });

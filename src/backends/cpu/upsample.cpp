@@ -11,6 +11,7 @@
 #include <cresset/ops/functions_upsample.h>
 #include <cresset/ops/functions_view.h>
 
+#include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_upsample.h"
 
 namespace cresset::cpu {
@@ -29,6 +30,10 @@ struct Taps {
     weight.push_back(w);
   }
   void end_row() { begin.push_back(static_cast<int64_t>(index.size())); }
+  // Every row is a copy of one element.
+  bool copies() const {
+    return static_cast<int64_t>(index.size()) == out && std::all_of(weight.begin(), weight.end(), [](A w) { return w == A(1); });
+  }
   bool identity() const {
     if (in != out || static_cast<int64_t>(index.size()) != out) return false;
     for (int64_t i = 0; i < out; ++i)
@@ -149,6 +154,10 @@ template <class A>
 void combine_rows(const Taps<A>& taps, int64_t o, const A* source, int64_t inner, A* target) {
   const int64_t *const index = &taps.index[taps.begin[o]], n = taps.begin[o + 1] - taps.begin[o];
   const A* const weight = &taps.weight[taps.begin[o]];
+  if (n == 1 && *weight == A(1)) {
+    copy_row(target, 1, source + *index * inner, 1, inner);
+    return;
+  }
   if (inner == 1) {
     A sum = 0;
     for (int64_t k = 0; k < n; ++k) sum += weight[k] * source[index[k]];
@@ -170,16 +179,19 @@ void combine_rows(const Taps<A>& taps, int64_t o, const A* source, int64_t inner
   }
 }
 
-// One dimension of a contiguous (outer, in, inner) tensor; the transpose goes from out to in.
+// One dimension of a contiguous (outer, in, inner) tensor; the transpose goes from out to in. `into`: where the result shall lie, if it is
+// contiguous and of that type.
 template <class A>
-Tensor apply(const Tensor& x, int64_t dim, const Taps<A>& taps, bool transposed) {
+Tensor apply(const Tensor& x, int64_t dim, const Taps<A>& taps, bool transposed, const Tensor& into = {}) {
   if (taps.identity()) return x;
   DimVector sizes(x.sizes());
   sizes[dim] = transposed ? taps.in : taps.out;
   int64_t outer = 1, inner = 1;
   for (int64_t d = 0; d < dim; ++d) outer *= sizes[d];
   for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= sizes[d];
-  const Tensor y = detail::empty_cpu(sizes, x.scalar_type());
+  const bool there = into.defined() && into.is_contiguous() && into.scalar_type() == x.scalar_type();
+  const Tensor y = there ? into : detail::empty_cpu(sizes, x.scalar_type());
+  const bool copies = !transposed && inner == 1 && taps.copies();
   const A* const from = x.const_data_ptr<A>();
   A* const to = y.mutable_data_ptr<A>();
   const int64_t cost = std::max<int64_t>(1, static_cast<int64_t>(taps.index.size()) * inner);
@@ -187,6 +199,10 @@ Tensor apply(const Tensor& x, int64_t dim, const Taps<A>& taps, bool transposed)
     for (int64_t p = begin; p < end; ++p) {
       const A* const source = from + p * (transposed ? taps.out : taps.in) * inner;
       A* const target = to + p * (transposed ? taps.in : taps.out) * inner;
+      if (copies) {
+        for (int64_t o = 0; o < taps.out; ++o) target[o] = source[taps.index[o]];
+        continue;
+      }
       if (!transposed) {
         for (int64_t o = 0; o < taps.out; ++o) combine_rows(taps, o, source, inner, target + o * inner);
         continue;
@@ -265,14 +281,15 @@ void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::str
   const DimVector order = channels_order(from);
   const bool channels_last = order[1] != 1;
   Tensor x = from.to(type).permute(order).contiguous();
+  const Tensor result = to.permute(order);
   CRESSET_DISPATCH(type, "upsample", CRESSET_FLOATING_TYPES, [&] {
     for (int64_t i = static_cast<int64_t>(scales.size()) - 1; i >= 0; --i) {
       const auto k = static_cast<std::size_t>(i);
       x = apply(x, channels_last ? i + 1 : i + 2, taps_of<scalar_t>(mode, in[k], out[k], align_corners, scales[k], scales.size() == 2),
-                transposed);
+                transposed, i == 0 ? result : Tensor());
     }
   });
-  Tensor(to.permute(order)).copy_(x);
+  if (x.const_data_ptr() != result.const_data_ptr()) Tensor(result).copy_(x);
 }
 
 }  // namespace

@@ -149,12 +149,46 @@ void with_element_bits(std::size_t itemsize, const F& f) {
 
 inline constexpr int64_t kCopyGrain = 1 << 16;
 
+// memcpy in steps of a cache line where it would use the processor's string instruction, which takes ten times as long between places
+// that lie differently in their lines (Zen 4).
+inline void copy_bytes(char* to, const char* from, std::size_t n) {
+  constexpr std::size_t kLine = 64, kString = 2048;
+  const bool alike = ((reinterpret_cast<uintptr_t>(to) ^ reinterpret_cast<uintptr_t>(from)) & (kLine - 1)) == 0;
+  if (n >= kString && !alike)
+    for (; n >= kLine; n -= kLine, to += kLine, from += kLine) std::memcpy(to, from, kLine);
+  if (n > 0) std::memcpy(to, from, n);
+}
+
+// from[0], from[-1], …
+template <class U>
+inline void copy_reversed(U* to, const U* from, int64_t n) {
+  int64_t i = 0;
+  if constexpr (sizeof(U) == 4) {
+    using Four [[gnu::vector_size(16)]] = U;
+    for (; i + 4 <= n; i += 4) {
+      Four block;
+      std::memcpy(&block, from - i - 3, sizeof(block));
+      block = __builtin_shufflevector(block, block, 3, 2, 1, 0);
+      std::memcpy(to + i, &block, sizeof(block));
+    }
+  } else if constexpr (sizeof(U) < 4) {
+    constexpr int64_t kWord = 8 / sizeof(U);
+    for (; i + kWord <= n; i += kWord) {
+      uint64_t word;
+      std::memcpy(&word, from - i - (kWord - 1), sizeof(word));
+      word = __builtin_bswap64(word);
+      if (sizeof(U) == 2) word = (word & 0x00ff00ff00ff00ff) << 8 | (word >> 8 & 0x00ff00ff00ff00ff);
+      std::memcpy(to + i, &word, sizeof(word));
+    }
+  }
+  for (; i < n; ++i) to[i] = from[-i];
+}
+
 template <class U>
 inline void copy_row(U* to, int64_t to_stride, const U* from, int64_t from_stride, int64_t n) {
-  if (to_stride == 1 && from_stride == 1) {
-    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(U));
-    return;
-  }
+  if (to_stride == 1 && from_stride == 1)
+    return copy_bytes(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), static_cast<std::size_t>(n) * sizeof(U));
+  if (to_stride == 1 && from_stride == -1) return copy_reversed(to, from, n);
   for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
 }
 
