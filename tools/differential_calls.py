@@ -1,7 +1,9 @@
 """Random calls of operators, as data: both packages build the same arguments from one Call.
 
-A call begins as a sample of the operator table (or as arguments made from the schema alone) and is changed at random: sizes, dtypes,
-values, layouts, optional arguments. Tensors are views of Memory that is larger than they are, so what is written around them shows.
+A call begins as a sample of the operator table and is changed at random: sizes, dtypes, values, layouts, optional arguments. Of the changes
+that may be mistakes it gets one at the most: which of two mistakes an operator names, and by which class of error, is no promise. Some calls
+are arguments made from the schema alone (`loose`), with any number of mistakes; of those, classes of errors are not compared. Tensors are
+views of Memory that is larger than they are, so what is written around them shows.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from cresset.testing import samples
 
 FLOATS = ("float32", "float64", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
+USUAL = ("float32", "float64", "bfloat16", "float16")  # another type may be a mistake
 COMPLEX = ("complex64", "complex128", "complex32")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
 # Types that NumPy has not: the integers of their bits.
@@ -70,6 +73,8 @@ class Call:
     mode: str = "plain"
     written: tuple[str, ...] = ()  # names of out and in-place arguments
     random: bool = False
+    loose: bool = False  # made from the schema alone
+    mistakes: int = 0  # changes for the worse that are still allowed
 
     def leaves(self) -> list[Any]:
         found: list[Any] = []
@@ -220,11 +225,18 @@ class Maker:
         self.rng, self.operator = rng, operator
         self.memories: list[Memory] = []
         self.sizes: dict[int, int] = {}
+        self.mistakes = 1
         self.dtype = pick(rng, WEIGHTED_DTYPES)
         self.common = self.shape_of_call()
 
     def chance(self, p: float) -> bool:
         return bool(self.rng.random() < p)
+
+    def mistake(self, p: float) -> bool:
+        """Whether to make a change that may be a mistake: with that probability, while one is allowed."""
+        made = self.mistakes > 0 and self.chance(p)
+        self.mistakes -= made
+        return made
 
     def one(self, values: Any) -> Any:
         return values[int(self.rng.integers(len(values)))]
@@ -236,18 +248,22 @@ class Maker:
         given: dict[str, Any] = {}
         if row is not None and self.chance(0.92):
             index = int(self.rng.integers(len(row["samples"])))
+            self.mistakes -= self.dtype not in USUAL
             given = self.from_sample(row, index)
+        loose = not given and len(data["arguments"]) > len(written_only(data))
+        if loose:
+            self.mistakes = len(data["arguments"])
         args, kwargs = [], {}
         positional = True
         written = tuple(a["name"] for a in data["arguments"] if a["write"])
-        outs = {a["name"] for a in data["arguments"] if a["write"] and a["kwarg_only"]} if data["form"] == "out" else set()
+        outs = written_only(data)
         for a in data["arguments"]:
             if a["name"] in outs:
                 continue  # made when the result is known: see with_outs
             keyword = a["kwarg_only"]
             if a["name"] in given:
                 value = given[a["name"]]
-            elif a["default"] is not None and not self.chance(0.12 if row else 0.3):
+            elif a["default"] is not None and not (self.chance(0.3) if loose else self.mistake(0.12)):
                 positional = False
                 continue
             else:
@@ -259,7 +275,7 @@ class Maker:
         for name, value in [*zip([a["name"] for a in data["arguments"]], args), *kwargs.items()]:
             if name in written:
                 opened(value, resolved)
-        call = Call(self.operator.name, args, kwargs, self.memories, mode, written, draws(data, args, kwargs))
+        call = Call(self.operator.name, args, kwargs, self.memories, mode, written, draws(data, args, kwargs), loose, self.mistakes)
         return batched(call, self.rng) if mode == "vmap" else call
 
     # ---- from samples
@@ -267,7 +283,7 @@ class Maker:
     def from_sample(self, row: samples.Row, index: int) -> dict[str, Any]:
         given, arrays = sample(row.id, index)
         resize = self.chance(0.55)
-        keep_values, mixed = self.chance(0.5), self.chance(0.12)
+        keep_values, mixed = self.chance(0.5), self.mistake(0.12)
         types = {a["name"]: a["type"] for a in row["arguments"]}
         if resize:
             sizes = sorted({s for v in given.values() for t in flat_tensors(v) for s in t[2]})
@@ -278,22 +294,22 @@ class Maker:
                 _, at, shape, dtype = value
                 return self.tensor_like(name, shape, dtype, arrays[at], keep_values, mixed)
             if isinstance(value, Name):
-                return Name("dtype", pick(self.rng, WEIGHTED_DTYPES)) if self.chance(0.3) else value
+                return Name("dtype", pick(self.rng, WEIGHTED_DTYPES)) if self.mistake(0.3) else value
             return self.changed(value, types[name], name)
 
         def walk(value: Any, name: str) -> Any:
             if isinstance(value, list):
-                if types[name].startswith(("int", "SymInt")) and self.chance(0.12):
+                if types[name].startswith(("int", "SymInt")) and self.mistake(0.12):
                     return self.value(types[name], name)
                 items = [walk(v, name) for v in value]
-                if len(items) > 1 and "Tensor" in types[name] and self.chance(0.05):
+                if len(items) > 1 and "Tensor" in types[name] and self.mistake(0.05):
                     items.pop()
                 return items
             return leaf(value, name)
 
         out = {}
         for name, value in given.items():
-            if types[name].endswith("?") and self.chance(0.1):
+            if types[name].endswith("?") and self.mistake(0.1):
                 out[name] = None
             else:
                 out[name] = walk(value, name)
@@ -305,7 +321,7 @@ class Maker:
 
     def tensor_like(self, name: str, shape: tuple[int, ...], dtype: str, values: np.ndarray, keep: bool, mixed: bool) -> View:
         new = tuple(self.sizes.get(s, s) for s in shape)
-        if self.chance(0.03):
+        if self.mistake(0.03):
             new = self.one([new[1:], (1, *new), (*new, 1), new[:-1], ()])
         if count(new) > LARGEST:
             new = shape
@@ -314,13 +330,13 @@ class Maker:
         target = dtype
         if kind in "fc":
             target = pick(self.rng, WEIGHTED_DTYPES) if mixed and self.chance(0.5) else self.dtype
-            if kind == "c" and target not in COMPLEX and self.chance(0.8):
+            if kind == "c" and target not in COMPLEX and not self.mistake(0.2):
                 target = "complex128" if target == "float64" else "complex64"
-        elif self.chance(0.08):
+        elif self.mistake(0.08):
             target = self.one([*INTEGERS, "bool", "float32"])
         if kind in "ib":
             filled = np.resize(values, n) if len(values) else np.zeros(n, dtype=values.dtype)
-            if kind == "i" and n and self.chance(0.06):
+            if kind == "i" and n and self.mistake(0.06):
                 filled = filled.copy()
                 filled[int(self.rng.integers(n))] = np.array(self.one([-1, 1000, -1000, 5])).astype(filled.dtype)
         elif keep and n == len(values):
@@ -335,7 +351,7 @@ class Maker:
         """A plain argument of a sample, sometimes another one."""
         if isinstance(value, int) and not isinstance(value, bool) and value in self.sizes and self.chance(0.7):
             return self.sizes[value]
-        return self.value(type_name.split("[")[0], name) if self.chance(0.12) and value is not None else value
+        return self.value(type_name.split("[")[0], name) if value is not None and self.mistake(0.12) else value
 
     # ---- from schemas
 
@@ -460,6 +476,11 @@ def draws(data: dict[str, Any], args: list[Any], kwargs: dict[str, Any]) -> bool
     return "nondeterministic_seeded" in data["tags"] and (not parts or any(given.get(name) for name in parts))
 
 
+def written_only(data: dict[str, Any]) -> set[str]:
+    """The arguments that take the results of an out form."""
+    return {a["name"] for a in data["arguments"] if a["write"] and a["kwarg_only"]} if data["form"] == "out" else set()
+
+
 def resolved(value: Any) -> None:
     """Written arguments are no conjugate views: what lies below those is not promised."""
     if isinstance(value, View):
@@ -507,7 +528,8 @@ def with_outs(call: Call, names: list[str], results: list[tuple[tuple[int, ...],
     maker.memories = call.memories
     kwargs = dict(call.kwargs)
     for name, (shape, dtype) in zip(names, results):
-        how = pick(rng, {"fitting": 25, "strided": 30, "empty": 12, "shape": 10, "flat": 6, "dtype": 8, "input": 7, "overlapping": 2})
+        wrong = {"shape": 10, "flat": 6, "dtype": 8, "input": 7, "overlapping": 2} if call.mistakes > 0 else {}
+        how = pick(rng, {"fitting": 25, "strided": 30, "empty": 12} | wrong)
         views = call.views()
         if how == "input" and views:
             source = views[int(rng.integers(len(views)))]
