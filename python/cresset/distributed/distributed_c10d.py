@@ -23,6 +23,8 @@ del _part
 _Backend, _make_nccl_premul_sum = _C_distributed.Backend, _C_distributed._make_nccl_premul_sum
 _coalescing_manager, _CoalescingManager = _collectives._coalescing_manager, _collectives._CoalescingManager
 _get_default_group, _rank_not_in_group, _world = _groups._get_default_group, _groups._rank_not_in_group, _groups._world
+_get_group_name, _get_group_size_by_name = _groups._get_group_name, _groups._get_group_size_by_name
+_resolve_process_group = _groups._resolve_process_group
 default_pg_nccl_timeout = None
 
 __all__ = [
