@@ -8,7 +8,10 @@ import importlib
 import importlib.util
 
 _NOT_BUILT = "this build has no communication between processes: install libgloo-dev (tools/setup does) and pybind11, then build again."
-_SUBMODULES = ("algorithms", "rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants")
+_SUBMODULES = (
+    "algorithms", "rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants", "_functional_collectives", "fsdp",
+    "_tensor", "_composable",
+)
 
 
 def is_available():
@@ -42,8 +45,8 @@ else:
 def __getattr__(name):
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "DeviceMesh":
-        return importlib.import_module(f"{__name__}.device_mesh").DeviceMesh
+    if name in ("DeviceMesh", "init_device_mesh"):
+        return getattr(importlib.import_module(f"{__name__}.device_mesh"), name)
     if name.startswith("__") or is_available():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise AttributeError(f"distributed.{name}: {_NOT_BUILT} Ask distributed.is_available() first, which says False.")
