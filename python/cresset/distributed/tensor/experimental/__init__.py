@@ -1,0 +1,19 @@
+"""Blocks and functions between plain tensors and DTensors."""
+
+import contextlib
+
+from .._dispatch import dispatcher
+from ._local_map import local_map
+
+__all__ = ["implicit_replication", "local_map"]
+
+
+@contextlib.contextmanager
+def implicit_replication():
+    """A block in which plain tensors among the arguments of operators on DTensors count as whole on every rank."""
+    before = dispatcher._allow_implicit_replication
+    dispatcher._allow_implicit_replication = True
+    try:
+        yield
+    finally:
+        dispatcher._allow_implicit_replication = before
