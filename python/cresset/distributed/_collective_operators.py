@@ -34,6 +34,9 @@ def _begin(work, results):
     """Remember the work of these results."""
     if work is None:
         return
+    if cresset.is_inference_mode_enabled():
+        work.wait()
+        return
     with _lock:
         if len(_pending) > _PRUNE_ABOVE:
             for key in [k for k, (w, _) in _pending.items() if w.is_completed()]:
@@ -61,7 +64,7 @@ def reduction(name):
 
 def _options(kind, **values):
     opts = kind()
-    opts.asyncOp = True
+    opts.asyncOp = not cresset.is_inference_mode_enabled()  # whose tensors other threads do not write to
     for name, value in values.items():
         setattr(opts, name, value)
     return opts

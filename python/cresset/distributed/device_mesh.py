@@ -471,12 +471,15 @@ class DeviceMesh:
     def __deepcopy__(self, memo):
         return self  # it never changes, and its groups are those of this process
 
-    def __getstate__(self):
-        return self.__dict__ | {"_mesh_tensor": None, "_hash": None, "_thread_id": None}
+    def __reduce__(self):
+        return _rebuild_mesh, (self._device_type, self._layout, tuple(self._rank_map), self._mesh_dim_names, self._dim_group_names, self._root_mesh)
 
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._thread_id = threading.get_ident()
+
+def _rebuild_mesh(device_type, layout, rank_map, names, group_names, root):
+    """A mesh out of a file: its groups are those of this process with the same names."""
+    made = DeviceMesh(device_type, mesh_dim_names=names, _init_backend=False, _layout=layout, _rank_map=list(rank_map), _root_mesh=root)
+    made._dim_group_names = group_names
+    return made
 
 
 def _check_overlap(layout, names):

@@ -48,6 +48,18 @@ class _ToLocal(cresset.autograd.Function):
         return DTensor(grad, DTensorSpec(spec.mesh, placements, meta), requires_grad=grad.requires_grad), None
 
 
+def _check_metadata(tensor, mesh):
+    """ValueError where ranks of the mesh have tensors of other dtypes, requirements of gradients, sizes or strides."""
+    from .. import _objects
+
+    mine = str(tensor.dtype), tensor.requires_grad, tuple(tensor.shape), tuple(tensor.stride())
+    for group in mesh.get_all_groups():
+        everyone = [None] * group.size()
+        _objects.all_gather_object(everyone, mine, group)
+        if any(other != mine for other in everyone):
+            raise ValueError(f"Inconsistent tensor metadata (including shape and stride) across ranks: {everyone}")
+
+
 class _FromLocal(cresset.autograd.Function):
     """from_local: the gradient is the local part of the DTensor's under its placements, or `grad_placements`."""
 
@@ -59,6 +71,7 @@ class _FromLocal(cresset.autograd.Function):
         if device_mesh.get_coordinate() is None:
             input = input.new_empty(0, requires_grad=input.requires_grad)
         elif run_check:
+            _check_metadata(input, device_mesh)
             for mesh_dim, placement in enumerate(placements):
                 if placement.is_replicate():
                     input = input.contiguous()

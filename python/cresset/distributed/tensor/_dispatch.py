@@ -18,10 +18,11 @@ class OpDispatcher:
     def __init__(self):
         self._allow_implicit_replication = False
         self.decisions, self.handlers = {}, {}
+        self.hits = self.misses = 0
 
 
 dispatcher = OpDispatcher()
-_LIMIT = 20_000  # decisions that are kept
+LIMIT = 20_000  # decisions that are kept
 
 
 def _constant_key(value):
@@ -60,13 +61,16 @@ def _decide(op, leaves, specs, tree, mesh):
         found = dispatcher.decisions.get(key)
     except TypeError:  # an argument without a hash: a generator
         key, found = None, None
-    if found is None:
+    if found is not None:
+        dispatcher.hits += 1
+    else:
+        dispatcher.misses += 1
         # Each tensor has a spec object of its own, so that rules know arguments apart.
         own = [leaf if spec is None else DTensorSpec(spec.mesh, spec.placements, spec.tensor_meta) for leaf, spec in zip(leaves, specs)]
         args, kwargs = tree_unflatten(own, tree)
         found = propagate(op, args, kwargs, mesh)
         if key is not None:
-            if len(dispatcher.decisions) > _LIMIT:
+            if len(dispatcher.decisions) > LIMIT:
                 dispatcher.decisions.clear()
             dispatcher.decisions[key] = found
     return found
@@ -85,7 +89,7 @@ def _replaced(op, args, kwargs, arguments):
 
 def _nothing(spec):
     """What a rank has that is not part of the mesh."""
-    return cresset.empty((0,) if spec.ndim else (), dtype=spec.tensor_meta.dtype)
+    return cresset.zeros((0,) if spec.ndim else (), dtype=spec.tensor_meta.dtype)
 
 
 def _wrap(dtensor_type, result, spec):
@@ -126,7 +130,7 @@ def dispatch(op, args, kwargs, dtensor_type):
             local_args, local_kwargs = _replaced(op, local_args, local_kwargs, decision.arguments)
         result = _run(op, local_args, local_kwargs, call, decision, specs)
     else:
-        result = _absent(decision.outputs)
+        result = _absent(decision.outputs) if decision.outputs is not None else _neutral(op)
     return _results(op, leaves, call, decision, result, dtensor_type)
 
 
@@ -147,16 +151,17 @@ def _absent(outputs):
     return None if outputs is None else _nothing(outputs)
 
 
+def _neutral(op):
+    """What a rank outside of the mesh answers where an operator gives no tensor."""
+    return True if op._schema.returns and str(op._schema.returns[0].type) == "bool" else None
+
+
 def _results(op, leaves, call, decision, result, dtensor_type):
     written = call.written()
     outputs = decision.outputs
     if written and outputs is not None and op._schema.returns[0].alias_info is not None:
         tensors = [leaf for leaf in leaves if isinstance(leaf, cresset.Tensor)]
         changed = [tensors[i] for i in written]
-        specs = outputs if isinstance(outputs, list) else [outputs]
-        for tensor, spec in zip(changed, specs):
-            if isinstance(tensor, dtensor_type) and spec is not None and spec.tensor_meta.shape != tensor._spec.tensor_meta.shape:
-                tensor._spec = spec
         return changed[0] if len(op._schema.returns) == 1 else tuple(changed)
     if isinstance(outputs, list):
         wrapped = [_wrap(dtensor_type, r, s) for r, s in zip(result, outputs)]

@@ -47,6 +47,15 @@ def _safe_spec(op, tensor, dtensor_type):
     return spec
 
 
+def _check_meshes(op, tensors):
+    """One mesh; with implicit replication slices of one root will do."""
+    from ._dispatch import dispatcher
+
+    meshes = list(dict.fromkeys(t._spec.mesh for t in tensors))
+    if len(meshes) > 1 and not (dispatcher._allow_implicit_replication and len({m._get_root_mesh() for m in meshes}) == 1):
+        raise RuntimeError(f"{op}: DTensor does not support cross-mesh operation yet! Got meshes: {meshes[0]} {meshes[1]}. Please make sure all the arguments have the same DeviceMesh.")
+
+
 def dispatch(op, args, kwargs, dtensor_type):
     """The results of an operator on lists of DTensors; those of `_foreach_…_` and `_fused_…_` are written in place."""
     name = op._schema.name.split("::")[1]
@@ -54,6 +63,7 @@ def dispatch(op, args, kwargs, dtensor_type):
         return _each(op, args, kwargs)
     named, lists = _lists(op, args, kwargs)
     leading = named[lists[0]]
+    _check_meshes(op, [t for key in lists for t in named[key] if isinstance(t, dtensor_type)])
     specs = [_safe_spec(op, tensor, dtensor_type) for tensor in leading]
     local = dict(named)
     for key in lists:

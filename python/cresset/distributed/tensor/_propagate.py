@@ -11,6 +11,7 @@ from ._call import Call
 from ._collective_utils import local_bytes, step_cost
 from ._dtensor_spec import DTensorSpec, TensorMeta
 from ._rules import rule_of
+from ._utils import compute_local_stride
 from .placement_types import local_shape_and_offset
 
 __all__ = ["Decision", "propagate"]
@@ -113,7 +114,10 @@ def _local_arguments(call, outputs):
     if coordinate is None:
         return {}
     sizes = local_shape_and_offset(outputs.shape, call.mesh.shape, outputs.placements, coordinate)[0]
-    return {name: list(sizes)}
+    found = {name: list(sizes)}
+    if call.argument("stride") is not None:
+        found["stride"] = list(compute_local_stride(call.argument("stride"), call.mesh, outputs.placements))
+    return found
 
 
 def propagate(op, args, kwargs, mesh):
@@ -135,6 +139,8 @@ def propagate(op, args, kwargs, mesh):
     if len(locals_) > 1:
         raise NotImplementedError(f"{op}: this combination of placements is not supported: " + ", ".join(str(spec) for spec in call.specs) + ".")
     outputs = _output_specs(op, call, chosen, mesh)
+    if fixed and isinstance(outputs, DTensorSpec) and tuple(outputs.shape) != tuple(call.specs[fixed[0]].shape):
+        raise RuntimeError(f"{op}: a DTensor does not change its sizes in place: from {tuple(call.specs[fixed[0]].shape)} to {tuple(outputs.shape)}. Use the form that gives a new tensor.")
     local = next(iter(locals_.items())) if locals_ else None
     return call, Decision(inputs, outputs, local, _local_arguments(call, outputs))
 

@@ -1,15 +1,16 @@
 """Counting the collectives of a program."""
 
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 
 import cresset
 from cresset.utils._python_dispatch import TorchDispatchMode
 
 from .. import _collective_operators  # noqa: F401: the operators that are counted
-from ._dispatch import dispatcher
+from ._dispatch import LIMIT, dispatcher
 
 __all__ = ["CommDebugMode", "visualize_sharding"]
 
+_CacheInfo = namedtuple("_CacheInfo", ["hits", "misses", "maxsize", "currsize"])
 _COLLECTIVES = (
     "all_reduce", "all_reduce_coalesced", "all_gather_into_tensor", "all_gather_into_tensor_coalesced", "reduce_scatter_tensor",
     "reduce_scatter_tensor_coalesced", "all_to_all_single", "broadcast",
@@ -119,8 +120,8 @@ class CommDebugMode(TorchDispatchMode):
 
 
 def _get_sharding_prop_cache_info():
-    """How many decisions are kept."""
-    return len(dispatcher.decisions)
+    """(hits, misses, limit, present number) of the decisions that are kept."""
+    return _CacheInfo(dispatcher.hits, dispatcher.misses, LIMIT, len(dispatcher.decisions))
 
 
 def visualize_sharding(dtensor, header="", use_rich=False):

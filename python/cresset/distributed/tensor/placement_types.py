@@ -72,8 +72,8 @@ class Shard(Placement):
         """(parts, how much each was padded to the size of the first)."""
         assert self.dim <= tensor.ndim, f"Sharding dim {self.dim} greater than tensor ndim {tensor.ndim}"
         parts = self._parts(tensor, num_chunks)
-        pads = [parts[0].shape[self.dim] - part.shape[self.dim] for part in parts] if with_padding else []
-        if with_padding:
+        pads = [parts[0].shape[self.dim] - part.shape[self.dim] for part in parts] if with_padding and tensor.shape[self.dim] else []
+        if pads:
             parts = [pad_tensor(part, self.dim, pad) for part, pad in zip(parts, pads)]
         return [part.contiguous() if contiguous else part for part in parts], pads
 
@@ -105,7 +105,7 @@ class Shard(Placement):
         elif not tensor.is_contiguous():
             tensor = tensor.contiguous()
         result = funcol.reduce_scatter_tensor(tensor, reduce_op, scatter_dim=self.dim, group=(mesh, mesh_dim))
-        mine = pads[mesh.get_coordinate()[mesh_dim]]
+        mine = pads[mesh.get_coordinate()[mesh_dim]] if pads else 0
         return unpad_tensor(_ready(result), self.dim, mine) if mine else result
 
     def _shard_tensor(self, tensor, mesh, mesh_dim, src_data_rank=0):
@@ -121,7 +121,7 @@ class Shard(Placement):
         parts, pads = self._split_tensor(tensor, mesh.size(mesh_dim))
         received = cresset.empty_like(parts[here])
         mesh_scatter(received, parts, mesh, mesh_dim, group_src=src_data_rank)
-        return unpad_tensor(received, self.dim, pads[here]).contiguous() if pads[here] else received
+        return unpad_tensor(received, self.dim, pads[here]).contiguous() if pads and pads[here] else received
 
 
 class _StridedShard(Shard):

@@ -8,6 +8,7 @@ import cresset.__future__ as _conversion
 from cresset import Tensor
 from cresset._hints import with_hint
 from cresset.nn.parameter import Buffer, Parameter
+from cresset.utils._python_dispatch import is_traceable_wrapper_subclass
 from cresset.utils._swap import swap_tensors
 
 from . import _hooks
@@ -459,7 +460,8 @@ class Module(_HookedModule, _StatefulModule):
             grad = param.grad
             with cresset.no_grad():
                 applied = fn(param)
-            if _conversion.get_swap_module_params_on_conversion():
+            # A wrapper keeps its parts in attributes, which `data` does not carry over.
+            if _conversion.get_swap_module_params_on_conversion() or (applied is not param and is_traceable_wrapper_subclass(applied)):
                 self._swap(name, param, applied, fn)
                 continue
             target = param

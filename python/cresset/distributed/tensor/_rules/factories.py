@@ -3,6 +3,7 @@
 from .._call import Strategy, everywhere
 from ..placement_types import Replicate, Shard
 from . import register
+from .pointwise import even
 
 _LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 _NEW = ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided")
@@ -27,6 +28,6 @@ def new(call):
     spec, size = call.specs[0], tuple(call.argument("size"))
     found = [everywhere(call)]
     for p in spec.placements:
-        same = p.is_shard() and size == tuple(spec.shape)
+        same = p.is_shard() and size == tuple(spec.shape) and (call.name != "new_empty_strided" or even(spec))
         found.append(Strategy(Shard(p.dim) if same else Replicate(), (p,)))
     return found

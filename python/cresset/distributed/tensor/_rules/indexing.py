@@ -8,6 +8,12 @@ from . import register
 from .pointwise import broadcast_shape, shard_of
 
 
+class _MaskPartial(Partial):
+    """Terms of which one rank has what was looked up and the others zeros."""
+
+    __slots__ = ()
+
+
 def _own_rows(call, place, mesh_dims):
     """(number, first) of the rows of a table that are this rank's, where `mesh_dims` divide it."""
     spec = call.specs[place]
@@ -31,7 +37,7 @@ def embedding(call):
     weight, indices = call.specs[0], call.specs[1]
     found = [everywhere(call)]
     found.append(Strategy(Shard(indices.ndim), (Shard(1), Replicate())))
-    found.append(Strategy(Partial(), (Shard(0), Replicate()), embedding_of_own_rows))
+    found.append(Strategy(_MaskPartial(), (Shard(0), Replicate()), embedding_of_own_rows))
     found += [Strategy(Shard(d), (Replicate(), Shard(d))) for d in range(indices.ndim)]
     found += [Strategy(p, (p, Replicate())) for p in {p for p in weight.placements if p.is_partial("sum")}]
     return found
@@ -47,6 +53,17 @@ def embedding_backward(call):
     return found
 
 
+def gather_of_own(op, args, kwargs, call, mesh_dims):
+    """What this rank has of the looked-up dimension; zeros for the rest."""
+    source, dim, index = args[0], args[1], args[2]
+    dim %= source.dim()
+    count, first = local_range(call.specs[0].shape[dim], call.mesh.shape, list(mesh_dims), call.mesh.get_coordinate())
+    if count == 0:
+        return source.new_zeros(index.shape)
+    own = (index >= first) & (index < first + count)
+    return op(source, dim, cresset.where(own, index - first, cresset.zeros_like(index))).masked_fill(own.logical_not(), 0)
+
+
 @register("gather", "take_along_dim")
 def gather(call):
     """Along other dimensions than the looked-up one, where both have the same size; along it indices alone."""
@@ -58,6 +75,8 @@ def gather(call):
     for d in range(source.ndim):
         if d != dim and source.shape[d] == index.shape[d]:
             found.append(Strategy(Shard(d), (Shard(d), Shard(d))))
+    if call.name == "gather" and source.ndim:
+        found.append(Strategy(_MaskPartial(), (Shard(dim), Replicate()), gather_of_own))
     return found
 
 

@@ -107,12 +107,18 @@ def _with_out(call, strategy):
 
 
 register(
-    "alias", "detach", "clone", "_to_copy", "lift_fresh", "lift", "contiguous", "to", "copy", "fill", "zero", "native_dropout", "dropout",
+    "alias", "detach", "clone", "_to_copy", "lift_fresh", "lift", "contiguous", "to", "copy", "native_dropout", "dropout",
     "native_dropout_backward", "bernoulli", "uniform", "normal", "exponential", "geometric", "log_normal", "cauchy", "random",
     "rrelu_with_noise", "masked_fill", "where", "clamp", "clamp_min", "clamp_max", "hardtanh", "hardtanh_backward", "threshold_backward", "gelu_backward", "_fake_quantize",
     "nan_to_num", "bucketize", "isclose", "lerp", "addcmul", "addcdiv", "frexp", "polygamma", "isin_scalar", "view_as_real_copy", "positive", "conj", "_conj", "real", "imag",
     "_conj_physical", "resolve_conj", "resolve_neg", "fused_dropout", "requires_grad", "set_data",
 )(rule)
+
+
+@register("fill", "zero")
+def fill(call):
+    """Each rank's part, or term, gets the value."""
+    return rule(call) + [Strategy(p, (p, *(Replicate(),) * (len(call.specs) - 1))) for p in {p for p in call.specs[0].placements if p.is_partial()}]
 
 
 def even(spec):
