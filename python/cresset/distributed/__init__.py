@@ -9,9 +9,9 @@ import importlib.util
 
 _NOT_BUILT = "this build has no communication between processes: install libgloo-dev (tools/setup does) and pybind11, then build again."
 _SUBMODULES = (
-    "algorithms", "rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants", "_functional_collectives", "fsdp",
-    "_tensor", "_composable",
-)
+    "algorithms", "rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants", "checkpoint", "pipelining",
+    "remote_device", "c10d_logger", "_shard", "_functional_collectives", "fsdp", "_tensor", "_composable",
+)  # fmt: skip
 
 
 def is_available():
