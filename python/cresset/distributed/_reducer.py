@@ -74,7 +74,7 @@ class _Bucket:
         return [part.view(p.shape) for part, p in zip(parts, self.parameters)]
 
     def reset(self):
-        self.missing, self.work = len(self.indices), None
+        self.missing, self.work, self.sent = len(self.indices), None, None
 
 
 def _assign(parameters, caps):
@@ -133,7 +133,7 @@ class Reducer:
         self.find_unused, self.view_gradients, self.static = find_unused, view_gradients, static
         self.buckets = [_Bucket(indices, [parameters[i] for i in indices]) for indices in _assign(parameters, caps)]
         self.place = {i: (b, k) for b, bucket in enumerate(self.buckets) for k, i in enumerate(bucket.indices)}
-        self.hook = None
+        self.hook = self.divisor = self.reduce_dtype = None  # of sums of gradients, without one the number of ranks; gradients' dtype on the way
         self.armed = self.running = self.unfinished = False
         self.unused, self.used = set(), set()  # of the graph; since gradients were last reduced
         self.hits, self.expected = [0] * len(parameters), None  # in this pass; in every pass of a static graph
@@ -261,8 +261,9 @@ class Reducer:
         bucket = self.buckets[number]
         if self.hook is None:
             with cresset.no_grad():
-                bucket.buffer.div_(self.size)
-            bucket.work = _collectives.all_reduce(bucket.buffer, group=self.group, async_op=True)
+                bucket.buffer.div_(self.divisor or self.size)
+                bucket.sent = bucket.buffer if self.reduce_dtype in (None, bucket.buffer.dtype) else bucket.buffer.to(self.reduce_dtype)
+            bucket.work = _collectives.all_reduce(bucket.sent, group=self.group, async_op=True)
             return
         function, state = self.hook
         with cresset.no_grad():
@@ -270,6 +271,17 @@ class Reducer:
         if not isinstance(future, Future):
             raise RuntimeError(f"DDP communication hook's callback must return a torch.futures.Future object, but got {type(future).__module__}.{type(future).__qualname__}")
         bucket.work = future
+
+    def shadow(self):
+        """The collectives of a pass, with gradients of zero: for a rank that has no input while others have."""
+        self._reset()
+        for number, bucket in enumerate(self.buckets):
+            with cresset.no_grad():
+                bucket.buffer.zero_()
+            self._start(number)
+        self._used_anywhere()
+        for bucket in self.buckets:
+            bucket.work.wait()
 
     def _finish(self):
         """At the end of the pass: everybody's gradients."""
@@ -294,6 +306,9 @@ class Reducer:
         """The bucket's reduced gradients."""
         result = bucket.work.wait()
         if self.hook is None:
+            if bucket.sent is not bucket.buffer:
+                bucket.buffer.copy_(bucket.sent)
+            bucket.sent = None
             return bucket.views
         result = result[0] if isinstance(result, (list, tuple)) else result
         if not self.view_gradients:

@@ -3,17 +3,19 @@
 import contextlib
 import inspect
 import warnings
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Optional
 
 import cresset
 from cresset._hints import with_hint
 from cresset.nn.modules.module import Module
+from cresset.nn.parallel._joinable import Joinable, JoinHook
 from cresset.nn.parallel.scatter_gather import scatter_kwargs
 
 __all__ = ["DistributedDataParallel"]
 
 _FIRST_BUCKET = 2**20
-_NOT_THERE = ("delay_all_reduce_named_params", "param_to_hook_all_reduce", "mixed_precision", "device_mesh", "skip_all_reduce_unused_params")
+_NOT_THERE = ("delay_all_reduce_named_params", "param_to_hook_all_reduce", "device_mesh", "skip_all_reduce_unused_params")
 
 
 def _tensors_in(value):
@@ -29,15 +31,62 @@ def _tensors_in(value):
     return [t for item in value for t in _tensors_in(item)]
 
 
-class DistributedDataParallel(Module):
+@dataclass
+class _MixedPrecision:
+    """Dtypes of DistributedDataParallel's `mixed_precision`; None leaves what there is.
+
+    Forward and backward run with parameters and inputs of `param_dtype` and buffers of `buffer_dtype`; gradients travel in `reduce_dtype`
+    (without one, in `param_dtype`). Parameters, their gradients and the optimizer's state keep their dtype.
+    """
+
+    param_dtype: Optional["cresset.dtype"] = None
+    reduce_dtype: Optional["cresset.dtype"] = None
+    buffer_dtype: Optional["cresset.dtype"] = None
+
+
+def _cast(value, dtype):
+    """Floating point tensors in nested lists, tuples and dictionaries as `dtype`."""
+    if isinstance(value, cresset.Tensor):
+        return value.to(dtype) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {key: _cast(item, dtype) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_cast(item, dtype) for item in value)
+    return value
+
+
+class _DDPJoinHook(JoinHook):
+    """The collectives of an iteration of DistributedDataParallel, by a rank that is out of inputs."""
+
+    def __init__(self, ddp, divide_by_initial_world_size):
+        super().__init__()
+        ddp._divide_by_initial_world_size = divide_by_initial_world_size
+        self.ddp = ddp
+
+    def main_hook(self):
+        ddp = self.ddp
+        reduces = ddp._anyone_reduces(False)
+        ddp._sync_buffers(joined=True)
+        ddp.require_forward_param_sync = reduces
+        if reduces:
+            ddp.reducer.shadow()
+
+    def post_hook(self, is_last_joiner):
+        """The model of the last rank for all."""
+        ddp = self.ddp
+        source = ddp._highest_rank(is_last_joiner)
+        ddp._send_state([*ddp._all_parameters, *ddp._buffers_to_sync()], source)
+
+
+class DistributedDataParallel(Module, Joinable):
     """`module` in each rank of a process group, with gradients averaged over ranks in backward; `.module` is the module.
 
     Parameters and buffers become those of rank 0 (`init_sync`), buffers again before each forward (`forward_sync_buffers`, formerly
     `broadcast_buffers`). Gradients are reduced in buckets of `bucket_cap_mb` MiB (25; `bucket_cap_mb_list` gives each its own), the first of
     1 MiB, from the last parameter to the first. With `gradient_as_bucket_view` gradients are views of the buckets. `find_unused_parameters` is
     for modules whose forward leaves parameters out, `static_graph` for those that do the same each time. RuntimeError for a module without
-    parameters that need gradients, or that differs between ranks; NotImplementedError for `mixed_precision`, `device_mesh`,
-    `delay_all_reduce_named_params`, `param_to_hook_all_reduce` and `skip_all_reduce_unused_params`.
+    parameters that need gradients, or that differs between ranks; NotImplementedError for `device_mesh`,
+    `delay_all_reduce_named_params`, `param_to_hook_all_reduce` and `skip_all_reduce_unused_params`. `mixed_precision` is a _MixedPrecision.
     """
 
     def __init__(
@@ -53,13 +102,16 @@ class DistributedDataParallel(Module):
             raise with_hint(error, f"DistributedDataParallel: {_NOT_BUILT}")
         from cresset.distributed import _groups
 
-        super().__init__()
-        given = (delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh, skip_all_reduce_unused_params or None)
+        Module.__init__(self)
+        Joinable.__init__(self)
+        given = (delay_all_reduce_named_params, param_to_hook_all_reduce, device_mesh, skip_all_reduce_unused_params or None)
         if process_group is not None and device_mesh is not None:
             raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
         for name, value in zip(_NOT_THERE, given):
             if value is not None:
                 raise NotImplementedError(f"DistributedDataParallel: {name} is not part of Cresset.")
+        if mixed_precision is not None and not isinstance(mixed_precision, _MixedPrecision):
+            raise TypeError(f"DistributedDataParallel: mixed_precision: a _MixedPrecision was required; a {type(mixed_precision).__name__} was given.")
         self.process_group = _groups._group_or_default(process_group)
         self.module, self.dim = module, dim
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
@@ -69,7 +121,8 @@ class DistributedDataParallel(Module):
             raise ValueError("DistributedDataParallel: broadcast_buffers or forward_sync_buffers was required; both were given.")
         self.broadcast_buffers = next((v for v in (forward_sync_buffers, broadcast_buffers) if v is not None), True)
         self.find_unused_parameters, self.gradient_as_bucket_view = find_unused_parameters, gradient_as_bucket_view
-        self.static_graph = static_graph
+        self.static_graph, self.mixed_precision = static_graph, mixed_precision
+        self._divide_by_initial_world_size = True
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 2**20)
         caps = [int(mb * 2**20) for mb in bucket_cap_mb_list] if bucket_cap_mb_list else [self.bucket_bytes_cap]
@@ -85,8 +138,17 @@ class DistributedDataParallel(Module):
             self._verify()
             self._send_state([*self._all_parameters, *(self._buffers_to_sync() if broadcast_buffers is not False else [])])
         self._make_reducer()
+        if mixed_precision is not None:
+            self._set_precision(mixed_precision)
 
     # --- making
+
+    def _set_precision(self, precision):
+        if precision.buffer_dtype is not None:
+            for buffer in self._buffers_to_sync():
+                if buffer.is_floating_point():
+                    buffer.data = buffer.data.to(precision.buffer_dtype)
+        self.reducer.reduce_dtype = precision.reduce_dtype or precision.param_dtype
 
     def _collect_parameters(self):
         named = [(name, p) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore]
@@ -136,11 +198,11 @@ class DistributedDataParallel(Module):
                 if a != b:
                     raise RuntimeError(f"[{rank}]: params[{i}] in this process with sizes {list(a)} appears not to match sizes of the same param in process {other}.")
 
-    def _send_state(self, tensors):
+    def _send_state(self, tensors, source=0):
         from cresset.distributed._reducer import broadcast_coalesced
 
         if self.process_group.size() > 1:
-            broadcast_coalesced(tensors, self.process_group, 0)
+            broadcast_coalesced(tensors, self.process_group, source)
 
     def _make_reducer(self):
         from cresset.distributed._reducer import Reducer
@@ -184,16 +246,29 @@ class DistributedDataParallel(Module):
         """Does the next forward take the buffers of rank 0?"""
         return self.require_forward_param_sync and self.broadcast_buffers and bool(self._buffers_to_sync())
 
+    def _sync_buffers(self, joined=False):
+        if self.will_sync_module_buffers():
+            self._send_state(self._buffers_to_sync(), self._highest_rank(not joined) if self._join_config.enable else 0)
+
+    def _call(self, inputs, kwargs):
+        dtype = self.mixed_precision.param_dtype if self.mixed_precision is not None else None
+        if dtype is None:
+            return self.module(*inputs, **kwargs)
+        # The casts are part of the graph: gradients arrive at the parameters in the dtype of these.
+        parameters = {name: _cast(p, dtype) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore}
+        return cresset.func.functional_call(self.module, parameters, _cast(inputs, dtype), _cast(kwargs, dtype))
+
     def forward(self, *inputs, **kwargs):
         """The module's result. Buffers become rank 0's before; the backward from the result averages gradients, unless in no_sync()."""
         gradients = cresset.is_grad_enabled()
         if gradients and self.require_backward_grad_sync:
             self.reducer.check_finished()
-        if self.will_sync_module_buffers():
-            self._send_state(self._buffers_to_sync())
+        if self._join_config.enable:
+            self._begin_iteration(gradients and self.require_backward_grad_sync)
+        self._sync_buffers()
         if self.device_ids:
             (inputs,), (kwargs,) = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
-        output = self.module(*inputs, **kwargs)
+        output = self._call(inputs, kwargs)
         self.require_forward_param_sync = gradients and self.require_backward_grad_sync
         if gradients:
             self.reducer.prepare(_tensors_in(output), self.require_backward_grad_sync)
@@ -233,11 +308,55 @@ class DistributedDataParallel(Module):
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self.reducer.hook = (hook, state)
 
+    # --- ranks with different numbers of inputs
+
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """A context for ranks with different numbers of batches: NotImplementedError, unless `enable` is false."""
-        if enable:
-            raise NotImplementedError(
-                "DistributedDataParallel.join: ranks with different numbers of batches are not part of Cresset. "
-                "Give all ranks the same number: DistributedSampler does, with drop_last=True or by repeating samples."
-            )
-        return contextlib.nullcontext()
+        """A context for ranks with different numbers of batches: those that are out of them take part in the others' collectives.
+
+        Gradients are divided by the number of ranks, or with `divide_by_initial_world_size` false by the number of those that still have
+        batches. At the end all have the model of a rank that was last. `throw_on_early_termination`: RuntimeError on all ranks instead.
+        """
+        from cresset.distributed.algorithms.join import Join
+
+        return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
+
+    def join_hook(self, **kwargs):
+        """What Join does for this module; `divide_by_initial_world_size` is as for join()."""
+        return _DDPJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
+
+    @property
+    def join_device(self):
+        """The device of the parameters."""
+        return self.device
+
+    @property
+    def join_process_group(self):
+        """The process group."""
+        return self.process_group
+
+    def _begin_iteration(self, reduces):
+        """Says to ranks that are out of inputs what comes: whether there is another iteration, and whether its gradients are averaged."""
+        from cresset.distributed.algorithms.join import Join
+
+        work = Join.notify_join_context(self)
+        if work is not None:
+            count = work.get_future().wait()[0]
+            self.reducer.divisor = None if self._divide_by_initial_world_size else int(count.item())
+        self._anyone_reduces(reduces)
+
+    def _anyone_reduces(self, reduces):
+        from cresset.distributed import _collectives
+
+        flag = cresset.tensor([float(reduces)], device=self.device)
+        _collectives.all_reduce(flag, group=self.process_group)
+        return bool(flag.item())
+
+    def _highest_rank(self, candidate):
+        """The highest rank that is a candidate."""
+        from cresset.distributed import ReduceOp, _collectives
+
+        rank = cresset.tensor([self.process_group.rank() if candidate else -1], device=self.device)
+        _collectives.all_reduce(rank, ReduceOp.MAX, group=self.process_group)
+        if int(rank) < 0:
+            raise ValueError("BUG! Expected rank_cond to be true for at least one process.")
+        return int(rank)
