@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo wheel test test-slow oracle peer-tests programs archive-exchange differential bench fuzz fuzz-operators soak lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
+.PHONY: setup build demo wheel test test-slow test-arm oracle peer-tests programs archive-exchange differential bench fuzz fuzz-operators soak lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -33,6 +33,15 @@ test: build
 
 test-slow: build
 	@$(PYTHON) tools/run_tests --build build/dev --slow
+
+# The build for AArch64 and its tests under qemu (docs/guide/arm64.md); ARM_TESTS="tests/python/nn" takes other Python tests.
+ARM_TESTS ?= $(addprefix tests/,ops/test_instruction_sets.py ops/test_float_math.py ops/test_special_values.py ops/test_recorded_calls.py \
+	ops/test_types.py python/tensor python/test_random.py ir/test_passes.py ir/test_script_programs.py)
+test-arm: export CRESSET_SETUP_ARM = 1
+test-arm: setup
+	@$(CMAKE) --preset arm64 --log-level=WARNING
+	@$(PYTHON) tools/build_progress --label "building for AArch64" --build build/arm64
+	@$(PYTHON) tools/run_tests --build build/arm64 -- -n 0 $(ARM_TESTS)
 
 # Live comparison with an installed PyTorch; ARGS="--only REGEX -v".
 oracle: build
