@@ -299,22 +299,6 @@ def test_words(pool):
     ]
 
 
-def absent(rank):
-    from cresset.distributed import optim
-
-    weight = torch.ones(1, requires_grad=True)
-    calls = [
-        (lambda: optim.ZeroRedundancyOptimizer([weight], torch.optim.SGD), "ZeroRedundancyOptimizer is not part of Cresset yet"),
-    ]
-    for call, words in calls:
-        with pytest.raises(NotImplementedError, match=words):
-            call()
-
-
-def test_what_is_not_there_yet_says_so(pool):
-    pool.run(absent)
-
-
 def failing(rank):
     if rank == 1:
         raise KeyError("only here")
