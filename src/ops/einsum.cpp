@@ -230,8 +230,8 @@ class Alignment {
       if (l == kEllipsis) {
         for (int64_t j = missing; j < labels_.ellipsis_dims; ++j, ++d) {
           int64_t& known = dots_size_[static_cast<std::size_t>(j)];
-          CRESSET_CHECK(known <= 1 || t.size(d) == 1 || t.size(d) == known, "einsum(): dimension ", d, " covered by ellipsis in operand ", k,
-                        " has size ", t.size(d), " which does not broadcast with previously seen ellipsis with size ", known,
+          CRESSET_CHECK(known <= 1 || t.size(d) == 1 || t.size(d) == known, "einsum(): dimension ", d, " covered by ellipsis in operand ",
+                        k, " has size ", t.size(d), " which does not broadcast with previously seen ellipsis with size ", known,
                         " for the respective dimension");
           known = std::max(known, t.size(d));
           places.push_back(order_.ellipsis_at + j);

@@ -43,8 +43,7 @@ FunctionSchema declared(const CustomMethod& method, const std::string& name) {
 }
 
 // Positional and keyword arguments by the method's schema, behind `self` when the method has one.
-Stack bind_arguments(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args,
-                     PyObject* kwargs) {
+Stack bind_arguments(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args, PyObject* kwargs) {
   const auto& parameters = method.schema.arguments();
   const std::size_t first = method.is_static ? 0 : 1, shown_first = name == "__init__" ? 1 : first;
   const auto n = static_cast<std::size_t>(PyTuple_GET_SIZE(args));
@@ -58,8 +57,7 @@ Stack bind_arguments(const CustomMethod& method, const std::string& name, const 
     const Argument& p = parameters[i];
     PyObject* value = i - first < n ? PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i - first)) : nullptr;
     if (PyObject* keyword = kwargs ? PyDict_GetItemString(kwargs, p.name.c_str()) : nullptr) {
-      CRESSET_CHECK(!value, "Argument '", p.name,
-                    "' specified both as positional and keyword argument. Schema: ", declared(method, name));
+      CRESSET_CHECK(!value, "Argument '", p.name, "' specified both as positional and keyword argument. Schema: ", declared(method, name));
       value = keyword;
       ++used;
     }
