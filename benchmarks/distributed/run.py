@@ -1,4 +1,4 @@
-"""Times all_reduce between processes of this host beside PyTorch, both over Gloo.
+"""Times collectives and steps of training between processes of this host beside PyTorch, both over Gloo.
 
     python benchmarks/distributed/run.py [--peer PYTHON] [--ranks N] [--rounds N] [--json FILE]
 
@@ -32,10 +32,10 @@ def main() -> None:
             for name, seconds in run_json([python, HERE / "cases.py", module, str(args.ranks)]).items():
                 samples[module].setdefault(name, []).append(seconds)
     figures = {module: {name: statistics.median(given) for name, given in cases.items()} for module, cases in samples.items()}
-    print(f"microseconds a call, {args.ranks} ranks\n{'':28s} {'cresset':>10s} {'torch':>10s} {'ratio':>7s}")
+    print(f"microseconds a call, {args.ranks} ranks\n{'':32s} {'cresset':>10s} {'torch':>10s} {'ratio':>7s}")
     for name, ours in figures["cresset"].items():
         theirs = figures["torch"][name] if peer else None
-        print(f"{name:28s} {ours * 1e6:10.0f}" + (f" {theirs * 1e6:10.0f} {ours / theirs:7.2f}{'  SLOWER' if ours > theirs else ''}" if theirs else ""))
+        print(f"{name:32s} {ours * 1e6:10.0f}" + (f" {theirs * 1e6:10.0f} {ours / theirs:7.2f}{'  SLOWER' if ours > theirs else ''}" if theirs else ""))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=2))
 
