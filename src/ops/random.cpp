@@ -62,6 +62,16 @@ TensorSpec same_type(const Tensor& self, std::initializer_list<const Tensor*> ot
 }
 }  // namespace
 
+TensorSpec multinomial_shape(const Tensor& self, int64_t num_samples, bool replacement, const std::optional<Generator>&) {
+  CRESSET_CHECK(self.is_floating_point(), "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
+  CRESSET_CHECK(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
+  CRESSET_CHECK(num_samples > 0, "cannot sample n_sample <= 0 samples");
+  const int64_t categories = self.size(-1);
+  CRESSET_CHECK(replacement || num_samples <= categories, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  CRESSET_CHECK(categories < int64_t{1} << 24, "number of categories cannot exceed 2^24");
+  return spec_like(self, self.dim() == 2 ? DimVector{self.size(0), num_samples} : DimVector{num_samples}, kLong);
+}
+
 TensorSpec standard_gamma_grad_shape(const Tensor& self, const Tensor& output) { return same_type(self, {&output}); }
 TensorSpec dirichlet_grad_shape(const Tensor& x, const Tensor& alpha, const Tensor& total) { return same_type(x, {&alpha, &total}); }
 

@@ -65,3 +65,8 @@ def test_the_next_number(dtype):
     np.testing.assert_array_equal(cresset.nextafter(cresset.from_numpy(a), cresset.from_numpy(b)).numpy(), want)
     zero, one = np.zeros(2, dtype), np.array([1, -1], dtype)
     np.testing.assert_array_equal(cresset.nextafter(cresset.from_numpy(zero), cresset.from_numpy(one)).numpy(), np.nextafter(zero, one))
+
+
+def test_slope_of_logit_at_both_zeros():
+    grad = cresset.ops.aten.logit_backward(cresset.ones(3), cresset.tensor([-0.0, 0.0, -1e-30]))
+    assert grad[:2].tolist() == [float("inf")] * 2 and grad[2].isnan()

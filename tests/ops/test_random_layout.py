@@ -67,3 +67,14 @@ def test_bernoulli_into_any_type(dtype, p_dtype):
         assert result is out and out.dtype == dtype and cresset.equal(result, expected)
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         cresset.bernoulli(p.requires_grad_(), out=cresset.empty(4, 8))
+
+
+def test_multinomial_into_any_layout_and_on_meta():
+    """Recorded from PyTorch 2.13: the same draws whatever the layout of out."""
+    want = [[2, 3, 0, 4], [0, 1, 2, 4], [4, 0, 2, 1]]
+    for out in (cresset.empty(3, 4, dtype=cresset.long), cresset.empty(4, 3, dtype=cresset.long).t()):
+        cresset.manual_seed(1)
+        cresset.multinomial(cresset.rand(3, 5), 4, out=out)
+        assert out.tolist() == want
+    drawn = cresset.multinomial(cresset.ones(4, 4, device="meta"), 2)
+    assert drawn.shape == (4, 2) and drawn.dtype == cresset.long and drawn.is_meta

@@ -252,17 +252,12 @@ Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, 
   return out;
 }
 
-Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, const std::optional<Generator>& generator) {
-  CRESSET_CHECK(self.is_floating_point(), "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
-  CRESSET_CHECK(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
-  CRESSET_CHECK(num_samples > 0, "cannot sample n_sample <= 0 samples");
+void multinomial(const Tensor& self, int64_t num_samples, bool replacement, const std::optional<Generator>& generator, const Tensor& out) {
   const int64_t categories = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
-  CRESSET_CHECK(replacement || num_samples <= categories, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  CRESSET_CHECK(categories < int64_t{1} << 24, "number of categories cannot exceed 2^24");
-  Tensor out = detail::empty_cpu(self.dim() == 2 ? IntArrayRef{rows, num_samples} : IntArrayRef{num_samples}, kLong);
   const Tensor p = self.contiguous();
+  Tensor drawn = out.is_contiguous() ? out : detail::empty_cpu(out.sizes(), kLong);
   CRESSET_RANDOM_FLOAT(p, "multinomial", [&] {
-    filled(out, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
+    filled(drawn, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
       const auto* weights = p.const_data_ptr<scalar_t>();
       if (replacement)
         multinomial_with_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g);
@@ -270,7 +265,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, co
         multinomial_without_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g);
     });
   });
-  return out;
+  if (!drawn.is_same(out)) Tensor(out).copy_(drawn);
 }
 
 }  // namespace cresset::cpu
