@@ -8,6 +8,7 @@
 #include <cstring>
 #include <list>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include <cresset/base/parallel.h>
@@ -62,7 +63,7 @@ memory::desc described(const ConvProblem& p, const Tensor& t, const memory::dims
 }
 
 struct Primitive {
-  dnnl::primitive run;
+  dnnl::primitive run;  // null where oneDNN has plain loops only, which are slower than columns and a product (AArch64)
   memory::desc x, w, y;
 };
 
@@ -101,6 +102,12 @@ class Cache {
   std::unordered_map<std::string, std::list<std::pair<std::string, Primitive>>::iterator> index_;
 };
 
+template <class Run, class Description>
+dnnl::primitive unless_plain(const Description& d) {
+  if (std::string_view(d.impl_info_str()).find("ref") != std::string_view::npos) return {};
+  return Run(d);
+}
+
 Primitive make(Kind kind, const ConvProblem& p, bool bias) {
   const auto f32 = memory::data_type::f32;
   const auto any = memory::format_tag::any;
@@ -114,15 +121,16 @@ Primitive make(Kind kind, const ConvProblem& p, bool bias) {
       bias ? dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, b, y, stride, dilation, pad, pad)
            : dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, y, stride, dilation, pad, pad);
   const dnnl::convolution_forward::primitive_desc forward(fd, onednn_engine());
-  if (kind == Kind::Forward) return {dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(), forward.dst_desc()};
+  if (kind == Kind::Forward)
+    return {unless_plain<dnnl::convolution_forward>(forward), forward.src_desc(), forward.weights_desc(), forward.dst_desc()};
   if (kind == Kind::BackwardData) {
     const dnnl::convolution_backward_data::desc d(algorithm, x, w, y, stride, dilation, pad, pad);
     const dnnl::convolution_backward_data::primitive_desc pd(d, onednn_engine(), forward);
-    return {dnnl::convolution_backward_data(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc()};
+    return {unless_plain<dnnl::convolution_backward_data>(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc()};
   }
   const dnnl::convolution_backward_weights::desc d(algorithm, x, w, y, stride, dilation, pad, pad);
   const dnnl::convolution_backward_weights::primitive_desc pd(d, onednn_engine(), forward);
-  return {dnnl::convolution_backward_weights(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()};
+  return {unless_plain<dnnl::convolution_backward_weights>(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()};
 }
 
 // The memory in the wanted layout: itself, or a scratch copy.
@@ -138,7 +146,9 @@ bool usable(const Tensor& t) { return t.is_non_overlapping_and_dense(); }
 
 const Primitive* cached(Kind kind, const ConvProblem& p, bool bias) {
   static thread_local const auto cache = std::make_unique<Cache>();  // on the heap: the library's thread-local memory is small
-  return cache->get(key_of(kind, p, bias), [&] { return make(kind, p, bias); });
+  const Primitive* found = cache->get(key_of(kind, p, bias), [&] { return make(kind, p, bias); });
+  if (!found->run) throw dnnl::error(dnnl_unimplemented, "plain loops only");
+  return found;
 }
 
 // Runs with `out` (an argument of the primitive) written in its own layout or through scratch memory.

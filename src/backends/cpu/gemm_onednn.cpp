@@ -10,7 +10,15 @@ namespace {
 // Rows that lie a multiple of so many bytes apart share the places of the first-level cache.
 bool rows_collide(int64_t ld, int64_t bytes) { return ld * static_cast<int64_t>(sizeof(float)) % bytes == 0; }
 
+// Elsewhere its products are plain loops, and the levels are not the processor's.
+#if defined(__x86_64__)
+constexpr bool kHasProducts = true;
+#else
+constexpr bool kHasProducts = false;
+#endif
+
 bool has(dnnl::cpu_isa wanted) {
+  if (!kHasProducts) return false;
   const auto bits = static_cast<unsigned>(wanted);
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
 }
@@ -43,6 +51,7 @@ bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRe
 // Measured with oneDNN 2.6 and OpenBLAS 0.3.21 (docs/design/pointwise.md, Products). With AVX2 oneDNN reads operands whose rows it goes
 // across where they lie, unless both other sides are long: slower than OpenBLAS's copies only where those rows collide.
 bool onednn_sgemm_is_faster(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb) {
+  if (!kHasProducts) return false;
   constexpr int64_t kWorthSgemm = 64 * 64 * 64, kLongRows = 512, kLongColumns = 768, kFewRows = 4, kCached = 1 << 20, kBigResult = 1 << 18;
   static const bool avx512 = has(dnnl::cpu_isa::avx512_core), avx2 = has(dnnl::cpu_isa::avx2);
   if (avx512) return m * n * k > kWorthSgemm;
@@ -54,13 +63,10 @@ bool onednn_sgemm_is_faster(bool transpose_a, bool transpose_b, int64_t m, int64
 
 bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                   const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
-#if defined(__x86_64__)
+  if (!kHasProducts) return false;
   use_one_onednn_thread();
   const SignalsBlocked blocked;
   return dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
-#else
-  return false;  // elsewhere its gemm is plain loops
-#endif
 }
 
 }  // namespace cresset::cpu
