@@ -54,6 +54,16 @@ def test_an_unknown_instruction_set(tmp_path):
     assert "CRESSET_CPU_ISAS: all, native, or a list of baseline, avx2, avx512 was required; 'sse9' was given." in " ".join(said.split())
 
 
+def test_a_folder_without_libraries_for_aarch64(tmp_path):
+    cmake = re.search("^CMAKE_COMMAND:INTERNAL=(.*)$", (ROOT / "build/dev/CMakeCache.txt").read_text(), re.M)[1]
+    command = [cmake, "-D", f"CRESSET_ARM64_SYSROOT={tmp_path}", "-P", str(ROOT / "cmake/arm64.cmake")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"{tmp_path} has no libraries for AArch64. `CRESSET_SETUP_ARM=1 tools/setup` makes it;" in " ".join(done.stderr.split())
+    (tmp_path / "usr/lib/aarch64-linux-gnu").mkdir(parents=True)
+    assert subprocess.run(command, capture_output=True).returncode == 0
+
+
 def test_a_preset_that_is_configured_only_leaves_the_package(tmp_path):
     cache = (ROOT / "build/dev/CMakeCache.txt").read_text()
     cmake = re.search("^CMAKE_COMMAND:INTERNAL=(.*)$", cache, re.M)[1]
