@@ -34,6 +34,9 @@ test_dlpack.py test_numpy_interop.py test_fake_tensor.py test_foreach.py test_fu
 test_masked.py test_meta.py test_multiprocessing.py test_namedtuple_return_api.py test_ops.py test_ops_fwd_gradients.py
 test_ops_gradients.py test_ops_jit.py test_per_overload_api.py test_stateless.py test_testing.py test_transformers.py test_utils.py
 test_autograd_fallback.py test_native_mha.py test_type_info.py distributions/test_*.py test_weak.py test_flop_counter.py
+distributed/test_store.py distributed/test_c10d_*.py distributed/test_pg_wrapper.py distributed/test_multi_threaded_pg.py distributed/test_fake_pg.py
+distributed/test_collective_utils.py distributed/test_control_collectives.py distributed/test_backends.py distributed/test_launcher.py
+distributed/launcher/*.py distributed/elastic/*/*_test.py distributed/elastic/*/*/*_test.py distributed/elastic/*/*/*/*_test.py
 """.split()
 
 

@@ -23,6 +23,7 @@ def environment(side: str) -> dict[str, str]:
     paths = [str(ROOT / "python"), str(ROOT / "compat/torch/python")] if side == "cresset" else []
     paths += [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     single = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CRESSET_NUM_THREADS")}
+    single["DISTRIBUTED_TESTS_DEFAULT_TIMEOUT"] = "45"  # seconds for the ranks of a test: they say what they wait for before the test counts as hanging
     return {**os.environ, **single, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0"}
 
 

@@ -6,12 +6,14 @@
 3. Names that Cresset lacks and that a file imports, or looks up, while it loads: placeholders (absent.py). A file of 800 tests is then
    judged by its tests: those that use the name fail as `absent` or `private`.
 4. libraries.py: compiled parts of tests.
-5. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time; SWITCHES.
+5. RANKS: tests of several processes, on both sides.
+6. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time; SWITCHES.
 """
 
 import contextlib
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 import types
@@ -32,8 +34,25 @@ PLACED += ("quint8", "quint4x2", "quint2x4", "qint32", "qint8")
 COMPARED = ("uint16", "uint32", "uint64")
 
 
+def fork_ranks(module):
+    """RANKS. The helper for tests of several processes starts fresh interpreters, which load the file again: seconds for each rank of each test.
+    A rank is a fork of the test's own process here, which has loaded it."""
+
+    def fork(self):
+        self._start_processes(sys.modules["torch"].multiprocessing.get_context("fork").Process)
+
+    module.MultiProcessTestCase._spawn_processes = fork
+
+
+def complete_both(module):
+    """What a helper that has been loaded needs besides, on both sides."""
+    if module.__name__ == "torch.testing._internal.common_distributed":
+        fork_ranks(module)
+
+
 def complete(module):
-    """What a helper that has been loaded needs besides."""
+    """What a helper that has been loaded needs besides, on the side of Cresset."""
+    complete_both(module)
     if module.__name__ == "torch.testing._comparison":
         view = types.ModuleType("torch")
         view.__getattr__ = lambda name, torch=sys.modules["torch"]: getattr(torch, name)
@@ -55,7 +74,7 @@ SWITCHES = {
     "_jit_set_texpr_reductions_enabled": (False, "_jit_texpr_reductions_enabled"),
     "_jit_set_symbolic_shapes_test_mode": (False, "_jit_symbolic_shapes_test_mode_enabled"),
     "_debug_set_fusion_group_inlining": (True, "_debug_get_fusion_group_inlining"), "_debug_set_autodiff_subgraph_inlining": (True, None),
-    "_jit_set_emit_hooks": (None, None), "_jit_clear_class_registry": (None, None),
+    "_jit_set_emit_hooks": (None, None), "_jit_clear_class_registry": (None, None), "_set_print_stack_traces_on_fatal_signal": (False, None),
 }  # fmt: skip
 
 
@@ -86,6 +105,13 @@ def signpost():
     return module
 
 
+def trace_log():
+    """Where PyTorch's compiler writes what it does: the helper for tests of several processes turns it off."""
+    module = types.ModuleType("torch._logging._internal")
+    module.trace_log = logging.getLogger("torch.__trace")
+    return module
+
+
 def utils_internal():
     """Where PyTorch's source tree is laid out in another way: paths of tests' files."""
     module = types.ModuleType("torch._utils_internal")
@@ -103,7 +129,7 @@ def lazy_backend():
 STAND_INS = {
     "torch._lazy.ts_backend": lazy_backend,
     "torch._dynamo.config": dynamo_config,
-    "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
+    "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost, "torch._logging._internal": trace_log,
 }  # fmt: skip
 
 

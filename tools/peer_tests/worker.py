@@ -62,6 +62,7 @@ class _HelperLoader(_Loader):
             if not file.exists():
                 raise
             _Loader(module.__name__, str(file)).exec_module(module)
+        shims.complete_both(module)
         installed = []
 
         def from_installed(name):
