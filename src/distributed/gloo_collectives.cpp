@@ -240,7 +240,7 @@ intrusive_ptr<Work> GlooGroup::broadcast(Tensors& tensors, const BroadcastOption
   CRESSET_CHECK_VALUE(opts.rootTensor >= 0 && opts.rootTensor < static_cast<int64_t>(tensors.size()),
                       "ProcessGroupGloo::broadcast: invalid root tensor: ", opts.rootTensor);
   check_alike(op, tensors, tensors[0]);
-  return start(OpType::BROADCAST, opts, tensors, tensors, [tensors, opts](const GlooCall& call) {
+  return start(OpType::BROADCAST, opts, tensors, [tensors, opts](const GlooCall& call) {
     const Tensor& root = tensors[static_cast<std::size_t>(opts.rootTensor)];
     const Tensor memory = flat(root);
     if (call.context->size > 1 && memory.nbytes()) {
@@ -273,7 +273,7 @@ intrusive_ptr<Work> GlooGroup::scatter(Tensors& outputs, std::vector<Tensors>& i
     CRESSET_CHECK_VALUE(inputs.empty(), "ProcessGroupGloo::scatter: requires empty input on non-root");
   }
   const Tensors parts = is_root ? inputs[0] : Tensors();
-  return start(OpType::SCATTER, opts, outputs, outputs, [parts, output = outputs[0], opts](const GlooCall& call) {
+  return start(OpType::SCATTER, opts, outputs, [parts, output = outputs[0], opts](const GlooCall& call) {
     const Tensor memory = output.is_contiguous() ? output : cresset::empty(output.sizes(), output.options());
     Tensors sent;
     std::vector<uint8_t*> pointers;
@@ -301,7 +301,7 @@ intrusive_ptr<Work> GlooGroup::allreduce(Tensors& tensors, const AllreduceOption
   check_some(op, tensors);
   check_alike(op, tensors, tensors[0]);
   const ReduceFunction f = reduce_function(opts.reduceOp, tensors[0].scalar_type());
-  return start(OpType::ALLREDUCE, opts, tensors, tensors, [tensors, opts, f](const GlooCall& call) {
+  return start(OpType::ALLREDUCE, opts, tensors, [tensors, opts, f](const GlooCall& call) {
     const Tensor& first = tensors[0];
     const bool own = opts.reduceOp == ReduceOp::PREMUL_SUM || !first.is_contiguous();
     const Tensor memory = opts.reduceOp == ReduceOp::PREMUL_SUM ? premultiplied(first, opts.reduceOp).contiguous() : flat(first);
@@ -327,7 +327,7 @@ intrusive_ptr<Work> GlooGroup::allreduce_coalesced(Tensors& tensors, const Allre
     check_one(op, tensors[i]);
   }
   const ReduceFunction f = reduce_function(opts.reduceOp, tensors[0].scalar_type());
-  return start(OpType::ALLREDUCE_COALESCED, opts, tensors, tensors, [tensors, opts, f](const GlooCall& call) {
+  return start(OpType::ALLREDUCE_COALESCED, opts, tensors, [tensors, opts, f](const GlooCall& call) {
     int64_t n = 0;
     for (const Tensor& t : tensors) n += t.numel();
     Tensor memory = cresset::empty({n}, tensors[0].options());
@@ -347,7 +347,7 @@ intrusive_ptr<Work> GlooGroup::reduce(Tensors& tensors, const ReduceOptions& opt
   check_single(op, "tensor list", tensors.size());
   check_one(op, tensors[0]);
   const ReduceFunction f = reduce_function(opts.reduceOp, tensors[0].scalar_type());
-  return start(OpType::REDUCE, opts, tensors, tensors, [t = tensors[0], opts, f](const GlooCall& call) {
+  return start(OpType::REDUCE, opts, tensors, [t = tensors[0], opts, f](const GlooCall& call) {
     const Tensor memory = opts.reduceOp == ReduceOp::PREMUL_SUM ? premultiplied(t, opts.reduceOp).contiguous() : flat(t);
     const Tensor result = cresset::empty(t.sizes(), t.options());
     if (call.context->size == 1) {
@@ -383,7 +383,7 @@ intrusive_ptr<Work> GlooGroup::reduce_scatter(Tensors& outputs, std::vector<Tens
                         t.sizes(), ")");
   }
   reduce_function(opts.reduceOp, outputs[0].scalar_type());
-  return start(OpType::REDUCE_SCATTER, opts, outputs, inputs[0], [parts = inputs[0], output = outputs[0], opts](const GlooCall& call) {
+  return start(OpType::REDUCE_SCATTER, opts, outputs, [parts = inputs[0], output = outputs[0], opts](const GlooCall& call) {
     reduce_scatter_memory(call, parts, output, opts.reduceOp);
   });
 }
@@ -404,7 +404,7 @@ intrusive_ptr<Work> GlooGroup::reduce_scatter_tensor_coalesced(Tensors& outputs,
                         "input tensor must be the same size as output size times world size");
     reduce_function(opts.reduceOp, outputs[i].scalar_type());
   }
-  return start(OpType::_REDUCE_SCATTER_BASE, opts, outputs, inputs, [outputs, inputs, opts](const GlooCall& call) {
+  return start(OpType::_REDUCE_SCATTER_BASE, opts, outputs, [outputs, inputs, opts](const GlooCall& call) {
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].numel()) reduce_scatter_memory(call, equal_parts(inputs[i], call.context->size), outputs[i], opts.reduceOp);
   });
@@ -428,7 +428,7 @@ intrusive_ptr<Work> GlooGroup::gather(std::vector<Tensors>& outputs, Tensors& in
     CRESSET_CHECK_VALUE(outputs.empty(), "ProcessGroupGloo::gather: requires empty output on non-root");
   }
   const Tensors parts = is_root ? outputs[0] : Tensors();
-  return start(OpType::GATHER, opts, parts, inputs, [parts, input = inputs[0], opts](const GlooCall& call) {
+  return start(OpType::GATHER, opts, parts, [parts, input = inputs[0], opts](const GlooCall& call) {
     const Tensor memory = flat(input);
     std::vector<uint8_t> all(parts.empty() ? 0 : total_bytes(parts));
     if (call.context->size == 1) {
@@ -458,7 +458,7 @@ intrusive_ptr<Work> GlooGroup::allgather(std::vector<Tensors>& outputs, Tensors&
                         inputs.size() * static_cast<std::size_t>(size_), ", got ", outputs[i].size(), ")");
   check_alike(op, inputs, inputs[0]);
   for (const Tensors& list : outputs) check_alike(op, list, inputs[0]);
-  return start(OpType::ALLGATHER, opts, joined(outputs), inputs, [outputs, inputs](const GlooCall& call) {
+  return start(OpType::ALLGATHER, opts, joined(outputs), [outputs, inputs](const GlooCall& call) {
     const std::size_t bytes = total_bytes(inputs);
     std::vector<uint8_t> sent(bytes), all(bytes * static_cast<std::size_t>(call.context->size));
     pack(inputs, sent.data());
@@ -482,7 +482,7 @@ intrusive_ptr<Work> GlooGroup::allgather_into_tensor_coalesced(Tensors& outputs,
     CRESSET_CHECK_VALUE(outputs[i].numel() == inputs[i].numel() * size_,
                         "output tensor size must be equal to world_size times input tensor size");
   }
-  return start(OpType::_ALLGATHER_BASE, opts, outputs, inputs, [outputs, inputs](const GlooCall& call) {
+  return start(OpType::_ALLGATHER_BASE, opts, outputs, [outputs, inputs](const GlooCall& call) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Tensor in = flat(inputs[i]);
       const Tensor out = outputs[i].is_contiguous() ? outputs[i] : cresset::empty(outputs[i].sizes(), outputs[i].options());
@@ -501,7 +501,7 @@ intrusive_ptr<Work> GlooGroup::allgather_coalesced(std::vector<Tensors>& outputs
                         inputs.size(), ", got ", list.size(), ")");
     for (std::size_t i = 0; i < list.size(); ++i) check_alike("allgather_coalesced", {list[i]}, inputs[i]);
   }
-  return start(OpType::ALLGATHER_COALESCED, opts, joined(outputs), inputs, [outputs, inputs](const GlooCall& call) {
+  return start(OpType::ALLGATHER_COALESCED, opts, joined(outputs), [outputs, inputs](const GlooCall& call) {
     const std::size_t bytes = total_bytes(inputs);
     std::vector<uint8_t> sent(bytes), all(bytes * static_cast<std::size_t>(call.context->size));
     pack(inputs, sent.data());
@@ -524,7 +524,7 @@ intrusive_ptr<Work> GlooGroup::alltoall_base(Tensor& output, Tensor& input, std:
   };
   to_bytes(in_rows, input);
   to_bytes(out_rows, output);
-  return start(OpType::ALLTOALL_BASE, opts, {output}, {input}, [output, input, in_rows, out_rows](const GlooCall& call) {
+  return start(OpType::ALLTOALL_BASE, opts, {output}, [output, input, in_rows, out_rows](const GlooCall& call) {
     const Tensor in = flat(input);
     const Tensor out = output.is_contiguous() ? output : cresset::empty(output.sizes(), output.options());
     exchange(call, bytes_of(in), in_rows, bytes_of(out), out_rows);
@@ -538,7 +538,7 @@ intrusive_ptr<Work> GlooGroup::alltoall(Tensors& outputs, Tensors& inputs, const
                         " tensors was required; ", list->size(), " were given.");
     for (const Tensor& t : *list) check_one("alltoall", t);
   }
-  return start(OpType::ALLTOALL, opts, outputs, inputs, [outputs, inputs](const GlooCall& call) {
+  return start(OpType::ALLTOALL, opts, outputs, [outputs, inputs](const GlooCall& call) {
     std::vector<uint8_t> sent(total_bytes(inputs)), received(total_bytes(outputs));
     std::vector<int64_t> in_bytes, out_bytes;
     for (const Tensor& t : inputs) in_bytes.push_back(static_cast<int64_t>(t.nbytes()));

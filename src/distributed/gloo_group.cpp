@@ -1,7 +1,6 @@
 #include "distributed/gloo_group.h"
 
 #include <cresset/core/grad_mode.h>
-#include <gloo/allgather.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -105,10 +104,6 @@ void GlooWork::done(std::exception_ptr error) {
 // --- the group
 
 namespace {
-bool wants_detail() {
-  const char* level = std::getenv("TORCH_DISTRIBUTED_DEBUG");
-  return level && std::string_view(level) == "DETAIL";
-}
 /// Without "[/path/of/gloo.cc:12] ".
 std::string words_of(const std::exception& e) {
   std::string text = e.what();
@@ -118,7 +113,7 @@ std::string words_of(const std::exception& e) {
 }  // namespace
 
 GlooGroup::GlooGroup(const intrusive_ptr<Store>& store, int rank, int size, intrusive_ptr<GlooOptions> options)
-    : GlooBackend(rank, size), store_(store), options_(std::move(options)), compares_calls_(wants_detail()) {
+    : GlooBackend(rank, size), store_(store), options_(std::move(options)) {
   CRESSET_CHECK_VALUE(size > 0 && rank >= 0 && rank < size, "gloo: a rank from 0 to ", size - 1, " was required; ", rank, " was given.");
   connections_ = connect_gloo(store_, rank, size, *options_);
 }
@@ -169,11 +164,9 @@ void GlooGroup::close_connections() {
   connections_.context->closeConnections();
 }
 
-intrusive_ptr<Work> GlooGroup::start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs,
-                                     const std::vector<Tensor>& described, Body body) {
+intrusive_ptr<Work> GlooGroup::start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs, Body body) {
   check_usable(op_name(op));
   auto work = make_intrusive<GlooWork>(op, std::move(outputs), std::move(body), next_tag_++, ++sequence_, timeout_of(opts));
-  if (compares_calls_) work->description = describe(op, work->sequence, described);
   if (!opts.asyncOp) {
     execute(*work);
     return work;
@@ -216,7 +209,6 @@ void GlooGroup::execute(GlooWork& work) {
         group.running_ += n;
       }
     } running(*this);
-    if (!work.description.empty()) compare_calls(call, work.description);
     work.body(call);
   } catch (const cresset::Error&) {
     error = std::current_exception();
@@ -298,41 +290,6 @@ std::exception_ptr GlooGroup::explained(const std::string& what, std::chrono::mi
   const bool own = cause.starts_with(what);
   return std::make_exception_ptr(
       DistBackendError("[rank " + std::to_string(rank_) + "] " + (own ? "" : what + ": ") + cause + ". (gloo: " + words + ")"));
-}
-
-// --- the same call on all ranks
-
-std::string GlooGroup::describe(OpType op, uint64_t sequence, const std::vector<Tensor>& tensors) const {
-  std::string name = op_name(op), shapes, dtypes, devices;
-  for (char& c : name) c = static_cast<char>(std::toupper(c));
-  for (const Tensor& t : tensors) {
-    std::string shape;
-    for (const int64_t n : t.sizes()) shape += (shape.empty() ? "" : ", ") + std::to_string(n);
-    shapes += (shapes.empty() ? "[" : ", [") + shape + "]";
-    dtypes += (dtypes.empty() ? "" : ", ") + std::string(toString(t.scalar_type()));
-    devices += (devices.empty() ? "" : ", ") + DeviceTypeName(t.device().type());
-  }
-  std::string text = "CollectiveFingerPrint(SequenceNumber=" + std::to_string(sequence) + ", OpType=" + name;
-  if (!tensors.empty()) text += ", TensorShape=" + shapes + ", TensorDtypes=" + dtypes + ", TensorDeviceTypes=" + devices;
-  return text + ")";
-}
-
-void GlooGroup::compare_calls(const GlooCall& call, const std::string& mine) {
-  if (size_ == 1) return;
-  constexpr std::size_t kRoom = 1024;
-  std::vector<char> sent(kRoom, 0), all(kRoom * static_cast<std::size_t>(size_));
-  std::memcpy(sent.data(), mine.data(), std::min(mine.size(), kRoom - 1));
-  gloo::AllgatherOptions opts(call.context);
-  opts.setInput(sent.data(), kRoom);
-  opts.setOutput(all.data(), all.size());
-  opts.setTag(call.tag | 0x80000000u);
-  opts.setTimeout(call.timeout);
-  gloo::allgather(opts);
-  for (int r = 0; r < size_; ++r) {
-    const std::string theirs = all.data() + kRoom * static_cast<std::size_t>(r);
-    CRESSET_CHECK(theirs == sent.data(), "Detected mismatch between collectives on ranks. Rank ", rank_, " is running collective: ", mine,
-                  ", but Rank ", r, " is running collective: ", theirs, ".");
-  }
 }
 
 intrusive_ptr<GlooBackend> make_gloo(const intrusive_ptr<Store>& store, int rank, int size, const intrusive_ptr<GlooOptions>& options) {

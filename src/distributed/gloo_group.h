@@ -34,7 +34,7 @@ class GlooGroup final : public GlooBackend {
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
   void shutdown() override;
-  const intrusive_ptr<GlooOptions>& options() const { return options_; }
+  const intrusive_ptr<GlooOptions>& options() const override { return options_; }
 
   /// Is the error of a message between two ranks, not of a collective?
   std::exception_ptr explained(const std::string& what, std::chrono::milliseconds timeout, std::optional<int> peer,
@@ -46,13 +46,9 @@ class GlooGroup final : public GlooBackend {
   using Body = std::function<void(const GlooCall&)>;
 
   /// Runs the body, on this thread when the caller waits for it, else on one of the group's. `outputs`: what the work's future has.
-  intrusive_ptr<Work> start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs, const std::vector<Tensor>& described,
-                            Body body);
+  intrusive_ptr<Work> start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs, Body body);
   void execute(GlooWork& work);
   void run_queue();
-  /// With TORCH_DISTRIBUTED_DEBUG=DETAIL: RuntimeError unless all ranks make the same call.
-  void compare_calls(const GlooCall& call, const std::string& mine);
-  std::string describe(OpType op, uint64_t sequence, const std::vector<Tensor>& tensors) const;
   std::string late_ranks(uint64_t sequence, const std::string& what, std::chrono::milliseconds timeout);
   void check_usable(const char* what);
   /// Ends the connections; what waits for them on other threads fails.
@@ -63,7 +59,6 @@ class GlooGroup final : public GlooBackend {
 
   const intrusive_ptr<Store> store_;
   const intrusive_ptr<GlooOptions> options_;
-  const bool compares_calls_;
   GlooConnections connections_;
   std::atomic<uint32_t> next_tag_{0};
   std::atomic<uint64_t> sequence_{0}, barriers_{0};
@@ -91,7 +86,6 @@ class GlooWork final : public Work {
   const uint32_t tag;
   const uint64_t sequence;
   const std::chrono::milliseconds timeout;
-  std::string description;  // compared across ranks, when not empty
 
  private:
   const std::vector<Tensor> outputs_;

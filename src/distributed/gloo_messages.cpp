@@ -157,7 +157,7 @@ intrusive_ptr<Work> GlooGroup::recvAnysource(std::vector<Tensor>& tensors, int t
 }
 
 intrusive_ptr<Work> GlooGroup::barrier(const BarrierOptions& opts) {
-  return start(OpType::BARRIER, opts, {}, {}, [](const GlooCall& call) {
+  return start(OpType::BARRIER, opts, {}, [](const GlooCall& call) {
     if (call.context->size == 1) return;
     gloo::BarrierOptions o(call.context);
     o.setTag(call.tag);
@@ -172,6 +172,9 @@ void GlooGroup::monitoredBarrier(const BarrierOptions& opts, bool wait_all_ranks
   const std::string number = "barrier/" + std::to_string(barriers_++) + "/";
   const auto key = [&](int r) { return number + std::to_string(r); };
   store_->set(key(rank_), std::string("here"));
+  // All have left the barrier before who come to this one, so that its keys are of no more use.
+  const std::string before = "barrier/" + std::to_string(barriers_ - 2) + "/";
+  if (barriers_ > 1) store_->deleteKey(before + std::to_string(rank_));
   if (rank_ != 0) {
     std::string verdict;
     try {
@@ -196,6 +199,7 @@ void GlooGroup::monitoredBarrier(const BarrierOptions& opts, bool wait_all_ranks
       missing += (count++ ? ", " : "") + std::to_string(r);
     }
   }
+  if (missing.empty() && barriers_ > 1) store_->deleteKey(before + "all");
   const std::string words = "[Rank 0]: Rank" + std::string(wait_all_ranks ? "s " : " ") + missing + " failed to pass monitoredBarrier in " +
                             std::to_string(timeout.count()) + " ms";
   store_->set(number + "all", missing.empty() ? std::string("here") : words);

@@ -111,6 +111,17 @@ uint16_t port_of(int socket) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
+std::string address_of(int socket, bool other_end) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto* const p = reinterpret_cast<sockaddr*>(&address);
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if ((other_end ? getpeername(socket, p, &size) : getsockname(socket, p, &size)) != 0 ||
+      getnameinfo(p, size, host, sizeof host, port, sizeof port, NI_NUMERICSERV) != 0)
+    return "?:?";
+  return "[" + std::string(host) + "]:" + port;
+}
+
 Descriptor connect_to(const std::string& host, uint16_t port, std::chrono::milliseconds timeout) {
   const auto deadline = deadline_after(timeout);
   for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, std::chrono::milliseconds(500))) {
@@ -129,9 +140,11 @@ void send_message(int socket, const Store::Bytes& body, std::chrono::millisecond
   Writer framed;
   framed.bytes.reserve(body.size() + sizeof(uint32_t));
   framed.text(body);
+  send_bytes(socket, framed.bytes.data(), framed.bytes.size(), timeout);
+}
+
+void send_bytes(int socket, const uint8_t* p, std::size_t left, std::chrono::milliseconds timeout) {
   const auto deadline = deadline_after(timeout);
-  const uint8_t* p = framed.bytes.data();
-  std::size_t left = framed.bytes.size();
   while (left > 0) {
     CRESSET_CHECK_AS(DistNetworkError, wait_ready(socket, POLLOUT, deadline), "store: the server did not take a question in time.");
     const ssize_t n = send(socket, p, left, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -140,6 +153,10 @@ void send_message(int socket, const Store::Bytes& body, std::chrono::millisecond
     p += n;
     left -= static_cast<std::size_t>(n);
   }
+}
+
+void receive_bytes(int socket, uint8_t* to, std::size_t size, std::chrono::milliseconds timeout) {
+  receive_all(socket, to, size, deadline_after(timeout));
 }
 
 Store::Bytes receive_message(int socket, std::chrono::milliseconds timeout) {

@@ -24,9 +24,26 @@ std::string Store::get_to_str(const std::string& key) {
   return std::string(value.begin(), value.end());
 }
 Store::Bytes Store::compareSet(const std::string&, const Bytes&, const Bytes&) { CRESSET_THROW(Error, "Not implemented."); }
-void Store::append(const std::string&, const Bytes&) { CRESSET_THROW(Error, "Not implemented."); }
-std::vector<Store::Bytes> Store::multiGet(const std::vector<std::string>&) { CRESSET_THROW(Error, "Not implemented."); }
-void Store::multiSet(const std::vector<std::string>&, const std::vector<Bytes>&) { CRESSET_THROW(Error, "Not implemented."); }
+void Store::append(const std::string& key, const Bytes& value) {
+  // Others may append meanwhile: what is there is found by a comparison that fails, and asks again.
+  Bytes expected, desired = value;
+  for (Bytes now = compareSet(key, expected, desired); now != desired; now = compareSet(key, expected, desired)) {
+    expected = desired = std::move(now);
+    desired.insert(desired.end(), value.begin(), value.end());
+  }
+}
+std::vector<Store::Bytes> Store::multiGet(const std::vector<std::string>& keys) {
+  std::vector<Bytes> out;
+  for (const auto& k : keys) out.push_back(get(k));
+  return out;
+}
+void Store::multiSet(const std::vector<std::string>& keys, const std::vector<Bytes>& values) {
+  check_pairs(keys.size(), values.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) set(keys[i], values[i]);
+}
+void Store::check_pairs(std::size_t keys, std::size_t values) {
+  CRESSET_CHECK(keys == values, "multi_set: as many values as keys were required; ", keys, " keys and ", values, " values were given.");
+}
 void Store::queuePush(const std::string&, const Bytes&) { CRESSET_THROW(Error, "queue support is not implemented for this store."); }
 Store::Bytes Store::queuePop(const std::string&, bool) { CRESSET_THROW(Error, "queue support is not implemented for this store."); }
 int64_t Store::queueLen(const std::string&) { CRESSET_THROW(Error, "queue support is not implemented for this store."); }
@@ -146,8 +163,7 @@ class MemoryStore final : public HashStore {
     return out;
   }
   void multiSet(const std::vector<std::string>& keys, const std::vector<Bytes>& values) override {
-    CRESSET_CHECK(keys.size() == values.size(), "multi_set: as many values as keys were required; ", keys.size(), " keys and ",
-                  values.size(), " values were given.");
+    check_pairs(keys.size(), values.size());
     change([&] {
       for (std::size_t i = 0; i < keys.size(); ++i) table_.set(keys[i], values[i]);
     });

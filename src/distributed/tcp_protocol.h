@@ -1,5 +1,5 @@
-// What a TCP store's client asks of its server. A connection begins with kHello as a message; then each question, a Question and its
-// arguments, gets one answer, an Answer and its values, in order.
+// What a TCP store's client asks of its server. A connection begins with a Greeting, whose nonce comes back as it is, as with PyTorch's
+// stores; then each question, a Question and its arguments, gets one answer, an Answer and its values, in order.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,11 @@
 
 namespace cresset::distributed {
 
-inline const std::string kHello = "cresset store 1";
+/// Ten bytes: 0 ("validate"), a number that other protocols do not begin with, 13 ("ping"), and a nonce.
+struct Greeting {
+  static constexpr std::size_t kSize = 10, kNonce = 6;
+  static constexpr uint8_t kBegin[kNonce] = {0, 0xce, 0xf7, 0x85, 0x3c, 13};
+};
 
 enum class Question : uint8_t {
   Set = 1,      // key, value

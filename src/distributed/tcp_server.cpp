@@ -120,19 +120,22 @@ struct TcpServer::Loop {
   }
   bool take_messages(Connection& c) {
     std::size_t at = 0;
+    if (!c.greeted) {
+      const std::size_t known = std::min(c.received.size(), Greeting::kNonce);
+      if (std::memcmp(c.received.data(), Greeting::kBegin, known) != 0) return false;
+      if (c.received.size() < Greeting::kSize) return true;
+      c.to_send.insert(c.to_send.end(), c.received.begin() + Greeting::kNonce, c.received.begin() + Greeting::kSize);
+      c.greeted = true;
+      at = Greeting::kSize;
+    }
     uint32_t size;
     while (!c.waiting && c.received.size() - at >= sizeof size) {
       std::memcpy(&size, c.received.data() + at, sizeof size);
-      if (size > (c.greeted ? kMostBytes : kHello.size())) return false;  // no client of ours
+      if (size > kMostBytes) return false;  // no client of ours
       if (c.received.size() - at - sizeof size < size) break;
       Reader message(c.received.data() + at + sizeof size, size);
       at += sizeof size + size;
-      if (!c.greeted) {
-        if (size != kHello.size() || std::memcmp(c.received.data() + at - size, kHello.data(), size) != 0) return false;
-        c.greeted = true;
-      } else {
-        handle(c, message);
-      }
+      handle(c, message);
     }
     if (at > 0) c.received.erase(c.received.begin(), c.received.begin() + static_cast<std::ptrdiff_t>(at));
     return true;

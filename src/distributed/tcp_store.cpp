@@ -1,4 +1,7 @@
 // TCPStore: one connection to the server, a question at a time. A connection that broke is made again by the next question.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <map>
 
 #include "distributed/key_values.h"
@@ -69,14 +72,8 @@ class TCPStore::Request {
   Answer ask(Timeout patience = Timeout(0)) {
     Client& client = *store_.client_;
     const std::lock_guard lock(client.mutex);
-    const bool fresh = !client.socket;
-    if (fresh) {
-      client.socket =
-          connect_to(store_.host_, store_.port_, client.was_connected ? std::min(kReconnect, store_.timeout_) : store_.timeout_);
-      client.was_connected = true;
-    }
     try {
-      if (fresh) send_message(client.socket.get(), Store::Bytes(kHello.begin(), kHello.end()), store_.timeout_);
+      if (!client.socket) store_.connect();
       send_message(client.socket.get(), question_.bytes, store_.timeout_);
       const Timeout limit = patience.count() < 0 ? Timeout(0) : patience + kGrace;
       answer_ = receive_message(client.socket.get(), limit);
@@ -98,17 +95,48 @@ class TCPStore::Request {
 };
 
 TCPStore::TCPStore(std::string host, const TCPStoreOptions& options)
-    : Store(options.timeout), host_(std::move(host)), port_(options.port), client_(std::make_unique<Client>()) {
+    : Store(options.timeout),
+      host_(std::move(host)),
+      port_(options.port),
+      uses_libuv_(options.useLibUV),
+      client_(std::make_unique<Client>()) {
   CRESSET_CHECK_VALUE(!options.numWorkers || *options.numWorkers != 0, "TCPStore world size cannot be 0");
   if (options.isServer) {
     auto server = server_for(options);
     port_ = server->port();
     server_ = std::move(server);
   }
+  connect();
+  if (!options.waitWorkers) return;
   Request(*this, Question::Add).text(std::string(kWorkers)).number(int64_t{1}).ask();
-  if (options.waitWorkers && options.numWorkers && *options.numWorkers > 0) wait_for_workers(*options.numWorkers);
+  if (options.numWorkers && *options.numWorkers > 0) wait_for_workers(*options.numWorkers);
 }
 TCPStore::~TCPStore() = default;
+
+/// Nobody else uses the client meanwhile.
+void TCPStore::connect() {
+  Descriptor socket = connect_to(host_, port_, client_->was_connected ? std::min(kReconnect, timeout_) : timeout_);
+  uint8_t greeting[Greeting::kSize], nonce[Greeting::kSize - Greeting::kNonce];
+  const auto pid = static_cast<uint32_t>(getpid());
+  static_assert(sizeof nonce == sizeof pid);
+  std::memcpy(greeting, Greeting::kBegin, sizeof Greeting::kBegin);
+  std::memcpy(greeting + Greeting::kNonce, &pid, sizeof pid);
+  send_bytes(socket.get(), greeting, sizeof greeting, timeout_);
+  receive_bytes(socket.get(), nonce, sizeof nonce, timeout_);
+  CRESSET_CHECK_AS(DistNetworkError, std::memcmp(nonce, &pid, sizeof pid) == 0, "TCPStore: what answers at (", host_, ", ",
+                   static_cast<int64_t>(port_), ") is no store.");
+  client_->socket = std::move(socket);
+  client_->was_connected = true;
+}
+
+std::string TCPStore::repr() const {
+  const std::lock_guard lock(client_->mutex);
+  const int fd = client_->socket.get();
+  const std::string client = fd < 0 ? "<nullptr>"
+                                    : "TCPClient(SocketImpl(fd=" + std::to_string(fd) + ", addr=" + address_of(fd, false) +
+                                          ", remote=" + address_of(fd, true) + "))";
+  return "TCPStore(client=" + client + ", server=" + (server_ ? "TCPServer(port=" + std::to_string(port_) + ")" : "<nullptr>") + ")";
+}
 
 void TCPStore::wait_for_workers(int64_t workers) {
   if (!server_) return;
@@ -197,6 +225,7 @@ intrusive_ptr<Store> TCPStore::clone() {
   options.port = port_;
   options.timeout = timeout_;
   options.waitWorkers = false;
+  options.useLibUV = uses_libuv_;
   auto copy = make_intrusive<TCPStore>(host_, options);
   copy->server_ = server_;
   return copy;

@@ -47,8 +47,8 @@ class CRESSET_API Collectives : public intrusive_ptr_target {
  public:
   Collectives(int rank, int size) : rank_(rank), size_(size) {}
   ~Collectives() override;
-  int getRank() const { return rank_; }
-  int getSize() const { return size_; }
+  virtual int getRank() const { return rank_; }
+  virtual int getSize() const { return size_; }
 
 #define CRESSET_DECLARE(name, parameters, arguments) virtual intrusive_ptr<Work> name parameters;
   CRESSET_COLLECTIVES(CRESSET_DECLARE)
@@ -118,10 +118,10 @@ class CRESSET_API ProcessGroup : public Collectives {
   intrusive_ptr<Backend> getDefaultBackend() const;
   std::vector<DeviceType> getDeviceTypes() const;
   const intrusive_ptr<Store>& getStore() const { return store_; }
-  const std::string& getGroupName() const { return name_; }
-  void setGroupName(std::string name) { name_ = std::move(name); }
-  const std::string& getGroupDesc() const { return description_; }
-  void setGroupDesc(std::string text) { description_ = std::move(text); }
+  virtual std::string getGroupName() const { return name_; }
+  virtual void setGroupName(const std::string& name) { name_ = name; }
+  virtual std::string getGroupDesc() const { return description_; }
+  virtual void setGroupDesc(const std::string& text) { description_ = text; }
 
  protected:
   std::string title() const override { return "ProcessGroup " + getBackendName(); }

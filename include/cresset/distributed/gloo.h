@@ -19,6 +19,7 @@ class CRESSET_API GlooBackend : public Backend {
  public:
   using Backend::Backend;
   ~GlooBackend() override;
+  virtual const intrusive_ptr<GlooOptions>& options() const = 0;
 };
 
 /// Connects this rank with all others, which must make the same call with a store that they share.

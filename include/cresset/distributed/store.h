@@ -44,11 +44,12 @@ class CRESSET_API Store : public intrusive_ptr_target {
   virtual const Timeout& getTimeout() const noexcept { return timeout_; }
   virtual void setTimeout(const Timeout& timeout) { timeout_ = timeout; }
 
-  // Beyond the basic ones; "Not implemented." where a store lacks them.
+  /// Does it do the next three in one step? Others do them with compareSet, get and set.
   virtual bool hasExtendedApi() const { return false; }
   virtual void append(const std::string& key, const Bytes& value);
   virtual std::vector<Bytes> multiGet(const std::vector<std::string>& keys);
   virtual void multiSet(const std::vector<std::string>& keys, const std::vector<Bytes>& values);
+  // RuntimeError where a store lacks them.
   virtual void queuePush(const std::string& key, const Bytes& value);
   virtual Bytes queuePop(const std::string& key, bool block);
   virtual int64_t queueLen(const std::string& key);
@@ -57,6 +58,7 @@ class CRESSET_API Store : public intrusive_ptr_target {
   virtual intrusive_ptr<Store> clone() = 0;
 
  protected:
+  static void check_pairs(std::size_t keys, std::size_t values);
   Timeout timeout_ = kDefaultTimeout;
 };
 
@@ -139,6 +141,8 @@ struct TCPStoreOptions {
   bool multiTenant = false;
   /// A socket that listens already, for the server.
   std::optional<int> masterListenFd;
+  /// Kept for who asks; there is one kind of server.
+  bool useLibUV = true;
 };
 
 /// A store that one process serves at an address and the others connect to.
@@ -167,13 +171,18 @@ class CRESSET_API TCPStore final : public Store {
   intrusive_ptr<Store> clone() override;
   const std::string& getHost() const { return host_; }
   uint16_t getPort() const { return port_; }
+  bool isLibUvBackend() const { return uses_libuv_; }
+  /// The client's socket with its two addresses, and the server's port where this store has the server.
+  std::string repr() const;
 
  private:
   struct Client;
   class Request;
   void wait_for_workers(int64_t workers);
+  void connect();
   const std::string host_;
   uint16_t port_;
+  const bool uses_libuv_;
   std::shared_ptr<void> server_;
   std::unique_ptr<Client> client_;
 };

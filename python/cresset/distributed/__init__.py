@@ -9,8 +9,9 @@ import importlib.util
 
 _NOT_BUILT = "this build has no communication between processes: install libgloo-dev (tools/setup does) and pybind11, then build again."
 _SUBMODULES = (
-    "algorithms", "rpc", "autograd", "tensor", "elastic", "device_mesh", "nn", "optim", "distributed_c10d", "constants", "checkpoint", "pipelining",
-    "remote_device", "c10d_logger", "_shard", "_functional_collectives", "fsdp", "_tensor", "_composable",
+    "_composable", "_functional_collectives", "_shard", "_tensor", "algorithms", "autograd", "c10d_logger", "checkpoint", "collective_utils",
+    "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining", "remote_device", "rpc",
+    "tensor",
 )  # fmt: skip
 
 
@@ -21,7 +22,13 @@ def is_available():
 
 if is_available():
     from . import distributed_c10d
-    _private = ["_Backend", "_CoalescingManager", "_coalescing_manager", "_make_nccl_premul_sum", "_rank_not_in_group"]
+
+    _private = [
+        "_Backend", "_CoalescingManager", "_ControlCollectives", "_DEFAULT_FIRST_BUCKET_BYTES", "_ProcessGroupWrapper", "_StoreCollectives", "_Work",
+        "_broadcast_coalesced", "_coalescing_manager", "_compute_bucket_assignment_by_size", "_create_process_group_wrapper", "_get_default_group",
+        "_get_default_store", "_get_process_group_store", "_make_nccl_premul_sum", "_rank_not_in_group", "_register_process_group",
+        "_resolve_process_group", "_store_based_barrier", "_test_python_store", "_unregister_process_group",
+    ]
     globals().update({name: getattr(distributed_c10d, name) for name in distributed_c10d.__all__ + _private})
     __all__ = ["is_available", *distributed_c10d.__all__]
 else:

@@ -82,7 +82,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     if not isinstance(tensor, _Tensor):
         _check_tensor(tensor, "tensor")
     if group is None:
-        group = _groups._world.default_pg or _groups._get_default_group()
+        group = _groups._get_default_group()
     elif _rank_not_in_group(group):
         return _warn_not_in_group("all_reduce")
     opts = _C.AllreduceOptions()
@@ -232,6 +232,10 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
 reduce_scatter_single = reduce_scatter_tensor
 
 
+def _sizes(splits):
+    return [] if splits is None else [int(n) for n in splits]
+
+
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """Send the r-th part of `input` to rank r, and receive that of rank r as the r-th part of `output`; parts are rows of dimension 0."""
     if _rank_not_in_group(group):
@@ -240,7 +244,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     _check_tensor(input, "input")
     _check_dtypes(output, input)
     opts = _options(_C.AllToAllOptions, async_op)
-    work = _group_or_default(group).alltoall_base(output, input, list(output_split_sizes or []), list(input_split_sizes or []), opts)
+    work = _group_or_default(group).alltoall_base(output, input, _sizes(output_split_sizes), _sizes(input_split_sizes), opts)
     return _finish(work, async_op)
 
 
@@ -278,7 +282,7 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
         raise ValueError("monitored_barrier is only implemented for GLOO backend.")
     group = _group_or_default(group)
     if timeout is None:
-        timeout = _groups._info(group).timeout
+        timeout = _groups._timeout_of(group)
     elif timeout.total_seconds() <= 0:
         raise ValueError("monitored_barrier: a positive timeout was required.")
     return group.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
@@ -363,6 +367,13 @@ def batch_isend_irecv(p2p_op_list):
 # --- several in one
 
 _coalescing = None
+
+
+class _CollOp:
+    """A collective that waits to be sent with others: what, its tensors, its reduction and its root."""
+
+    def __init__(self, op, tensor, dst_tensor=None, redop=None, root=None):
+        self.op, self.tensor, self.dst_tensor, self.redop, self.root = op, tensor, dst_tensor, redop, root
 
 
 class _CoalescingManager:

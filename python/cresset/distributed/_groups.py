@@ -8,8 +8,11 @@ from collections import namedtuple
 from datetime import timedelta
 
 import cresset
-from cresset._C_distributed import PrefixStore, ProcessGroup, ProcessGroupGloo, Store
+from cresset._C_distributed import DebugLevel, PrefixStore, ProcessGroup, ProcessGroupGloo, Store, _ProcessGroupWrapper, get_debug_level
 
+from . import _cluster
+from ._store_barrier import _store_based_barrier
+from ._world import GroupMember, _register_process_group, current, forget, group
 from .constants import default_pg_timeout
 from .rendezvous import rendezvous
 
@@ -31,7 +34,7 @@ class Backend(str):
     _plugins = {}
     backend_list = [UNDEFINED, GLOO]
     default_device_backend_map = {"cpu": GLOO}
-    backend_capability = {GLOO: ["cpu"]}
+    backend_capability = {GLOO: ["cpu", "cuda"], NCCL: ["cuda"], XCCL: ["xpu"], UCC: ["cpu", "cuda"], MPI: ["cpu", "cuda"]}
     backend_type_map = {
         UNDEFINED: ProcessGroup.BackendType.UNDEFINED, GLOO: ProcessGroup.BackendType.GLOO, NCCL: ProcessGroup.BackendType.NCCL,
         XCCL: ProcessGroup.BackendType.XCCL, UCC: ProcessGroup.BackendType.UCC, MPI: ProcessGroup.BackendType.MPI,
@@ -57,8 +60,8 @@ class Backend(str):
         cls.backend_list.append(name.lower())
         devices = [devices] if isinstance(devices, str) else list(devices or [])
         for device in devices:
-            cls.default_device_backend_map[device] = name.lower()
-        cls.backend_capability[name.lower()] = devices or ["cpu"]
+            cls.default_device_backend_map.setdefault(device, name.lower())
+        cls.backend_capability[name.lower()] = devices or ["cpu", "cuda"]
         cls.backend_type_map.setdefault(name.lower(), ProcessGroup.BackendType.CUSTOM)
         cls._plugins[name.upper()] = cls._BackendPlugin(func, extended_api)
 
@@ -102,50 +105,11 @@ class _Options:
         self.group_id, self.global_ranks_in_group = name, ranks
 
 
-class _Info:
-    """What is known of a group beside the group itself."""
-
-    def __init__(self, ranks, backend, config, store, timeout):
-        self.ranks, self.backend, self.config, self.store, self.timeout = ranks, backend, config, store, timeout
-        self.rank_of = {rank: place for place, rank in enumerate(ranks)}
-
-
-class _World:
-    """All groups of this process."""
-
-    def __init__(self):
-        self.default_pg, self.infos, self.count = None, {}, 0
-
-
-_world = _World()
-
-
-class GroupMember:
-    """What new_group gives: a group for its members, NON_GROUP_MEMBER for others."""
-
-    WORLD = None
-    NON_GROUP_MEMBER = -100
-
-
-class _WorldMeta(type):
-    @property
-    def WORLD(cls):
-        return GroupMember.WORLD
-
-    @WORLD.setter
-    def WORLD(cls, value):
-        GroupMember.WORLD = value
-
-
-class group(metaclass=_WorldMeta):
-    """`group.WORLD` is the default group, or None."""
-
-
 # --- asking
 
 def is_initialized():
     """Is there a default process group?"""
-    return _world.default_pg is not None
+    return current().default_pg is not None
 
 
 def is_gloo_available():
@@ -192,9 +156,10 @@ def get_default_backend_for_device(device):
 
 
 def _get_default_group():
-    if _world.default_pg is None:
+    pg = current().default_pg
+    if pg is None:
         raise ValueError(_NOT_INITIALIZED)
-    return _world.default_pg
+    return pg
 
 
 def _group_or_default(group):
@@ -206,14 +171,46 @@ def _rank_not_in_group(group):
 
 
 def _warn_not_in_group(what):
-    warnings.warn(f"Running {what} on global rank {get_rank()} which does not belong to the given group.", stacklevel=3)
+    rank = -1 if current().default_pg is None else get_rank()
+    warnings.warn(f"Running {what} on global rank {rank} which does not belong to the given group.", stacklevel=3)
 
 
-def _info(group):
-    info = _world.infos.get(group)
-    if info is None:
-        raise ValueError("The given group is not registered")
-    return info
+def _ranks_of(group):
+    """{rank in the default group: rank in the group}. ValueError for a group that is not known."""
+    ranks = current().pg_group_ranks.get(group)
+    if ranks is None:
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+    return ranks
+
+
+def _timeout_of(group):
+    return getattr(group, "_timeout", default_pg_timeout)
+
+
+def _get_default_store():
+    """The store of the default group. ValueError where there is none."""
+    return current().pg_map[_get_default_group()][1]
+
+
+def _get_process_group_store(pg):
+    """The store that the group's ranks share."""
+    return current().pg_map[pg][1]
+
+
+def _get_process_group_name(pg):
+    """The name that all ranks know the group by, "None" for an unknown one."""
+    return current().pg_names.get(pg, "None")
+
+
+def _get_group_size(group):
+    """The number of ranks."""
+    return _group_or_default(group).size()
+
+
+def _get_pg_default_device(group=None):
+    """The device for what has none: that of the group's only kind of device, else the CPU's."""
+    kinds = _group_or_default(group)._device_types
+    return kinds[0] if len(kinds) == 1 else cresset.device("cpu")
 
 
 def get_rank(group=None):
@@ -234,9 +231,9 @@ def get_world_size(group=None):
 
 
 def get_node_local_rank(fallback_rank=None):
-    """LOCAL_RANK, which the launcher sets, else `fallback_rank`; RuntimeError without either."""
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
+    """LOCAL_RANK, or what mpirun or srun say of it, else `fallback_rank`; RuntimeError without any."""
+    if (rank := _cluster.variable("LOCAL_RANK")) is not None:
+        return int(rank)
     if fallback_rank is not None:
         return int(fallback_rank)
     raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, assuming you are not running in a multi-device context and want the code to run locally instead.")
@@ -244,16 +241,14 @@ def get_node_local_rank(fallback_rank=None):
 
 def get_process_group_ranks(group):
     """The ranks in the default group of a group's members, in order."""
-    return list(_info(_group_or_default(group)).ranks)
+    return list(_ranks_of(_group_or_default(group)))
 
 
 def get_group_rank(group, global_rank):
     """The rank in the group of a rank of the default group. ValueError where it is no member."""
     if group is GroupMember.WORLD:
         return global_rank
-    if group not in _world.infos:
-        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
-    ranks = _world.infos[group].rank_of
+    ranks = _ranks_of(group)
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return ranks[global_rank]
@@ -263,12 +258,10 @@ def get_global_rank(group, group_rank):
     """The rank in the default group of a rank of the group. ValueError where there is none."""
     if group is GroupMember.WORLD:
         return group_rank
-    if group not in _world.infos:
-        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
-    ranks = _world.infos[group].ranks
-    if not 0 <= group_rank < len(ranks):
-        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
-    return ranks[group_rank]
+    for global_rank, place in _ranks_of(group).items():
+        if place == group_rank:
+            return global_rank
+    raise ValueError(f"Group rank {group_rank} is not part of group {group}")
 
 
 def get_backend(group=None):
@@ -276,12 +269,14 @@ def get_backend(group=None):
     pg = _group_or_default(group)
     if _rank_not_in_group(pg):
         raise ValueError("Invalid process group specified")
-    return Backend(_info(pg).backend)
+    if pg not in current().pg_map:
+        raise ValueError("The given group is not registered")
+    return Backend(current().pg_map[pg][0])
 
 
 def get_backend_config(group=None):
     """Devices and backends of the group, as "cpu:gloo"."""
-    return str(_info(_group_or_default(group)).config)
+    return current().pg_backend_config[_group_or_default(group)]
 
 
 def _get_group_name(group):
@@ -306,7 +301,7 @@ def _get_group_size_by_name(name):
 
 def get_pg_count():
     """How many groups there are."""
-    return _world.count
+    return current().group_count
 
 
 # --- making
@@ -334,14 +329,33 @@ def _make_backend(name, store, rank, size, timeout, options, ranks, group_name):
     return ProcessGroupGloo(store, rank, size, options)
 
 
-def _make_group(name, ranks, rank, backend, store, timeout, options, description):
+def _made(kind, made, store, rank, size, timeout):
+    """With TORCH_DISTRIBUTED_DEBUG=DETAIL a backend that compares the calls of all ranks first; a group written in Python stays as it is."""
+    if get_debug_level() != DebugLevel.DETAIL or isinstance(made, ProcessGroup) or kind == Backend.FAKE or size == 1:
+        return made
+    return _create_process_group_wrapper(made, kind, store, rank, size, timeout)
+
+
+def _create_process_group_wrapper(wrapped_pg, store_prefix, store, rank, world_size, timeout=default_pg_timeout):
+    """A backend that compares, before each collective of `wrapped_pg`, the calls of all ranks, by connections of its own.
+
+    RuntimeError on all ranks when they differ, and one that names the missing ranks when some do not come within the timeout.
+    """
+    assert is_gloo_available(), "ProcessGroupWrapper unsupported without GLOO backend"
+    compared = PrefixStore(f"wrapper/{store_prefix}", store)
+    return _ProcessGroupWrapper(wrapped_pg, ProcessGroupGloo(compared, rank, world_size, timeout))
+
+
+def _make_group(name, ranks, rank, backend, store, timeout, options, description, tag=None):
     """The group of these ranks of the world, with a backend for each kind of device; `rank` is this process's place among them."""
     config = BackendConfig(backend)
     store = PrefixStore(f"{name}/", store)
     pg, made = ProcessGroup(store, rank, len(ranks)), {}
     for device, kind in config.device_backend_map.items():
         if kind not in made:
-            made[kind] = _make_backend(kind, PrefixStore(f"{kind}/", store), rank, len(ranks), timeout, options, ranks, name)
+            backend_store = PrefixStore(f"{kind}/", store)
+            new = _make_backend(kind, backend_store, rank, len(ranks), timeout, options, ranks, name)
+            made[kind] = _made(kind, new, backend_store, rank, len(ranks), timeout)
         if isinstance(made[kind], ProcessGroup):
             pg = made[kind]
             break
@@ -351,10 +365,22 @@ def _make_group(name, ranks, rank, backend, store, timeout, options, description
         pg._set_default_backend(Backend.backend_type_map.get(first, ProcessGroup.BackendType.CUSTOM))
     pg._set_group_name(name)
     pg._set_group_desc(description or "undefined")
+    pg._timeout = timeout
     text = str(backend).lower()
-    _world.infos[pg] = _Info(list(ranks), first if text in ("none", Backend.UNDEFINED) or ":" in text else text, config, store, timeout)
-    _world.count += 1
+    _enter(pg, name, ranks, first if text in ("none", Backend.UNDEFINED) or ":" in text else text, config, store, tag)
     return pg
+
+
+def _enter(pg, name, ranks, backend, config, store, tag):
+    """Put a group into all tables. `tag`: what programs find it by, with its ranks."""
+    world = current()
+    world.pg_map[pg], world.pg_names[pg], world.pg_backend_config[pg] = (backend, store), name, str(config)
+    world.pg_group_ranks[pg] = {rank: place for place, rank in enumerate(ranks)}
+    _register_process_group(name, pg)
+    world.pg_to_tag[pg] = f"user:{tag}" if tag else f"ptd:{name}"
+    world.tags_to_pg.setdefault(world.pg_to_tag[pg], []).append(pg)
+    if not tag:
+        world.tags_to_pg.setdefault("", []).append(pg)
 
 
 def init_process_group(
@@ -366,7 +392,7 @@ def init_process_group(
     `init_method` ("env://", the default; "tcp://host:port"; "file:///path", with `rank` and `world_size`) or by a `store`. `timeout` (a
     timedelta, 30 minutes by default) is for this and all collectives. ValueError for a second call.
     """
-    if _world.default_pg is not None:
+    if current().default_pg is not None:
         raise ValueError("trying to initialize the default process group twice!")
     assert store is None or init_method is None, "Cannot specify both init_method and store."
     timeout = _checked_timeout(default_pg_timeout if timeout is None else timeout)
@@ -381,10 +407,11 @@ def init_process_group(
         raise TypeError(f"init_process_group: store: a Store was required; a {type(store).__name__} was given.")
     if isinstance(backend, str) and ":" not in backend and not is_backend_available(backend):
         _make_backend(Backend(backend), None, rank, world_size, timeout, pg_options, [], "")
-    GroupMember.WORLD = _world.default_pg = _make_group(
-        group_name or "0", list(range(world_size)), rank, "undefined" if backend is None else backend, store, timeout, pg_options, "default_pg"
-    )
-    _world.store = store
+    name = group_name or _next_name()
+    kinds = "undefined" if backend is None else backend
+    GroupMember.WORLD = pg = _make_group(name, list(range(world_size)), rank, kinds, store, timeout, pg_options, "default_pg")
+    if os.environ.get("TORCH_DIST_INIT_BARRIER") == "1":
+        _store_based_barrier(rank, store, pg.group_name, world_size, timeout)
 
 
 def destroy_process_group(group=None):
@@ -392,30 +419,60 @@ def destroy_process_group(group=None):
     if _rank_not_in_group(group):
         return
     pg = _get_default_group() if group is None else group
-    if pg not in _world.infos:
+    world = current()
+    if pg not in world.pg_map:
         raise ValueError("Invalid process group specified")
-    going = list(_world.infos)[::-1] if group is None or pg is _world.default_pg else [pg]
-    for each in going:
-        del _world.infos[each]
+    everything = group is None or pg is world.default_pg
+    for each in list(world.pg_map)[::-1] if everything else [pg]:
+        forget(each)
         each.shutdown()
-    if _world.default_pg in going:
-        GroupMember.WORLD = _world.default_pg = None
-        _world.count = 0
+    if everything:
+        GroupMember.WORLD = None
+        world.group_count = 0
 
 
 @atexit.register
 def _leave_all():
-    for pg in list(_world.infos)[::-1]:
+    for pg in list(current().pg_map)[::-1]:
+        forget(pg)
         try:
             pg.shutdown()
         except Exception:  # the process ends
             pass
-    _world.infos.clear()
-    GroupMember.WORLD = _world.default_pg = None
+    GroupMember.WORLD = None
+
+
+def _next_name():
+    """Names count groups, so that all ranks agree."""
+    world = current()
+    name = str(world.group_count)
+    world.group_count += 1
+    return name
+
+
+def _name_of_ranks(ranks):
+    """A name that the members find without the other ranks."""
+    digest = hashlib.sha1(bytes("_".join(map(str, ranks)), "utf-8")).hexdigest()
+    seen = sum(1 for name in current().pg_names.values() if name.startswith(digest))
+    return digest + (f"_{seen}" if seen else "")
+
+
+def _abort_process_group(group=None):
+    """End the connections of a group, or of all, without waiting: calls under way fail."""
+    pg = _group_or_default(group)
+    if _rank_not_in_group(pg):
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    everything = group is None or pg is GroupMember.WORLD
+    for each in list(current().pg_map)[::-1] if everything else [pg]:
+        forget(each)
+        each.abort()
+    if everything:
+        GroupMember.WORLD = None
+        current().group_count = 0
 
 
 def _checked_ranks(ranks, sort):
-    size = _world.default_pg.size()
+    size = _get_default_group().size()
     if ranks is None:
         return list(range(size))
     ranks = sorted(ranks) if sort else list(ranks)
@@ -435,27 +492,61 @@ def new_group(
     """A group of some ranks of the default one (all, without `ranks`).
 
     All processes make the same calls in the same order, members or not; with `use_local_synchronization` the members alone. For others
-    it gives GroupMember.NON_GROUP_MEMBER. What is not given is as in the default group.
+    it gives GroupMember.NON_GROUP_MEMBER, or None with `use_local_synchronization`. What is not given is as in the default group.
     """
+    return _new_group_with_tag(ranks, timeout, backend, pg_options, None, use_local_synchronization, group_desc, sort_ranks)
+
+
+def _new_group_with_tag(
+    ranks=None, timeout=None, backend=None, pg_options=None, pg_tag=None, use_local_synchronization=False, group_desc=None, sort_ranks=True
+):
+    """new_group; with a tag, the group of that tag and these ranks where there is one already."""
     default = _get_default_group()
-    info = _info(default)
     ranks = _checked_ranks(ranks, sort_ranks)
-    backend = str(info.config) if backend is None else backend
-    if use_local_synchronization:
-        digest = hashlib.sha1(bytes("_".join(map(str, ranks)), "utf-8")).hexdigest()
-        seen = sum(1 for pg in _world.infos if pg.group_name.startswith(digest))
-        name = digest + (f"_{seen}" if seen else "")
-    else:
-        name = str(_world.count)
+    name = _name_of_ranks(ranks) if use_local_synchronization else _next_name()
     if default.rank() not in ranks:
-        if not use_local_synchronization:
-            _world.count += 1  # names count groups, here too
-        return GroupMember.NON_GROUP_MEMBER
-    timeout = _checked_timeout(info.timeout if timeout is None else timeout)
-    pg = _make_group(name, ranks, ranks.index(default.rank()), backend, _world.store, timeout, pg_options, group_desc)
-    if use_local_synchronization:
-        _world.count -= 1
-    return pg
+        return None if use_local_synchronization else GroupMember.NON_GROUP_MEMBER
+    if pg_tag and (there := _find_pg_by_ranks_and_tag(pg_tag, ranks)) is not None:
+        return there
+    backend = current().pg_backend_config[default] if backend is None else backend
+    timeout = _checked_timeout(_timeout_of(default) if timeout is None else timeout)
+    return _make_group(name, ranks, ranks.index(default.rank()), backend, _get_default_store(), timeout, pg_options, group_desc, pg_tag)
+
+
+def _get_group_tag(pg):
+    """The tag that the group was made with, or one that only it has."""
+    return current().pg_to_tag[pg].removeprefix("user:")
+
+
+def _find_pg_by_ranks_and_tag(tag, ranks):
+    """The group with this tag and these ranks, or None."""
+    key = f"user:{tag}" if tag and not tag.startswith(("ptd:", "user:")) else tag
+    for pg in current().tags_to_pg.get(key, ()):
+        if sorted(current().pg_group_ranks[pg]) == sorted(ranks):
+            return pg
+    return None
+
+
+def _find_or_create_pg_by_ranks_and_tag(tag, ranks, stride):
+    """This rank's group of `stride` neighbours in `ranks` with this tag; it is made where there is none. ValueError for an empty tag then."""
+    if len(ranks) % stride:
+        raise ValueError(f"ranks: a number of ranks that {stride} divides was required; {len(ranks)} were given.")
+    parts = [sorted(ranks[i : i + stride]) for i in range(0, len(ranks), stride)]
+    mine = next((part for part in parts if get_rank() in part), None)
+    if mine is None:
+        raise RuntimeError(f"rank {get_rank()} is none of the ranks {ranks}.")
+    found = _find_pg_by_ranks_and_tag(tag, mine)
+    if found is None and tag == "":
+        raise ValueError("Cannot automatically create PG with empty tag")
+    return found if found is not None else _new_group_with_tag(mine, pg_tag=tag)
+
+
+def _resolve_group_name_by_ranks_and_tag(ranks, tag):
+    """The name of the group with this tag and these ranks. ValueError where there is none."""
+    found = _find_pg_by_ranks_and_tag(tag, ranks)
+    if found is None:
+        raise ValueError(f"no group with the tag {tag!r} has the ranks {ranks}.")
+    return found.group_name
 
 
 def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
@@ -467,8 +558,7 @@ def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None,
     mine = None
     for ranks in split_ranks:
         made = new_group([everybody[r] for r in ranks], timeout, backend, pg_options, use_local_synchronization=True, group_desc=group_desc)
-        if made != GroupMember.NON_GROUP_MEMBER:
-            mine = made
+        mine = made if made is not None else mine
     return mine
 
 

@@ -6,14 +6,16 @@ buckets before it have begun, so that all ranks begin in one order; the end of t
 
 import os
 import weakref
+from datetime import timedelta
 
 import cresset
 from cresset import _C
+from cresset._C_distributed import BroadcastOptions
 from cresset.futures import Future
 
 from . import _collectives, _groups
 
-__all__ = ["GradBucket", "Reducer", "broadcast_coalesced"]
+__all__ = ["GradBucket", "Reducer", "assign", "broadcast_coalesced"]
 
 _UNFINISHED = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has "
@@ -28,6 +30,14 @@ _OUTPUTS = (
     "data parallel module wasn't able to locate the output tensors in the return value of your module's `forward` function. Please include the "
     "loss function and the structure of the return value of `forward` of your module when reporting this issue (e.g. list, dict, iterable)."
 )
+
+
+_NO_LIMIT = timedelta(milliseconds=-1)
+
+
+def wait_for(work):
+    """Wait for work, also where a class in Python has no default for the time."""
+    work.wait(_NO_LIMIT)
 
 
 class GradBucket:
@@ -77,7 +87,33 @@ class _Bucket:
         self.missing, self.work, self.sent = len(self.indices), None, None
 
 
-def _assign(parameters, caps):
+def _compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(), tensor_indices=()):
+    """(lists of indices, their limits): tensors in their order, of one dtype and device each, until the bytes of a limit are reached.
+
+    Each dtype and device begins with the first limit and goes on to the next with each bucket; the last holds for the rest. A tensor with a
+    sparse gradient has a bucket of its own. With `tensor_indices` those numbers stand for the tensors, and buckets keep the order of their ends.
+    """
+    open_, reached, done = {}, {}, []
+    numbers = list(tensor_indices) or range(len(tensors))
+    for place, (number, t) in enumerate(zip(numbers, tensors)):
+        if place < len(expect_sparse_gradient) and expect_sparse_gradient[place]:
+            done.append(([number], 0))
+            continue
+        key = (t.dtype, t.device)
+        indices, size = open_.get(key, ([], 0))
+        limit = bucket_size_limits[min(reached.get(key, 0), len(bucket_size_limits) - 1)]
+        open_[key] = indices, size = [*indices, number], size + t.numel() * t.element_size()
+        if size >= limit:
+            done.append((open_.pop(key)[0], limit))
+            reached[key] = reached.get(key, 0) + 1
+    for key, (indices, _) in open_.items():
+        done.append((indices, bucket_size_limits[min(reached.get(key, 0), len(bucket_size_limits) - 1)]))
+    if not tensor_indices:
+        done.sort(key=lambda bucket: min(bucket[0]))
+    return [indices for indices, _ in done], [limit for _, limit in done]
+
+
+def assign(parameters, caps):
     """Lists of indices of parameters: from the last to the first, of one dtype and device each, until the bytes of `caps` (the last holds for the rest)."""
     buckets, open_ = [], {}
     for index in reversed(range(len(parameters))):
@@ -104,7 +140,9 @@ def broadcast_coalesced(tensors, group, source, limit=250 * 2**20):
                     size += same[0].nbytes
                     part.append(same.pop(0))
                 flat = cresset.cat([t.detach().reshape(-1) for t in part])
-                _collectives.broadcast(flat, group=group, group_src=source)
+                opts = BroadcastOptions()
+                opts.rootRank = source
+                wait_for(group.broadcast([flat], opts))
                 for t, value in zip(part, flat.split([t.numel() for t in part])):
                     t.detach().copy_(value.view(t.shape))
 
@@ -125,13 +163,13 @@ def _leaves_below(tensors):
     return leaves
 
 
-class Reducer:
-    """Averages gradients of `parameters`, a list, over the ranks of `group`. `names` are for errors."""
+class _Averages:
+    """Averages gradients of `parameters`, a list, over the ranks of `group`. `names` are for errors; `buckets` are lists of indices."""
 
-    def __init__(self, parameters, names, group, caps, find_unused, view_gradients, static):
+    def __init__(self, parameters, names, group, buckets, find_unused, view_gradients, static):
         self.parameters, self.names, self.group, self.size = parameters, names, group, group.size()
         self.find_unused, self.view_gradients, self.static = find_unused, view_gradients, static
-        self.buckets = [_Bucket(indices, [parameters[i] for i in indices]) for indices in _assign(parameters, caps)]
+        self.buckets = [_Bucket(indices, [parameters[i] for i in indices]) for indices in buckets]
         self.place = {i: (b, k) for b, bucket in enumerate(self.buckets) for k, i in enumerate(bucket.indices)}
         self.hook = self.divisor = self.reduce_dtype = None  # of sums of gradients, without one the number of ranks; gradients' dtype on the way
         self.armed = self.running = self.unfinished = False
@@ -304,12 +342,13 @@ class Reducer:
 
     def _wait(self, bucket):
         """The bucket's reduced gradients."""
-        result = bucket.work.wait()
         if self.hook is None:
+            wait_for(bucket.work)
             if bucket.sent is not bucket.buffer:
                 bucket.buffer.copy_(bucket.sent)
             bucket.sent = None
             return bucket.views
+        result = bucket.work.wait()
         result = result[0] if isinstance(result, (list, tuple)) else result
         if not self.view_gradients:
             return bucket.views_of(result)
@@ -338,3 +377,34 @@ class Reducer:
             parameter.grad = view.clone()
         else:
             gradient.copy_(view)
+
+
+class Reducer(_Averages):
+    """Averages gradients of parameters over the ranks of a group while backward goes on, for programs that do without DistributedDataParallel.
+
+    `bucket_indices` are lists of indices of parameters of one dtype and device each (RuntimeError otherwise), reduced in this order. A pass is
+    `prepare_for_forward()`, forward, `prepare_for_backward(outputs)`, backward. The sizes are not asked: buckets are given.
+    """
+
+    def __init__(
+        self, params, bucket_indices, per_bucket_size_limits, process_group, expect_sparse_gradients=(), bucket_bytes_cap=25 * 2**20,
+        find_unused_parameters=False, gradient_as_bucket_view=False, param_to_name_mapping=None, first_bucket_bytes_cap=2**20,
+    ):  # fmt: skip
+        params, names = list(params), param_to_name_mapping or {}
+        if len(bucket_indices) != len(per_bucket_size_limits):
+            raise RuntimeError(f"Reducer: a limit for each of {len(bucket_indices)} buckets was required; {len(per_bucket_size_limits)} were given.")
+        for indices in bucket_indices:
+            kinds = {(params[i].dtype, params[i].device) for i in indices}
+            if len(kinds) != 1:
+                raise RuntimeError("All parameters in a bucket must be placed on the same device and have the same dtype.")
+        super().__init__(
+            params, [names.get(i, str(i)) for i in range(len(params))], process_group, bucket_indices, find_unused_parameters, gradient_as_bucket_view, False
+        )
+
+    def prepare_for_forward(self):
+        """RuntimeError when the pass before gave no gradient to some parameter."""
+        self.check_finished()
+
+    def prepare_for_backward(self, output):
+        """Before backward from a tensor or a list of tensors."""
+        self.prepare([output] if isinstance(output, cresset.Tensor) else list(output), True)

@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlparse
 
 from cresset._C_distributed import FileStore, PrefixStore, TCPStore
 
+from . import _cluster
 from .constants import default_pg_timeout
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
@@ -67,13 +68,14 @@ def _agent_serves():
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
-def _store_at(host, port, rank, world_size, timeout):
+def _store_at(host, port, rank, world_size, timeout, use_libuv=None):
+    use_libuv = os.environ.get("USE_LIBUV", "1") == "1" if use_libuv is None else use_libuv
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     if _agent_serves():
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        attempt = os.environ.get("CRESSET_ATTEMPT") or os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
-    return TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True)
+    return TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True, use_libuv=use_libuv)
 
 
 def _tcp(url, timeout=default_pg_timeout, **kwargs):
@@ -86,7 +88,8 @@ def _tcp(url, timeout=default_pg_timeout, **kwargs):
     if "world_size" not in query:
         raise _missing("tcp", "world size parameter missing")
     rank, world_size = int(query["rank"]), int(query["world_size"])
-    yield _store_at(parsed.hostname, parsed.port, rank, world_size, timeout), rank, world_size
+    use_libuv = query["use_libuv"] == "1" if "use_libuv" in query else None
+    yield _store_at(parsed.hostname, parsed.port, rank, world_size, timeout, use_libuv), rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using tcp:// method")
 
 
@@ -94,7 +97,7 @@ def _env(url, timeout=default_pg_timeout, **kwargs):
     query = _query(urlparse(url))
 
     def variable(name):
-        value = os.environ.get(name)
+        value = _cluster.variable(name)
         if value is None:
             raise _missing("env", f"environment variable {name} expected, but not set")
         return value

@@ -1,4 +1,5 @@
 // Backends and process groups in Python, and those written in Python.
+#include <cresset/distributed/debug.h>
 #include <cresset/distributed/gloo.h>
 
 #include "python/distributed/casters.h"
@@ -47,9 +48,18 @@ class PythonCollectives : public Base {
   CRESSET_COLLECTIVES(CRESSET_OVERRIDE)
 #undef CRESSET_OVERRIDE
   const std::string getBackendName() const override { PYBIND11_OVERRIDE_NAME(std::string, Base, "getBackendName", getBackendName); }
+  int getRank() const override { PYBIND11_OVERRIDE_NAME(int, Base, "getRank", getRank); }
+  int getSize() const override { PYBIND11_OVERRIDE_NAME(int, Base, "getSize", getSize); }
 };
 using PythonBackend = PythonCollectives<Backend>;
-using PythonGroup = PythonCollectives<ProcessGroup>;
+class PythonGroup : public PythonCollectives<ProcessGroup> {
+ public:
+  using PythonCollectives::PythonCollectives;
+  std::string getGroupName() const override { PYBIND11_OVERRIDE(std::string, ProcessGroup, getGroupName); }
+  void setGroupName(const std::string& name) override { PYBIND11_OVERRIDE(void, ProcessGroup, setGroupName, name); }
+  std::string getGroupDesc() const override { PYBIND11_OVERRIDE(std::string, ProcessGroup, getGroupDesc); }
+  void setGroupDesc(const std::string& text) override { PYBIND11_OVERRIDE(void, ProcessGroup, setGroupDesc, text); }
+};
 
 /// The collectives as PyTorch binds them: lists with options, and short forms for one tensor.
 template <class Class>
@@ -211,7 +221,23 @@ void bind_gloo(py::module_& module) {
       .def(py::init([](const intrusive_ptr<Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
              return without_lock(true, [&] { return make_gloo(store, rank, size, make_intrusive<GlooOptions>(timeout)); });
            }),
-           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout") = kBackendDefaultTimeout, py::keep_alive<1, 2>());
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout") = kBackendDefaultTimeout, py::keep_alive<1, 2>())
+      .def_property_readonly("options", &GlooBackend::options);
+}
+
+void bind_debug(py::module_& module) {
+  py::enum_<DebugLevel>(module, "DebugLevel", "How much groups check.")
+      .value("OFF", DebugLevel::Off)
+      .value("INFO", DebugLevel::Info)
+      .value("DETAIL", DebugLevel::Detail);
+  module.def("get_debug_level", &debug_level, "The level that was set, else that of TORCH_DISTRIBUTED_DEBUG.");
+  module.def("set_debug_level", &setDebugLevel, "Sets the level for groups that are made from now on.");
+  module.def("set_debug_level_from_env", &setDebugLevelFromEnvironment, "Sets what TORCH_DISTRIBUTED_DEBUG says; ValueError for other words.");
+  py::class_<ProcessGroupWrapper, Backend, Held<ProcessGroupWrapper>>(module, "_ProcessGroupWrapper",
+                                                                      "A backend that compares the calls of all ranks first.")
+      .def(py::init<intrusive_ptr<Backend>, intrusive_ptr<Backend>>(), py::arg("backend"), py::arg("compared"), py::keep_alive<1, 2>(),
+           py::keep_alive<1, 3>())
+      .def_property_readonly("wrapped_pg", &ProcessGroupWrapper::getWrappedPg);
 }
 
 }  // namespace
@@ -234,6 +260,7 @@ void init_groups(py::module_& module) {
       .def_property_readonly("supports_splitting", [](const Backend&) { return false; })
       .def_property_readonly("supports_coalescing", [](const Backend&) { return false; });
   bind_gloo(module);
+  bind_debug(module);
 
   py::class_<ProcessGroup, PythonGroup, Held<ProcessGroup>> group(module, "ProcessGroup", py::dynamic_attr(),
                                                                   "Ranks that communicate, with a backend for each kind of device.");

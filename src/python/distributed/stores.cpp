@@ -96,7 +96,7 @@ class PythonStore : public Store {
   template <class... Args>
   py::object call(const char* name, const Args&... args) const {
     const py::function f = py::get_override(this, name);
-    if (!f) CRESSET_THROW(NotImplementedError, "Store.", name, ": a class derived from Store must define it; this one does not.");
+    if (!f) CRESSET_THROW(NotImplementedError, "Not implemented. A class derived from Store must define ", name, "; this one does not.");
     return f(args...);
   }
 };
@@ -147,10 +147,20 @@ void bind_store(py::module_& module) {
       .def("clone", &Store::clone, Unlocked(), "Another object for the same keys.");
 }
 
+/// The Python object that a store was made as: of one in memory Python does not know the class.
+py::object own_object(const intrusive_ptr<Store>& store) {
+  if (auto* memory = dynamic_cast<HashStore*>(store.get())) {
+    intrusive_ops::incref(memory);
+    return py::cast(intrusive_ptr<HashStore>::reclaim(memory));
+  }
+  return py::cast(store);
+}
+
 intrusive_ptr<TCPStore> make_tcp_store(const std::string& host, uint16_t port, std::optional<int64_t> world_size, bool is_master,
                                        std::chrono::milliseconds timeout, bool wait_for_workers, bool multi_tenant,
-                                       std::optional<int> listen_fd) {
+                                       std::optional<int> listen_fd, bool use_libuv) {
   TCPStoreOptions options;
+  options.useLibUV = use_libuv;
   options.port = port;
   options.isServer = is_master;
   options.numWorkers = world_size;
@@ -159,6 +169,20 @@ intrusive_ptr<TCPStore> make_tcp_store(const std::string& host, uint16_t port, s
   options.multiTenant = multi_tenant;
   options.masterListenFd = listen_fd;
   return make_intrusive<TCPStore>(host, options);
+}
+
+/// What groups do with a store.
+void use_as_cpp_does(Store& store) {
+  const auto expect = [](bool good, const char* what) { CRESSET_CHECK(good, "the store's ", what, " gave another value."); };
+  const auto bytes = [](const char* text) { return from_text(text); };
+  store.set("key", "value");
+  expect(store.get_to_str("key") == "value", "get");
+  expect(store.add("count", 3) == 3 && store.add("count", 4) == 7, "add");
+  expect(store.get_to_str("count") == "7", "get after add");
+  store.set("compared", "old");
+  expect(store.compareSet("compared", bytes("other"), bytes("new")) == bytes("old"), "compare_set with another value");
+  expect(store.compareSet("compared", bytes("old"), bytes("new")) == bytes("new"), "compare_set");
+  expect(store.get_to_str("compared") == "new", "get after compare_set");
 }
 
 }  // namespace
@@ -170,8 +194,8 @@ void init_stores(py::module_& module) {
              return make_intrusive<PrefixStore>(prefix, store ? *store : intrusive_ptr<Store>());
            }),
            py::arg("prefix"), py::arg("store"), py::keep_alive<1, 3>())
-      .def_property_readonly("underlying_store", &PrefixStore::getUnderlyingStore)
-      .def_property_readonly("_underlying_non_prefix_store", &PrefixStore::getUnderlyingNonPrefixStore);
+      .def_property_readonly("underlying_store", [](const PrefixStore& s) { return own_object(s.getUnderlyingStore()); })
+      .def_property_readonly("_underlying_non_prefix_store", [](const PrefixStore& s) { return own_object(s.getUnderlyingNonPrefixStore()); });
   py::class_<FileStore, Store, Held<FileStore>>(module, "FileStore", "A store in a file that all processes reach.")
       .def(py::init([](const std::string& path, int world_size) { return make_intrusive<FileStore>(path, world_size); }),
            py::arg("file_name"), py::arg("world_size") = -1, Unlocked())
@@ -181,9 +205,9 @@ void init_stores(py::module_& module) {
   }));
   py::class_<TCPStore, Store, Held<TCPStore>>(module, "TCPStore", "A store that one process serves and the others connect to.")
       .def(py::init([](const std::string& host, uint16_t port, std::optional<int64_t> world_size, bool is_master,
-                       std::chrono::milliseconds timeout, bool wait_for_workers, bool multi_tenant, std::optional<int> listen_fd, bool) {
+                       std::chrono::milliseconds timeout, bool wait_for_workers, bool multi_tenant, std::optional<int> listen_fd, bool use_libuv) {
              return without_lock(true, [&] {
-               return make_tcp_store(host, port, world_size, is_master, timeout, wait_for_workers, multi_tenant, listen_fd);
+               return make_tcp_store(host, port, world_size, is_master, timeout, wait_for_workers, multi_tenant, listen_fd, use_libuv);
              });
            }),
            py::arg("host_name"), py::arg("port"), py::arg("world_size") = py::none(), py::arg("is_master") = false,
@@ -191,8 +215,10 @@ void init_stores(py::module_& module) {
            py::arg("master_listen_fd") = py::none(), py::arg("use_libuv") = true)
       .def_property_readonly("host", &TCPStore::getHost)
       .def_property_readonly("port", &TCPStore::getPort)
-      .def_property_readonly("libuvBackend", [](const TCPStore&) { return false; })
-      .def("__repr__", [](const TCPStore& s) { return "TCPStore(host='" + s.getHost() + "', port=" + std::to_string(s.getPort()) + ")"; });
+      .def_property_readonly("libuvBackend", &TCPStore::isLibUvBackend, "What it was made with; there is one kind of server.")
+      .def("__repr__", &TCPStore::repr);
+  module.def("_test_python_store", [](Store& store) { without_lock(true, [&] { use_as_cpp_does(store); }); }, py::arg("store"),
+             "Calls a store that is written in Python as C++ code does. RuntimeError where it answers something else.");
 }
 
 }  // namespace cresset::python

@@ -63,8 +63,21 @@ auto bind_options(py::module_& module, const char* name) {
       .def_readwrite("asyncOp", &Options::asyncOp);
 }
 
+/// A class of classes whose instances' isinstance also takes the kinds themselves: ReduceOp.SUM is a ReduceOp.
+py::object class_of_reduce_op() {
+  py::dict body;
+  body["__instancecheck__"] = py::cpp_function(
+      [](const py::object& self, const py::object& value) {
+        auto* const cls = reinterpret_cast<PyTypeObject*>(self.ptr());
+        return PyType_IsSubtype(Py_TYPE(value.ptr()), cls) != 0 || py::type::of(value).is(self.attr("RedOpType"));
+      },
+      py::is_method(py::none()));
+  const auto base = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(py::detail::get_internals().default_metaclass));
+  return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(&PyType_Type))("ReduceOpClass", py::make_tuple(base), body);
+}
+
 void bind_reduce_op(py::module_& module) {
-  py::class_<ReduceOp> op(module, "ReduceOp", "How values of several ranks become one.");
+  py::class_<ReduceOp> op(module, "ReduceOp", py::metaclass(class_of_reduce_op()), "How values of several ranks become one.");
   py::enum_<ReduceOp::RedOpType>(op, "RedOpType")
       .value("SUM", ReduceOp::SUM)
       .value("AVG", ReduceOp::AVG)
@@ -78,18 +91,20 @@ void bind_reduce_op(py::module_& module) {
       .export_values();
   op.def(py::init<ReduceOp::RedOpType>())
       .def_readwrite("op", &ReduceOp::op_)
-      .def("__eq__", [](const ReduceOp& a, ReduceOp::RedOpType b) { return a == b; })
-      .def("__eq__", [](const ReduceOp& a, const ReduceOp& b) { return a == b; })
+      .def("__eq__", [](const ReduceOp& a, ReduceOp::RedOpType b) { return a == b; }, py::is_operator())
+      .def("__eq__", [](const ReduceOp& a, const ReduceOp& b) { return a == b; }, py::is_operator())
       .def("__hash__", [](const ReduceOp& a) { return static_cast<int>(a.op_); })
       .def("__repr__", [](const ReduceOp& a) { return py::repr(py::cast(a.op_)); })
       .def("__copy__", [](const ReduceOp& a) { return a; })
       .def("__deepcopy__", [](const ReduceOp& a, const py::dict&) { return a; })
       .def(py::pickle(
-          [](const ReduceOp& a) {
-            CRESSET_CHECK(a.op_ != ReduceOp::PREMUL_SUM, "Reduce ops with factors cannot be pickled.");
-            return py::make_tuple(static_cast<int>(a.op_));
-          },
-          [](const py::tuple& t) { return ReduceOp(static_cast<ReduceOp::RedOpType>(t[0].cast<int>())); }));
+          [](const ReduceOp& a) { return py::make_tuple(static_cast<int>(a.op_), a.number, a.tensor); },
+          [](const py::tuple& t) {
+            ReduceOp made(static_cast<ReduceOp::RedOpType>(t[0].cast<int>()));
+            made.number = t[1].cast<std::optional<double>>();
+            if (!t[2].is_none()) made.tensor = t[2].cast<Tensor>();
+            return made;
+          }));
   py::implicitly_convertible<ReduceOp::RedOpType, ReduceOp>();
   module.def(
       "_make_nccl_premul_sum", [](double factor) { return ReduceOp(factor); }, py::arg("factor"),

@@ -83,11 +83,16 @@ def test_calls_that_do_not_match(pool):
 
 def compare_shapes(rank):
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+    dist.set_debug_level_from_env()
     group = dist.new_group()
     x = torch.ones(2)
     dist.all_reduce(x, group=group)
     assert x.tolist() == [3, 3]
-    dist.all_reduce(torch.ones(4 if rank == 1 else 3), group=group)
+    try:
+        dist.all_reduce(torch.ones(4 if rank == 1 else 3), group=group)
+    finally:
+        dist.all_reduce(x, group=group)  # the connections are as good as before
+        assert x.tolist() == [9, 9]
 
 
 def test_detail_compares_shapes(pool):
@@ -96,7 +101,8 @@ def test_detail_compares_shapes(pool):
     fingerprint = "CollectiveFingerPrint(SequenceNumber=2, OpType=ALLREDUCE, TensorShape=[{}], TensorDtypes=Float, TensorDeviceTypes=cpu)"
     assert failure.value.errors[0] == (
         "RuntimeError: Detected mismatch between collectives on ranks. "
-        f"Rank 0 is running collective: {fingerprint.format(3)}, but Rank 1 is running collective: {fingerprint.format(4)}."
+        f"Rank 0 is running collective: {fingerprint.format(3)}, but Rank 1 is running collective: {fingerprint.format(4)}. "
+        "Collectives differ in the following aspects: TensorShape [3] vs [4]."
     )
 
 

@@ -205,10 +205,11 @@ class DistributedDataParallel(Module, Joinable):
             broadcast_coalesced(tensors, self.process_group, source)
 
     def _make_reducer(self):
-        from cresset.distributed._reducer import Reducer
+        from cresset.distributed._reducer import _Averages, assign
 
-        self.reducer = Reducer(
-            [p for _, p in self._reduced], [name for name, _ in self._reduced], self.process_group, self._caps,
+        parameters = [p for _, p in self._reduced]
+        self.reducer = _Averages(
+            parameters, [name for name, _ in self._reduced], self.process_group, assign(parameters, self._caps),
             self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
         )  # fmt: skip
 
