@@ -1,1 +1,1 @@
-"""What the processes of a launcher do for it: `multiprocessing.errors.record`."""
+"""Launching ranks that restart: agents of machines, how they find each other, the processes, timers, events and metrics."""

@@ -1,0 +1,5 @@
+"""Small parts that the launcher and programs share."""
+
+from .api import get_env_variable_or_raise, get_socket_with_port, macros
+
+__all__ = ["get_env_variable_or_raise", "get_socket_with_port", "macros"]

@@ -1,0 +1,5 @@
+"""Data over epochs."""
+
+from .cycling_iterator import CyclingIterator
+
+__all__ = ["CyclingIterator"]
