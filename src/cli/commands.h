@@ -19,6 +19,7 @@ void add_config(CLI::App& app, Shared& shared);
 void add_conform(CLI::App& app, Shared& shared);
 void add_doctor(CLI::App& app, Shared& shared);
 void add_explain(CLI::App& app, Shared& shared);
+void add_launch(CLI::App& app, Shared& shared);
 void add_lower(CLI::App& app, Shared& shared);
 void add_new_backend(CLI::App& app, Shared& shared);
 void add_ops(CLI::App& app, Shared& shared);
@@ -28,5 +29,8 @@ void add_show(CLI::App& app, Shared& shared);
 
 /// Becomes `python -m cresset.conform ARGUMENT...`; returns only by an exception, where there is no Python.
 void run_conform(const std::vector<std::string>& arguments);
+
+/// Becomes the program in Python that a command line names, with all that follows; returns where it names none.
+void run_in_python(const std::vector<std::string>& words);
 
 }  // namespace cresset::cli

@@ -88,16 +88,18 @@ std::string python() {
 
 std::string python_output(const char* program, const std::string& argument) { return output_of(python(), program, argument); }
 
-void run_conform(const std::vector<std::string>& arguments) {
+void become_python(const std::string& command, const char* program, const std::vector<std::string>& arguments) {
   const std::string interpreter = python();
-  std::vector<const char*> argv = {interpreter.c_str(), "-c", kProgram};
+  std::vector<const char*> argv = {interpreter.c_str(), "-c", program};
   for (const std::string& a : arguments) argv.push_back(a.c_str());
   argv.push_back(nullptr);
   std::fflush(nullptr);
   ::execvp(interpreter.c_str(), const_cast<char* const*>(argv.data()));
-  CRESSET_THROW(Error, "conform: Python was required; ", interpreter, " does not start: ", std::strerror(errno),
+  CRESSET_THROW(Error, command, ": Python was required; ", interpreter, " does not start: ", std::strerror(errno),
                 ".\nNext: install Python 3.11 or newer, or set CRESSET_PYTHON to one.");
 }
+
+void run_conform(const std::vector<std::string>& arguments) { become_python("conform", kProgram, arguments); }
 
 void add_conform(CLI::App& app, Shared& shared) {
   CLI::App* command = app.add_subcommand("conform", "compare a device with the CPU, operator by operator; conform --help says more");

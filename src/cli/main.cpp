@@ -4,7 +4,6 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
-#include <string_view>
 
 #include <cresset/base/error.h>
 #include <cresset/version.h>
@@ -33,6 +32,7 @@ int main(int argc, char** argv) {
   cresset::cli::add_doctor(app, shared);
   cresset::cli::add_explain(app, shared);
   cresset::cli::add_compile(app, shared);
+  cresset::cli::add_launch(app, shared);
   cresset::cli::add_lower(app, shared);
   cresset::cli::add_new_backend(app, shared);
   cresset::cli::add_ops(app, shared);
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   cresset::cli::add_show(app, shared);
   try {
     // All that follows is for the Python program, its --help and --json included.
-    if (argc > 1 && std::string_view(argv[1]) == "conform") cresset::cli::run_conform({argv + 2, argv + argc});
+    cresset::cli::run_in_python({argv + 1, argv + argc});
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int status = app.exit(e);
