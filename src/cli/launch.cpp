@@ -18,7 +18,8 @@ void run_in_python(const std::vector<std::string>& words) {
 }
 
 void add_launch(CLI::App& app, Shared&) {
-  CLI::App* command = app.add_subcommand("launch", "starts ranks, as torchrun: launch --standalone --nproc-per-node 2 train.py; launch --help");
+  CLI::App* command =
+      app.add_subcommand("launch", "starts ranks, as torchrun: launch --standalone --nproc-per-node 2 train.py; launch --help");
   command->fallthrough(false)->prefix_command();
   command->callback([command] { become_python("launch", kLaunch, command->remaining()); });
 }

@@ -132,10 +132,10 @@ ProcessGroupWrapper::ProcessGroupWrapper(intrusive_ptr<Backend> wrapped, intrusi
 }
 ProcessGroupWrapper::~ProcessGroupWrapper() = default;
 
-#define CRESSET_COMPARE(name, parameters, arguments)                            \
-  intrusive_ptr<Work> ProcessGroupWrapper::name parameters {                    \
+#define CRESSET_COMPARE(name, parameters, arguments)                             \
+  intrusive_ptr<Work> ProcessGroupWrapper::name parameters {                     \
     if (const Alike same_on_all = alike arguments) compare(#name, *same_on_all); \
-    return wrapped_->name arguments;                                            \
+    return wrapped_->name arguments;                                             \
   }
 CRESSET_COLLECTIVES(CRESSET_COMPARE)
 #undef CRESSET_COMPARE

@@ -13,8 +13,8 @@ CRESSET_API void setDebugLevel(DebugLevel level);
 /// ValueError for a word in TORCH_DISTRIBUTED_DEBUG that is no level.
 CRESSET_API void setDebugLevelFromEnvironment();
 
-/// Before each collective of `wrapped`: a barrier that names who is missing, and a comparison of operation, shapes, dtypes and devices of all
-/// ranks, by connections of its own, so that those of `wrapped` stay usable after a mismatch. Messages between two ranks are passed on.
+/// Before each collective of `wrapped`: a barrier that names who is missing, and a comparison of operation, shapes, dtypes and devices of
+/// all ranks, by connections of its own, so that those of `wrapped` stay usable after a mismatch. Messages between two ranks are passed on.
 class CRESSET_API ProcessGroupWrapper final : public Backend {
  public:
   /// `compared` has the same ranks; its timeout is that of the barrier.

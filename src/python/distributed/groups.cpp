@@ -232,7 +232,8 @@ void bind_debug(py::module_& module) {
       .value("DETAIL", DebugLevel::Detail);
   module.def("get_debug_level", &debug_level, "The level that was set, else that of TORCH_DISTRIBUTED_DEBUG.");
   module.def("set_debug_level", &setDebugLevel, "Sets the level for groups that are made from now on.");
-  module.def("set_debug_level_from_env", &setDebugLevelFromEnvironment, "Sets what TORCH_DISTRIBUTED_DEBUG says; ValueError for other words.");
+  module.def("set_debug_level_from_env", &setDebugLevelFromEnvironment,
+             "Sets what TORCH_DISTRIBUTED_DEBUG says; ValueError for other words.");
   py::class_<ProcessGroupWrapper, Backend, Held<ProcessGroupWrapper>>(module, "_ProcessGroupWrapper",
                                                                       "A backend that compares the calls of all ranks first.")
       .def(py::init<intrusive_ptr<Backend>, intrusive_ptr<Backend>>(), py::arg("backend"), py::arg("compared"), py::keep_alive<1, 2>(),

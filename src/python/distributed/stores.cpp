@@ -195,7 +195,8 @@ void init_stores(py::module_& module) {
            }),
            py::arg("prefix"), py::arg("store"), py::keep_alive<1, 3>())
       .def_property_readonly("underlying_store", [](const PrefixStore& s) { return own_object(s.getUnderlyingStore()); })
-      .def_property_readonly("_underlying_non_prefix_store", [](const PrefixStore& s) { return own_object(s.getUnderlyingNonPrefixStore()); });
+      .def_property_readonly("_underlying_non_prefix_store",
+                             [](const PrefixStore& s) { return own_object(s.getUnderlyingNonPrefixStore()); });
   py::class_<FileStore, Store, Held<FileStore>>(module, "FileStore", "A store in a file that all processes reach.")
       .def(py::init([](const std::string& path, int world_size) { return make_intrusive<FileStore>(path, world_size); }),
            py::arg("file_name"), py::arg("world_size") = -1, Unlocked())
@@ -205,7 +206,8 @@ void init_stores(py::module_& module) {
   }));
   py::class_<TCPStore, Store, Held<TCPStore>>(module, "TCPStore", "A store that one process serves and the others connect to.")
       .def(py::init([](const std::string& host, uint16_t port, std::optional<int64_t> world_size, bool is_master,
-                       std::chrono::milliseconds timeout, bool wait_for_workers, bool multi_tenant, std::optional<int> listen_fd, bool use_libuv) {
+                       std::chrono::milliseconds timeout, bool wait_for_workers, bool multi_tenant, std::optional<int> listen_fd,
+                       bool use_libuv) {
              return without_lock(true, [&] {
                return make_tcp_store(host, port, world_size, is_master, timeout, wait_for_workers, multi_tenant, listen_fd, use_libuv);
              });
@@ -217,8 +219,9 @@ void init_stores(py::module_& module) {
       .def_property_readonly("port", &TCPStore::getPort)
       .def_property_readonly("libuvBackend", &TCPStore::isLibUvBackend, "What it was made with; there is one kind of server.")
       .def("__repr__", &TCPStore::repr);
-  module.def("_test_python_store", [](Store& store) { without_lock(true, [&] { use_as_cpp_does(store); }); }, py::arg("store"),
-             "Calls a store that is written in Python as C++ code does. RuntimeError where it answers something else.");
+  module.def(
+      "_test_python_store", [](Store& store) { without_lock(true, [&] { use_as_cpp_does(store); }); }, py::arg("store"),
+      "Calls a store that is written in Python as C++ code does. RuntimeError where it answers something else.");
 }
 
 }  // namespace cresset::python

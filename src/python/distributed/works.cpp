@@ -91,20 +91,21 @@ void bind_reduce_op(py::module_& module) {
       .export_values();
   op.def(py::init<ReduceOp::RedOpType>())
       .def_readwrite("op", &ReduceOp::op_)
-      .def("__eq__", [](const ReduceOp& a, ReduceOp::RedOpType b) { return a == b; }, py::is_operator())
-      .def("__eq__", [](const ReduceOp& a, const ReduceOp& b) { return a == b; }, py::is_operator())
+      .def(
+          "__eq__", [](const ReduceOp& a, ReduceOp::RedOpType b) { return a == b; }, py::is_operator())
+      .def(
+          "__eq__", [](const ReduceOp& a, const ReduceOp& b) { return a == b; }, py::is_operator())
       .def("__hash__", [](const ReduceOp& a) { return static_cast<int>(a.op_); })
       .def("__repr__", [](const ReduceOp& a) { return py::repr(py::cast(a.op_)); })
       .def("__copy__", [](const ReduceOp& a) { return a; })
       .def("__deepcopy__", [](const ReduceOp& a, const py::dict&) { return a; })
-      .def(py::pickle(
-          [](const ReduceOp& a) { return py::make_tuple(static_cast<int>(a.op_), a.number, a.tensor); },
-          [](const py::tuple& t) {
-            ReduceOp made(static_cast<ReduceOp::RedOpType>(t[0].cast<int>()));
-            made.number = t[1].cast<std::optional<double>>();
-            if (!t[2].is_none()) made.tensor = t[2].cast<Tensor>();
-            return made;
-          }));
+      .def(py::pickle([](const ReduceOp& a) { return py::make_tuple(static_cast<int>(a.op_), a.number, a.tensor); },
+                      [](const py::tuple& t) {
+                        ReduceOp made(static_cast<ReduceOp::RedOpType>(t[0].cast<int>()));
+                        made.number = t[1].cast<std::optional<double>>();
+                        if (!t[2].is_none()) made.tensor = t[2].cast<Tensor>();
+                        return made;
+                      }));
   py::implicitly_convertible<ReduceOp::RedOpType, ReduceOp>();
   module.def(
       "_make_nccl_premul_sum", [](double factor) { return ReduceOp(factor); }, py::arg("factor"),
