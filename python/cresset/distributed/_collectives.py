@@ -118,14 +118,15 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
 
 
 def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
-    """all_reduce of a list of tensors of one dtype in one message."""
+    """all_reduce of a list of tensors of one dtype in one message. With `async_op` a future of the tensors."""
     tensors = [tensors] if isinstance(tensors, _Tensor) else tensors
     _check_tensors(tensors, "tensor")
     _check_dtypes(*tensors)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_reduce_coalesced")
     opts = _options(_C.AllreduceCoalescedOptions, async_op, reduceOp=op)
-    return _finish(_group_or_default(group).allreduce_coalesced(tensors, opts), async_op)
+    work = _group_or_default(group).allreduce_coalesced(tensors, opts)
+    return work.get_future() if async_op else _finish(work, False)
 
 
 # --- parts
@@ -156,7 +157,7 @@ all_gather_single = all_gather_into_tensor
 
 
 def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
-    """`output_tensor_lists[r][i]` becomes rank r's `input_tensor_list[i]`."""
+    """`output_tensor_lists[r][i]` becomes rank r's `input_tensor_list[i]`. With `async_op` a future of the lists."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_coalesced")
     _check_tensors(input_tensor_list, "input_tensor_list")
@@ -164,8 +165,8 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
         raise TypeError("Invalid function argument: output_tensor_lists should be a list")
     for tensors in output_tensor_lists:
         _check_tensors(tensors, "output_tensor_lists")
-    opts = _options(_C.AllgatherOptions, async_op)
-    return _finish(_group_or_default(group).allgather_coalesced(output_tensor_lists, input_tensor_list, opts), async_op)
+    work = _group_or_default(group).allgather_coalesced(output_tensor_lists, input_tensor_list, _options(_C.AllgatherOptions, async_op))
+    return work.get_future() if async_op else _finish(work, False)
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
@@ -393,7 +394,7 @@ class _CoalescingManager:
             return
         first, rest = [c[0] for c in self.calls], [c[-1] for c in self.calls]
         if self.kind == "all_reduce":
-            work = all_reduce_coalesced(first, self.op, self.group, async_op=True)
+            work = self.group.allreduce_coalesced(first, _options(_C.AllreduceCoalescedOptions, True, reduceOp=self.op))
         elif self.kind == "all_gather_into_tensor":
             work = self.group.allgather_into_tensor_coalesced(first, rest, _options(_C.AllgatherOptions, True))
         else:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import cresset
 from cresset import _C
-from cresset._C_distributed import BroadcastOptions
+from cresset._C_distributed import BroadcastOptions, Work
 from cresset.futures import Future
 
 from . import _collectives, _groups
@@ -173,6 +173,7 @@ class _Averages:
         self.place = {i: (b, k) for b, bucket in enumerate(self.buckets) for k, i in enumerate(bucket.indices)}
         self.hook = self.divisor = self.reduce_dtype = None  # of sums of gradients, without one the number of ranks; gradients' dtype on the way
         self.armed = self.running = self.unfinished = False
+        self.passes, self.error = 0, ""  # that were prepared to reduce; what check_finished said last
         self.unused, self.used = set(), set()  # of the graph; since gradients were last reduced
         self.hits, self.expected = [0] * len(parameters), None  # in this pass; in every pass of a static graph
         self.kept = None
@@ -207,6 +208,7 @@ class _Averages:
                 "\n In addition, you can set the environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL to print out information "
                 "about which particular parameters did not receive gradient on this rank as part of this error"
             )
+        self.error = text
         raise RuntimeError(text)
 
     def prepare(self, outputs, reduce):
@@ -216,6 +218,7 @@ class _Averages:
         self.armed, self.running = reduce, False
         if not reduce:
             return
+        self.passes += 1
         self._reset()
         with_graph = [t for t in outputs if t.requires_grad]
         self.unused = set()
@@ -343,7 +346,10 @@ class _Averages:
     def _wait(self, bucket):
         """The bucket's reduced gradients."""
         if self.hook is None:
-            wait_for(bucket.work)
+            if isinstance(bucket.work, Work) and type(bucket.work) is not Work:  # written in Python: its future says when it is done
+                bucket.work.get_future().wait()
+            else:
+                wait_for(bucket.work)
             if bucket.sent is not bucket.buffer:
                 bucket.buffer.copy_(bucket.sent)
             bucket.sent = None

@@ -32,6 +32,8 @@ def rendezvous(url, rank=-1, world_size=-1, **kwargs):
     if parsed.scheme not in _handlers:
         raise RuntimeError(f"No rendezvous handler for {parsed.scheme}://")
     query = _query(parsed)
+    if rank == world_size == -1:
+        return _handlers[parsed.scheme](url, **kwargs)  # as it is: four slashes are not what urlunparse makes of them
     if rank != -1 or world_size != -1:
         assert "rank" not in query and "world_size" not in query, f"The url: {url} has node-specific arguments(rank, world_size) already."
         given = {"rank": rank} if rank != -1 else {}

@@ -1,12 +1,15 @@
 """The launcher: variables, failures, restarts, signals, logs, and two "machines" on one."""
 
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -224,3 +227,18 @@ def test_variables_of_clusters(monkeypatch):
     assert [_cluster.variable(n) for n in ("RANK", "WORLD_SIZE", "MASTER_ADDR")] == ["0", "2", "127.0.0.1"]
     monkeypatch.setenv("RANK", "5")
     assert _cluster.variable("RANK") == "5"
+
+
+def test_the_command(tmp_path):
+    """`cresset launch` and `cresset bench comm` are programs in Python behind the command."""
+    command = Path(run.__file__).resolve().parents[3] / "build/dev/bin/cresset"
+    command = command if command.exists() else shutil.which("cresset")
+    if command is None:
+        pytest.skip("the command cresset is not beside this package")
+    path = tmp_path / "script.py"
+    path.write_text("import os, sys\nos.write(1, (os.environ['RANK'] + ' of ' + os.environ['WORLD_SIZE'] + ' ' + sys.argv[1] + chr(10)).encode())")
+    told = os.environ | {"CRESSET_PYTHON": sys.executable}
+    launched = subprocess.run([command, "launch", "--standalone", "--nproc-per-node", "2", path, "--json"], env=told, capture_output=True, text=True, timeout=60)
+    assert (launched.returncode, sorted(launched.stdout.splitlines())) == (0, ["0 of 2 --json", "1 of 2 --json"]), launched.stderr
+    grown = subprocess.run([command, "bench", "comm", "--store", "2,4", "--json"], env=told, capture_output=True, text=True, timeout=60)
+    assert set(json.loads(grown.stdout)) == {"2", "4"}, grown.stderr

@@ -241,6 +241,25 @@ class DistributedDataParallel(Module, Joinable):
         """Promise that every forward uses the same parameters; before the first one."""
         self.static_graph = self.reducer.static = True
 
+    def _get_ddp_logging_data(self):
+        """What this object was made with, and how it went: for logs."""
+        from cresset.distributed import _groups
+
+        parameters, buckets = [p for _, p in self._reduced], self.reducer.buckets
+        known = self.process_group in _groups.current().pg_map
+        return {
+            "world_size": self.process_group.size(), "rank": self.process_group.rank(), "module_name": type(self.module).__name__,
+            "backend_name": str(_groups.get_backend(self.process_group)) if known else self.process_group.name(),
+            "is_multi_device_module": len({p.device for p in self._all_parameters}) > 1, "device_ids": self.device_ids,
+            "broadcast_buffers": self.broadcast_buffers, "bucket_cap_bytes": self.bucket_bytes_cap, "static_graph": self.static_graph,
+            "find_unused_parameters": self.find_unused_parameters, "gradient_as_bucket_view": self.gradient_as_bucket_view,
+            "num_parameter_tensors": len(parameters), "total_parameter_size_bytes": sum(p.nbytes for p in parameters),
+            "dtypes": ", ".join(sorted({str(p.dtype).partition(".")[2] for p in parameters})),
+            "bucket_sizes": ", ".join(str(b.buffer.nbytes) for b in buckets), "num_buckets_reduced": len(buckets),
+            "has_sync_bn": any(isinstance(m, cresset.nn.SyncBatchNorm) for m in self.module.modules()), "iteration": self.reducer.passes,
+            "has_error": bool(self.reducer.error), "error": self.reducer.error,
+        }  # fmt: skip
+
     # --- using
 
     def will_sync_module_buffers(self):
