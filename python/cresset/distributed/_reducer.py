@@ -310,7 +310,9 @@ class _Averages:
         with cresset.no_grad():
             future = function(state, GradBucket(number, bucket.buffer, bucket.views, bucket.parameters, number == len(self.buckets) - 1))
         if not isinstance(future, Future):
-            raise RuntimeError(f"DDP communication hook's callback must return a torch.futures.Future object, but got {type(future).__module__}.{type(future).__qualname__}")
+            kind = f"{type(future).__module__}.{type(future).__qualname__}"
+            self.error = f"DDP communication hook's callback must return a torch.futures.Future object, but got {kind}"
+            raise RuntimeError(self.error)
         bucket.work = future
 
     def shadow(self):

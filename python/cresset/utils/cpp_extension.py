@@ -127,9 +127,9 @@ def _run_path_flags(folders):
     return [f"-Wl,-rpath,{folder}" for folder in folders]
 
 def link_flags(program=False):
-    """The linker's flags for Cresset's libraries, behind the objects: graphs and the C++ front end where they are used and built. A
+    """The linker's flags for Cresset's libraries, behind the objects: graphs, the C++ front end and communication where they are used and built. A
     program of its own needs the kernels as well; in Python they are loaded already."""
-    optional = [n for n in ("cresset_nn", "cresset_ir") if any(os.path.exists(os.path.join(p, f"lib{n}.so")) for p in library_paths())]
+    optional = [n for n in ("cresset_nn", "cresset_ir", "cresset_distributed") if any(os.path.exists(os.path.join(p, f"lib{n}.so")) for p in library_paths())]
     return [
         "-lcresset",
         *(["-Wl,--push-state,--no-as-needed,-lcresset_cpu,--pop-state"] if program else []),

@@ -304,11 +304,8 @@ class DistributedDataParallel(Module, Joinable):
         finally:
             self.require_backward_grad_sync = before
 
-    def register_comm_hook(self, state, hook):
-        """`hook(state, bucket)` reduces each bucket, a distributed.GradBucket: it gives a Future of the flat tensor of gradients.
-
-        Nothing is divided by the number of ranks. RuntimeError for a second hook, TypeError for what cannot be called.
-        """
+    @staticmethod
+    def _check_hook(hook):
         from cresset.distributed import GradBucket
         from cresset.futures import Future
 
@@ -324,6 +321,17 @@ class DistributedDataParallel(Module, Joinable):
                 raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
             if signature.return_annotation not in (inspect.Signature.empty, Future, Future[cresset.Tensor]):
                 raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
+
+    def register_comm_hook(self, state, hook):
+        """`hook(state, bucket)` reduces each bucket, a distributed.GradBucket: it gives a Future of the flat tensor of gradients.
+
+        Nothing is divided by the number of ranks. RuntimeError for a second hook, TypeError for what cannot be called.
+        """
+        try:
+            self._check_hook(hook)
+        except (TypeError, ValueError) as error:
+            self.reducer.error = str(error)
+            raise
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self.reducer.hook = (hook, state)
