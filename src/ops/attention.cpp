@@ -42,10 +42,16 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
                 " and  query.dtype: ", dtype_name(query.scalar_type()), " instead.");
 }
 
+// Filled with `value`, beside `like`: of its class, where that is one written in Python, so that both go into one operator.
+Tensor filled_beside(const Tensor& like, IntArrayRef sizes, bool value, TensorOptions options) {
+  if (like.key_set().has(DispatchKey::Python)) return value ? cresset::new_ones(like, sizes, options) : cresset::new_zeros(like, sizes, options);
+  return value ? cresset::ones(sizes, options) : cresset::zeros(sizes, options);
+}
+
 // A bool mask (true where a key takes part) as one that is added: zeros and minus infinities.
 std::optional<Tensor> additive_mask(const std::optional<Tensor>& mask, ScalarType type) {
   if (!mask || mask->scalar_type() != kBool) return mask;
-  return cresset::zeros(mask->sizes(), mask->options().dtype(type)).masked_fill(mask->logical_not(), kExcluded);
+  return filled_beside(*mask, mask->sizes(), false, mask->options().dtype(type)).masked_fill(mask->logical_not(), kExcluded);
 }
 
 using Product = Tensor (*)(const Tensor&, const Tensor&);
@@ -56,7 +62,7 @@ Tensor masked_scores(Product product, const Tensor& query, const Tensor& key, co
   Tensor scores = product(query, key.transpose(-2, -1)) * attention_factor(query, scale);
   if (attn_mask) scores = scores + attn_mask->to(scores.scalar_type());
   if (is_causal) {
-    const Tensor seen = cresset::ones({query.size(-2), key.size(-2)}, query.options().dtype(kBool)).tril();
+    const Tensor seen = filled_beside(query, {query.size(-2), key.size(-2)}, true, query.options().dtype(kBool)).tril();
     scores = scores.masked_fill(seen.logical_not(), kExcluded);
   }
   return scores;
