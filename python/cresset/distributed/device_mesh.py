@@ -6,7 +6,6 @@ a flattened one has the pairs of several, an unflattened one splits a pair; none
 
 import math
 import threading
-import warnings
 from itertools import product
 
 import cresset
@@ -362,7 +361,7 @@ class DeviceMesh:
         for name in names:
             if name not in self._mesh_dim_names and name not in flattened:
                 valid = [*self._mesh_dim_names, *flattened]
-                raise KeyError(f"Invalid mesh_dim_name{'s' if True else ''} {names} specified. Valid mesh_dim_names are {valid}.")
+                raise KeyError(f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {valid}.")
         layout, groups, known = [], [], self._dim_group_names is not None
         for name in names:
             mesh, dim = (self, self._mesh_dim_names.index(name)) if name in self._mesh_dim_names else (flattened[name], 0)
@@ -487,7 +486,7 @@ def _check_overlap(layout, names):
     if len(set(strides)) != len(strides):
         raise KeyError(f"Invalid mesh_dim_names {names} specified. Each dimension of the mesh can be taken once.")
     if strides != sorted(strides, reverse=True):
-        warnings.warn(f"Slicing a mesh with the dimensions {names}, in another order than its own, transposes it.", stacklevel=3)
+        raise KeyError(f"Invalid mesh_dim_names {names} specified. Mesh dim indices should be in ascending order.")
 
 
 def _override(value):

@@ -22,6 +22,7 @@ class OpDispatcher:
 
 
 dispatcher = OpDispatcher()
+_VIEWS = ("view", "_unsafe_view", "_reshape_alias")
 LIMIT = 20_000  # decisions that are kept
 
 
@@ -46,8 +47,11 @@ def _mesh_of(op, leaves, dtensor_type):
 
 
 def _as_spec(op, tensor, mesh):
-    """The spec of a plain tensor: whole on every rank, where that is safe or asked for."""
-    if (tensor.dim() == 0 and tensor.numel() == 1) or tensor.numel() == 1 or dispatcher._allow_implicit_replication:
+    """The spec of a plain tensor: whole on every rank, where that is safe or asked for.
+
+    Inside of backward it comes from a formula (the zeros of a part that has no gradient), which makes the same on every rank.
+    """
+    if tensor.numel() == 1 or dispatcher._allow_implicit_replication or cresset._C._current_graph_task_id() != -1:
         return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, TensorMeta(tensor.size(), tensor.stride(), tensor.dtype))
     raise RuntimeError(
         f"{op}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling distributed operators! "
@@ -142,6 +146,9 @@ def _run(op, args, kwargs, call, decision, specs):
     if decision.local is not None:
         function, mesh_dims = decision.local
         return function(op, args, kwargs, call, mesh_dims)
+    if call.name in _VIEWS and not args[0].is_contiguous():
+        # Strides of a part can differ from those of the whole, for which the view was possible.
+        return args[0].reshape(args[1])
     return op(*args, **kwargs)
 
 

@@ -20,7 +20,6 @@ __all__ = ["Decision", "propagate"]
 SIZE_ARGUMENTS = {
     "view": "size", "_unsafe_view": "size", "reshape": "shape", "_reshape_alias": "size", "expand": "size", "new_empty": "size", "new_zeros": "size",
     "new_ones": "size", "new_full": "size", "new_empty_strided": "size", "slice_backward": "input_sizes", "select_backward": "input_sizes",
-    "upsample_nearest2d_backward": "input_size", "upsample_bilinear2d_backward": "input_size", "upsample_bicubic2d_backward": "input_size",
 }  # fmt: skip
 
 
@@ -107,7 +106,8 @@ def _meta(tensor):
 
 
 def _local_arguments(call, outputs):
-    name = SIZE_ARGUMENTS.get(call.name)
+    resampled = call.name.lstrip("_").startswith("upsample") and call.name.endswith("_backward")
+    name = "input_size" if resampled else SIZE_ARGUMENTS.get(call.name)
     if name is None or not isinstance(outputs, DTensorSpec) or call.argument(name) is None:
         return {}
     coordinate = call.mesh.get_coordinate()

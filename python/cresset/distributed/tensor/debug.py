@@ -32,7 +32,7 @@ def _counted():
 class CommDebugMode(TorchDispatchMode):
     """A block that counts collectives: `get_comm_counts()` by operator, `get_total_counts()`, and by module in `comm_module_counts`.
 
-    Modules' names are those of their classes, numbered by their place in the module tree; "Global" is everything. Collectives of c10d that
+    Modules have the name of the root's class and their path below it; "Global" is everything. Collectives of c10d that
     DTensors themselves do not use (`distributed.all_reduce`) are no operators and are not counted.
     """
 
@@ -44,7 +44,7 @@ class CommDebugMode(TorchDispatchMode):
     def _reset(self):
         self.comm_counts = defaultdict(int)
         self.comm_module_counts = {"Global": {"forward": defaultdict(int), "backward": defaultdict(int)}}
-        self.comm_module_operation_counts, self._modules = {}, []
+        self.comm_module_operation_counts, self._modules, self._paths = {}, [], {}
         self.parameter_info, self.sharding_info = {}, {}
 
     def __enter__(self):
@@ -61,8 +61,14 @@ class CommDebugMode(TorchDispatchMode):
         return super().__exit__(*exc_info)
 
     def _begin(self, module, inputs):
-        self._modules.append(type(module).__name__)
-        self.parameter_info[type(module).__name__] = dict(module.named_parameters(recurse=False))
+        if id(module) not in self._paths:  # a root, by its class; what is below it by its path
+            root = type(module).__name__
+            self._paths.update({id(m): f"{root}.{path}" if path else root for path, m in module.named_modules()})
+        path = self._paths[id(module)]
+        self._modules.append(path)
+        parameters = {name: parameter.data for name, parameter in module.named_parameters(recurse=False)}
+        if parameters:
+            self.parameter_info[path] = parameters
 
     def _end(self, module, inputs, outputs):
         if self._modules:

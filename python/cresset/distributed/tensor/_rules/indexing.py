@@ -9,9 +9,22 @@ from .pointwise import broadcast_shape, shard_of
 
 
 class _MaskPartial(Partial):
-    """Terms of which one rank has what was looked up and the others zeros."""
+    """Terms of which one rank has what was looked up, in a table of sizes `table`, and the others zeros."""
 
-    __slots__ = ()
+    __slots__ = ("table",)
+
+    def __init__(self, reduce_op="sum", table=None):
+        super().__init__(reduce_op)
+        self.table = table
+
+    def __eq__(self, other):
+        return isinstance(other, _MaskPartial) and self.table == other.table
+
+    def __hash__(self):
+        return hash((_MaskPartial, self.table))
+
+    def __reduce__(self):
+        return _MaskPartial, (self.reduce_op, self.table)
 
 
 def _own_rows(call, place, mesh_dims):
@@ -37,7 +50,7 @@ def embedding(call):
     weight, indices = call.specs[0], call.specs[1]
     found = [everywhere(call)]
     found.append(Strategy(Shard(indices.ndim), (Shard(1), Replicate())))
-    found.append(Strategy(_MaskPartial(), (Shard(0), Replicate()), embedding_of_own_rows))
+    found.append(Strategy(_MaskPartial(table=tuple(weight.shape)), (Shard(0), Replicate()), embedding_of_own_rows))
     found += [Strategy(Shard(d), (Replicate(), Shard(d))) for d in range(indices.ndim)]
     found += [Strategy(p, (p, Replicate())) for p in {p for p in weight.placements if p.is_partial("sum")}]
     return found
@@ -76,7 +89,7 @@ def gather(call):
         if d != dim and source.shape[d] == index.shape[d]:
             found.append(Strategy(Shard(d), (Shard(d), Shard(d))))
     if call.name == "gather" and source.ndim:
-        found.append(Strategy(_MaskPartial(), (Shard(dim), Replicate()), gather_of_own))
+        found.append(Strategy(_MaskPartial(table=tuple(source.shape)), (Shard(dim), Replicate()), gather_of_own))
     return found
 
 

@@ -54,6 +54,7 @@ def _first_dims(count):
 
 _LINEAR = {"avg_pool2d", "avg_pool1d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "constant_pad_nd"}
 _SPATIAL = {
+    1: ("grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward", "im2col", "col2im"),
     2: (
         "max_pool2d_with_indices", "max_pool2d", "max_pool2d_with_indices_backward", "max_pool2d_backward", "avg_pool2d", "avg_pool2d_backward", "_adaptive_avg_pool2d",
         "_adaptive_avg_pool2d_backward", "adaptive_max_pool2d", "adaptive_max_pool2d_backward", "adaptive_avg_pool2d", "upsample_nearest2d", "upsample_bilinear2d",
@@ -62,7 +63,11 @@ _SPATIAL = {
         "max_pool3d_with_indices", "max_pool3d_with_indices_backward", "avg_pool1d", "max_pool1d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d", "reflection_pad1d",
         "reflection_pad2d", "replication_pad2d", "replication_pad1d", "upsample_nearest2d_backward", "upsample_bilinear2d_backward",
         "upsample_bicubic2d_backward", "reflection_pad2d_backward", "replication_pad2d_backward", "reflection_pad1d_backward",
-        "max_unpool2d", "adaptive_max_pool1d", "max_pool1d_with_indices",
+        "max_unpool2d", "max_unpool3d", "adaptive_max_pool3d", "adaptive_max_pool3d_backward", "_adaptive_avg_pool3d_backward", "reflection_pad3d",
+        "reflection_pad3d_backward", "replication_pad1d_backward", "replication_pad3d", "replication_pad3d_backward", "upsample_linear1d_backward",
+        "upsample_nearest1d_backward", "upsample_nearest3d_backward", "upsample_trilinear3d_backward", "_upsample_bicubic2d_aa_backward",
+        "_upsample_bilinear2d_aa_backward", "_upsample_lanczos2d_aa", "_upsample_lanczos2d_aa_backward", "_upsample_nearest_exact1d_backward",
+        "_upsample_nearest_exact2d_backward", "_upsample_nearest_exact3d_backward", "adaptive_max_pool1d", "max_pool1d_with_indices",
     ),
 }  # fmt: skip
 for _count, _names in _SPATIAL.items():

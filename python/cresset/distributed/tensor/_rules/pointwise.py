@@ -73,7 +73,9 @@ def linear_strategies(call):
     for kind in kinds:
         if name in _IDENTITY or (name in _ADDITIVE and kind.reduce_op in ("sum", "avg") and _all_tensors(call)):
             found.append(Strategy(outputs_like(call, kind), (kind,) * count))
-        elif name in _SCALING and kind.reduce_op in ("sum", "avg") and call.argument("rounding_mode") is None:
+        elif name in _SCALING and kind.reduce_op in ("sum", "avg") and call.argument("rounding_mode") is None and (
+            "mul" in name or call.place("self") is not None
+        ):
             others = tuple(Replicate() for _ in range(count - 1))
             found.append(Strategy(kind, (kind, *others)))
             if name in ("mul", "multiply") and count == 2:
@@ -83,8 +85,7 @@ def linear_strategies(call):
 
 def _all_tensors(call):
     """Is nothing added that is no term: a number?"""
-    other = call.argument("other")
-    return other is None or not isinstance(other, (int, float, complex, bool))
+    return not any(isinstance(call.argument(name), (int, float, complex)) for name in ("self", "other"))
 
 
 def rule(call):
@@ -110,8 +111,9 @@ register(
     "alias", "detach", "clone", "_to_copy", "lift_fresh", "lift", "contiguous", "to", "copy", "native_dropout", "dropout",
     "native_dropout_backward", "bernoulli", "uniform", "normal", "exponential", "geometric", "log_normal", "cauchy", "random",
     "rrelu_with_noise", "masked_fill", "where", "clamp", "clamp_min", "clamp_max", "hardtanh", "hardtanh_backward", "threshold_backward", "gelu_backward", "_fake_quantize",
-    "nan_to_num", "bucketize", "isclose", "lerp", "addcmul", "addcdiv", "frexp", "polygamma", "isin_scalar", "view_as_real_copy", "positive", "conj", "_conj", "real", "imag",
-    "_conj_physical", "resolve_conj", "resolve_neg", "fused_dropout", "requires_grad", "set_data",
+    "nan_to_num", "isclose", "lerp", "addcmul", "addcdiv", "frexp", "polygamma", "positive", "conj", "_conj", "real", "imag",
+    "_conj_physical", "resolve_conj", "resolve_neg", "_prelu_kernel_backward", "complex", "polar", "poisson",
+    "binomial", "_standard_gamma", "_standard_gamma_grad", "alias_copy", "detach_copy", "prelu", "_prelu_kernel", "normal_functional", "_dirichlet_grad",
 )(rule)
 
 
@@ -119,6 +121,17 @@ register(
 def fill(call):
     """Each rank's part, or term, gets the value."""
     return rule(call) + [Strategy(p, (p, *(Replicate(),) * (len(call.specs) - 1))) for p in {p for p in call.specs[0].placements if p.is_partial()}]
+
+
+@register("log_sigmoid_forward", "log_sigmoid_backward")
+def log_sigmoid(call):
+    """Pointwise but for the buffer, which is empty here."""
+    backward = call.name.endswith("backward")
+    spec = call.specs[1 if backward else 0]
+    found = [everywhere(call)]
+    for d in range(spec.ndim):
+        found.append(Strategy(Shard(d), (Shard(d), Shard(d), Replicate())) if backward else Strategy((Shard(d), Replicate()), (Shard(d),)))
+    return found
 
 
 def even(spec):

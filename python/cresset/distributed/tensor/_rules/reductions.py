@@ -18,7 +18,7 @@ _TERMS = {
 }  # fmt: skip
 _WHOLE = (
     "std", "var", "std_mean", "var_mean", "logsumexp", "argmax", "argmin", "median", "nanmedian", "kthvalue", "mode", "cummax", "cummin", "topk", "aminmax",
-    "_softmax", "_log_softmax", "softmax", "log_softmax", "quantile", "renorm", "logsumexp",
+    "_softmax", "_log_softmax", "softmax", "log_softmax", "_safe_softmax", "quantile",
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def of_whole_dimensions(call):
     """Reductions and the like that need a whole dimension; softmax and topk keep it."""
     spec = call.specs[0]
     gone, keep = reduced_dims(call, spec)
-    if call.name in ("_softmax", "_log_softmax", "softmax", "log_softmax", "cummax", "cummin", "topk"):
+    if call.name in ("_softmax", "_log_softmax", "_safe_softmax", "softmax", "log_softmax", "cummax", "cummin", "topk"):
         gone, keep = gone if call.argument("dim") is not None else [spec.ndim - 1], True
     if call.name == "kthvalue" and call.argument("dim") is None:
         gone = [spec.ndim - 1]
@@ -169,7 +169,7 @@ def vector_norm(call):
     return [_with_out(call, s) for s in found]
 
 
-@register("equal")
+@register("equal", "allclose")
 def equal(call):
     """Two tensors under the same placements; the ranks' answers are put together by `together`."""
     first = call.specs[0]

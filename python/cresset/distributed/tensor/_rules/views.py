@@ -195,7 +195,25 @@ def rule_with(mapper, linear, outputs=1):
 
 
 for _name, _mapper in _MAPPERS.items():
-    register(_name)(rule_with(_mapper, _name in _LINEAR))
+    _copies = [f"{_name}_copy"] if "." not in _name else []
+    register(_name, *_copies)(rule_with(_mapper, _name in _LINEAR))
+
+
+def _transformed(call, spec):
+    """Fourier transforms need their dimensions whole."""
+    return {d: d for d in range(spec.ndim) if d not in _dims(call.argument("dim"), spec.ndim)}
+
+
+register("_fft_c2c", "_fft_c2r", "_fft_r2c")(rule_with(_transformed, True))
+
+
+@register("slice_scatter", "select_scatter")
+def scatter_into_part(call):
+    """A part is replaced along other dimensions than the cut one."""
+    spec = call.specs[0]
+    dim, gone = (call.argument("dim") or 0) % spec.ndim, call.name.startswith("select")
+    found = [everywhere(call)]
+    return found + [Strategy(Shard(d), (Shard(d), Shard(d - (gone and d > dim)))) for d in range(spec.ndim) if d != dim]
 
 
 @register("slice_backward", "select_backward", "unfold_backward", "diagonal_backward")

@@ -4,8 +4,9 @@ import contextlib
 
 from .._dispatch import dispatcher
 from ._local_map import local_map
+from ._register_sharding import register_sharding
 
-__all__ = ["implicit_replication", "local_map"]
+__all__ = ["implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager

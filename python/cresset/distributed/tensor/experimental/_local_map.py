@@ -2,6 +2,7 @@
 
 import functools
 
+import cresset
 from cresset.utils._pytree import tree_flatten, tree_unflatten
 
 from .._api import DTensor
@@ -15,8 +16,8 @@ def _is_placements(value):
 
 def _local(place, leaf, wanted, grad, mesh, redistribute):
     if not isinstance(leaf, DTensor):
-        if wanted is not None:
-            raise AssertionError(f"Non-tensor inputs, or plain tensors, must have None in in_placements: input {place} has {wanted}.")
+        if wanted is not None and not isinstance(leaf, cresset.Tensor):
+            raise AssertionError(f"Non-tensor input {place} of local_map must have None in in_placements; it has {wanted}.")
         return leaf
     if wanted is None:
         raise AssertionError(f"Tensor input {place} expects placements but received None!")
@@ -24,7 +25,7 @@ def _local(place, leaf, wanted, grad, mesh, redistribute):
         if not redistribute:
             raise ValueError(
                 f"arg {leaf} in local_map has a mismatched placements: arg placements is {leaf.placements} but the input placements is {tuple(wanted)}! "
-                "If redistribute_inputs is True, local_map will redistribute it."
+                "If it is to be redistributed, set redistribute_inputs=True for local_map."
             )
         leaf = leaf.redistribute(mesh, wanted)
     return leaf.to_local(grad_placements=grad)
