@@ -11,7 +11,7 @@ import cresset
 from cresset import _C_distributed as _C
 from cresset.library import Library, register_autograd
 
-from . import _groups
+from ._world import _resolve_process_group, current
 
 ReduceOp = _C.ReduceOp
 REDUCTIONS = {
@@ -55,6 +55,11 @@ def wait(tensor):
         found[0].wait()
 
 
+def _group(name):
+    """The group of a name, or a group itself."""
+    return _resolve_process_group(name) if isinstance(name, str) else name
+
+
 def reduction(name):
     """The ReduceOp of a name. RuntimeError for an unknown one."""
     if name.lower() not in REDUCTIONS:
@@ -77,7 +82,7 @@ def _all_reduce_(input, reduce_op, group_name):
 
 
 def all_reduce_coalesced_(inputs, reduce_op, group_name):
-    group, op = _groups._resolve_process_group(group_name), reduction(reduce_op)
+    group, op = _group(group_name), reduction(reduce_op)
     for tensor in inputs:
         _begin(group.allreduce([tensor], _options(_C.AllreduceOptions, reduceOp=op)), [tensor])
     return inputs
@@ -106,7 +111,7 @@ def _scattered(input, group_size):
 
 
 def _all_gather_into_tensor_out(input, group_size, group_name, *, out):
-    group = _groups._resolve_process_group(group_name)
+    group = _group(group_name)
     _begin(group._allgather_base(out, input.contiguous(), _options(_C.AllgatherOptions)), [out])
     return out
 
@@ -120,7 +125,7 @@ def _all_gather_into_tensor_coalesced(inputs, group_size, group_name):
 
 
 def _reduce_scatter_tensor_out(input, reduce_op, group_size, group_name, *, out):
-    group, op = _groups._resolve_process_group(group_name), reduction(reduce_op)
+    group, op = _group(group_name), reduction(reduce_op)
     _begin(group._reduce_scatter_base(out, input.contiguous(), _options(_C.ReduceScatterOptions, reduceOp=op)), [out])
     return out
 
@@ -138,14 +143,14 @@ def _exchanged(input, output_split_sizes):
 
 
 def _all_to_all_single(input, output_split_sizes, input_split_sizes, group_name):
-    group, out = _groups._resolve_process_group(group_name), _exchanged(input, output_split_sizes)
+    group, out = _group(group_name), _exchanged(input, output_split_sizes)
     work = group.alltoall_base(out, input.contiguous(), list(output_split_sizes), list(input_split_sizes), _options(_C.AllToAllOptions))
     _begin(work, [out])
     return out
 
 
 def _broadcast_(input, src, group_name):
-    group = _groups._resolve_process_group(group_name)
+    group = _group(group_name)
     _begin(group.broadcast([input], _options(_C.BroadcastOptions, rootRank=src, rootTensor=0)), [input])
     return input
 
@@ -254,7 +259,7 @@ def _all_to_all_backward(ctx, grad):
 
 def _broadcast_backward(ctx, grad):
     total = _waited(ops.all_reduce(grad.contiguous(), "sum", ctx.group))
-    here = _groups._resolve_process_group(ctx.group).rank() == ctx.src
+    here = _group(ctx.group).rank() == ctx.src
     return total if here else cresset.zeros_like(total), None, None
 
 
@@ -302,7 +307,7 @@ _OLDER = {
 def _of_ranks(call):
     def kernel(*arguments):
         *rest, tag, ranks, size = arguments
-        group = next((g for g, info in _groups._world.infos.items() if list(info.ranks) == list(ranks)[:size] or sorted(info.ranks) == sorted(ranks)), None)
+        group = next((g for g, places in current().pg_group_ranks.items() if sorted(places) == sorted(ranks)), None)
         if group is None:
             raise RuntimeError(f"c10d_functional: there is no process group of the ranks {list(ranks)}: new_group makes one.")
         return call(*rest, group.group_name, size)

@@ -12,6 +12,7 @@ from cresset.utils._pytree import tree_map_only
 
 from . import _groups
 from ._collective_operators import ops, wait
+from ._world import _resolve_process_group, current
 from .device_mesh import DeviceMesh
 
 __all__ = [
@@ -37,8 +38,8 @@ def _ranks_group(ranks, tag):
         if mine is None:
             raise ValueError(f"rank {_groups.get_rank()} is in none of the groups {ranks}")
         ranks = mine
-    for group, info in _groups._world.infos.items():
-        if list(info.ranks) == list(ranks):
+    for group, places in current().pg_group_ranks.items():
+        if list(places) == list(ranks):
             return group
     raise ValueError(f"There is no process group of the ranks {ranks}: new_group makes one.")
 
@@ -70,13 +71,13 @@ def _expand_group(group, tag=""):
                 raise ValueError(f"group sizes must be identical found {sorted(sizes)}")
             return tag, [rank for part in group for rank in part], sizes.pop()
         return tag, list(group), len(group)
-    resolved = _groups._resolve_process_group(group) if isinstance(group, str) else _process_group(group, tag)
+    resolved = _resolve_process_group(group) if isinstance(group, str) else _process_group(group, tag)
     ranks = _groups.get_process_group_ranks(resolved)
     return tag or _groups._get_group_tag(resolved), ranks, len(ranks)
 
 
 def _size(name):
-    return _groups._get_group_size_by_name(name)
+    return _resolve_process_group(name).size()
 
 
 # --- results that wait
@@ -261,7 +262,7 @@ all_to_all_single_autograd = all_to_all_single
 def permute_tensor(self, src_dst, group, tag=""):
     """Rank r's tensor goes to rank `src_dst[r]`: a permutation of the group's ranks."""
     name = _resolve_group_name(group, tag)
-    size, rank = _size(name), _groups._resolve_process_group(name).rank()
+    size, rank = _size(name), _resolve_process_group(name).rank()
     received, sent = [0] * size, [0] * size
     for source, destination in enumerate(src_dst):
         if source == rank:

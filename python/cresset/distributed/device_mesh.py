@@ -16,6 +16,7 @@ __all__ = ["DeviceMesh", "init_device_mesh"]
 
 if is_available():
     from . import _groups
+    from ._world import _resolve_process_group
 
 
 class _MeshResources:
@@ -267,7 +268,7 @@ class DeviceMesh:
 
     @property
     def _dim_group_infos(self):
-        return [("", _groups.get_process_group_ranks(_groups._resolve_process_group(name)), name) for name in self._dim_group_names or ()]
+        return [("", _groups.get_process_group_ranks(_resolve_process_group(name)), name) for name in self._dim_group_names or ()]
 
     def size(self, mesh_dim=None):
         """How many ranks there are, in all or along a dimension."""
@@ -302,11 +303,11 @@ class DeviceMesh:
                 "If you want to get the list of all the ProcessGroups in the DeviceMesh,please use `get_all_groups()` instead.",
             )
         if mesh_dim is None:
-            return _groups._resolve_process_group(self._dim_group_names[0])
+            return _resolve_process_group(self._dim_group_names[0])
         if isinstance(mesh_dim, str) and mesh_dim in self._get_root_mesh()._flatten_mapping and mesh_dim not in (self._mesh_dim_names or ()):
             return self._get_root_mesh()._flatten_mapping[mesh_dim].get_group()
         dim = self._get_mesh_dim_by_name(mesh_dim) if isinstance(mesh_dim, str) else mesh_dim
-        return _groups._resolve_process_group(self._dim_group_names[dim])
+        return _resolve_process_group(self._dim_group_names[dim])
 
     def get_all_groups(self):
         """The process groups along all dimensions."""
