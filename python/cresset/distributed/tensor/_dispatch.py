@@ -69,9 +69,7 @@ def _decide(op, leaves, specs, tree, mesh):
         dispatcher.hits += 1
     else:
         dispatcher.misses += 1
-        # Each tensor has a spec object of its own, so that rules know arguments apart.
-        own = [leaf if spec is None else DTensorSpec(spec.mesh, spec.placements, spec.tensor_meta) for leaf, spec in zip(leaves, specs)]
-        args, kwargs = tree_unflatten(own, tree)
+        args, kwargs = tree_unflatten([leaf if spec is None else spec for leaf, spec in zip(leaves, specs)], tree)
         found = propagate(op, args, kwargs, mesh)
         if key is not None:
             if len(dispatcher.decisions) > LIMIT:

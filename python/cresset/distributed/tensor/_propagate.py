@@ -6,13 +6,14 @@ Mesh dimensions are decided one by one: for each the cheapest strategy of the op
 from typing import NamedTuple
 
 import cresset
+from cresset.utils._pytree import tree_leaves, tree_map_only
 
 from ._call import Call
 from ._collective_utils import local_bytes, step_cost
 from ._dtensor_spec import DTensorSpec, TensorMeta
 from ._rules import rule_of
 from ._utils import compute_local_stride
-from .placement_types import local_shape_and_offset
+from .placement_types import Shard, _StridedShard, local_shape_and_offset
 
 __all__ = ["Decision", "propagate"]
 
@@ -44,13 +45,15 @@ def missing(call):
 
 
 def _possible(call, strategy, mesh_dim, ranks, fixed):
+    # Some ranks have nothing of a small dimension: it is divided where another argument has that already.
+    small = not any(w.is_shard() and w == s.placements[mesh_dim] for s, w in zip(call.specs, strategy.inputs))
     for i, (spec, wanted) in enumerate(zip(call.specs, strategy.inputs)):
         present = spec.placements[mesh_dim]
         if wanted == present:
             continue
         if i in fixed:
             return False
-        if wanted.is_shard() and spec.shape[wanted.dim] < ranks:
+        if wanted.is_shard() and spec.shape[wanted.dim] < ranks and small:
             return False
         if wanted.is_partial() and present.is_partial():
             return False
@@ -120,15 +123,43 @@ def _local_arguments(call, outputs):
     return found
 
 
+def _without_strides(spec):
+    """A spec of its own for each tensor, so that rules know arguments apart; rules see strided divisions as plain ones."""
+    return DTensorSpec(spec.mesh, tuple(Shard(p.dim) if isinstance(p, _StridedShard) else p for p in spec.placements), spec.tensor_meta)
+
+
+def _with_strides(strategy, mesh_dim, specs, given):
+    """A strategy that leaves a strided division as it is has strided ones everywhere."""
+    factor = next(
+        (
+            g.placements[mesh_dim].split_factor
+            for s, g, wanted in zip(specs, given, strategy.inputs)
+            if isinstance(g.placements[mesh_dim], _StridedShard) and wanted == s.placements[mesh_dim]
+        ),
+        None,
+    )
+    if factor is None:
+        return strategy
+
+    def strided(placement):
+        return _StridedShard(placement.dim, split_factor=factor) if isinstance(placement, Shard) else placement
+
+    outputs = strategy.outputs
+    outputs = tuple(strided(p) for p in outputs) if isinstance(outputs, tuple) else strided(outputs)
+    return strategy._replace(outputs=outputs, inputs=tuple(strided(p) for p in strategy.inputs))
+
+
 def propagate(op, args, kwargs, mesh):
     """The Decision for a call with specs in the place of tensors. NotImplementedError for an operator without a rule."""
-    call = Call(op, args, kwargs, mesh)
+    call = Call(op, *tree_map_only(DTensorSpec, _without_strides, (args, kwargs)), mesh)
+    given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, DTensorSpec)]
     rule = rule_of(op)
     if rule is None:
         raise missing(call)
     strategies, fixed = rule(call), call.written()
     bytes_of = [local_bytes(spec) for spec in call.specs]
     chosen = [_choose(call, strategies, m, fixed, bytes_of) for m in range(mesh.ndim)]
+    chosen = [_with_strides(s, m, call.specs, given) for m, s in enumerate(chosen)]
     inputs = [
         DTensorSpec(mesh, tuple(chosen[m].inputs[i] for m in range(mesh.ndim)), spec.tensor_meta) for i, spec in enumerate(call.specs)
     ]

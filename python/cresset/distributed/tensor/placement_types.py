@@ -134,12 +134,10 @@ class _StridedShard(Shard):
         self.split_factor = split_factor
 
     def __eq__(self, other):
-        if isinstance(other, _StridedShard):
-            return self.dim == other.dim and self.split_factor == other.split_factor
-        return isinstance(other, Shard) and self.dim == other.dim
+        return isinstance(other, _StridedShard) and self.dim == other.dim and self.split_factor == other.split_factor
 
     def __hash__(self):
-        return hash((Shard, self.dim))
+        return hash((_StridedShard, self.dim, self.split_factor))
 
     def __repr__(self):
         return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"

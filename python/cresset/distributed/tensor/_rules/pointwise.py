@@ -33,6 +33,14 @@ def shard_of(shape, out_shape, dim):
     return Shard(own) if own >= 0 and shape[own] == out_shape[dim] and out_shape[dim] != 1 else Replicate()
 
 
+def _input_shard(spec, out_shape, dim):
+    """The same, for a dimension of size 1, too, which is divided where the input has it so: one rank has it, the others nothing."""
+    own = Shard(dim - (len(out_shape) - spec.ndim))
+    if out_shape[dim] == 1 and own in spec.placements:
+        return own
+    return shard_of(spec.shape, out_shape, dim)
+
+
 def result_shape(call):
     """The broadcast shape of the tensors that are read, or of the one that is written."""
     written = set(call.written())
@@ -93,7 +101,7 @@ def rule(call):
     out_shape = result_shape(call)
     found = [everywhere(call)._replace(outputs=outputs_like(call, Replicate()))]
     for dim in followed_dims(call, out_shape):
-        inputs = tuple(shard_of(spec.shape, out_shape, dim) for spec in call.specs)
+        inputs = tuple(_input_shard(spec, out_shape, dim) for spec in call.specs)
         found.append(Strategy(outputs_like(call, Shard(dim)), inputs))
     return [_with_out(call, s) for s in found + linear_strategies(call)]
 
