@@ -279,26 +279,6 @@ def get_backend_config(group=None):
     return current().pg_backend_config[_group_or_default(group)]
 
 
-def _get_group_name(group):
-    """The name of a group, which operators of graphs carry instead of it."""
-    return group.group_name
-
-
-def _resolve_process_group(name):
-    """The group of a name, or a group that is given as itself. RuntimeError where there is none."""
-    if isinstance(name, ProcessGroup):
-        return name
-    for pg in _world.infos:
-        if pg.group_name == name:
-            return pg
-    raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
-
-
-def _get_group_size_by_name(name):
-    """How many ranks the group of a name has."""
-    return _resolve_process_group(name).size()
-
-
 def get_pg_count():
     """How many groups there are."""
     return current().group_count
