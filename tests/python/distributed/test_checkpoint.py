@@ -339,6 +339,53 @@ def test_files_cross_with_pytorch(tmp_path):
     subprocess.run([oracle, "-c", PYTORCH, "load", str(tmp_path / "ours")], check=True)
 
 
+SHARDED = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+import multiprocessing
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+
+def work(rank, what, folder):
+    dist.init_process_group("gloo", init_method=f"file://{folder}-store", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,))
+    whole = torch.arange(35.0).reshape(7, 5)
+    start = whole if what == "save" else torch.zeros(7, 5)
+    value = {str(n): distribute_tensor(start.clone(), mesh, [p]) for n, p in enumerate((Shard(0), Shard(1), Replicate()))}
+    if what == "save":
+        dcp.save(value, checkpoint_id=folder)
+    else:
+        dcp.load(value, checkpoint_id=folder)
+        assert all(torch.equal(v.full_tensor(), whole) for v in value.values())
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    ranks = [multiprocessing.get_context("fork").Process(target=work, args=(r, *sys.argv[1:])) for r in range(2)]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
+    sys.exit(any(process.exitcode for process in ranks))
+"""
+
+
+def crosses(rank, what, path):
+    mesh, layouts = Mesh(dist.get_world_size()), (Shard(1), Replicate(), Shard(0))
+    start = whole(7, 5) if what == "save" else torch.zeros(7, 5)
+    value = {str(n): Placed(start, mesh, p) for n, p in enumerate(layouts)}
+    (dcp.save if what == "save" else dcp.load)(value, checkpoint_id=path)
+    return all(torch.equal(v.local, cut(whole(7, 5), *v.box)) for v in value.values())
+
+
+@pytest.mark.skipif("CRESSET_ORACLE_PYTHON" not in os.environ, reason="CRESSET_ORACLE_PYTHON names an interpreter with PyTorch")
+def test_sharded_files_cross_with_pytorch(pool, tmp_path):
+    oracle = os.environ["CRESSET_ORACLE_PYTHON"]
+    subprocess.run([oracle, "-c", SHARDED, "save", str(tmp_path / "theirs")], check=True)
+    assert all(pool.run(crosses, "load", tmp_path / "theirs"))
+    assert all(pool.run(crosses, "save", tmp_path / "ours"))
+    subprocess.run([oracle, "-c", SHARDED, "load", str(tmp_path / "ours")], check=True)
+
+
 def test_format_utils(tmp_path):
     from cresset.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
 
