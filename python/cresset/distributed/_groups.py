@@ -395,9 +395,11 @@ def init_process_group(
 
 
 def destroy_process_group(group=None):
-    """Leave a group; without one all groups, the default one last. ValueError where there is none."""
+    """Leave a group; without one all groups, the default one last. AssertionError where there is none."""
     if _rank_not_in_group(group):
         return
+    if group is None and not is_initialized():
+        raise AssertionError("Process group cannot be None")
     pg = _get_default_group() if group is None else group
     world = current()
     if pg not in world.pg_map:
