@@ -72,6 +72,10 @@ class GradBucket:
 
 
 class _Bucket:
+    """Dense gradients of one dtype in a flat tensor."""
+
+    sparse = False
+
     def __init__(self, indices, parameters):
         self.indices, self.parameters = indices, parameters
         first = parameters[0]
@@ -85,6 +89,29 @@ class _Bucket:
 
     def reset(self):
         self.missing, self.work, self.sent = len(self.indices), None, None
+
+
+class _SparseBucket:
+    """The sparse gradient of one parameter, which is the buffer itself."""
+
+    sparse = True
+
+    def __init__(self, index, parameter):
+        self.indices, self.parameters, self.views = [index], [parameter], [None]
+        self.reset()
+
+    def take(self, gradient):
+        """The gradient of this pass; None is one without entries."""
+        p = self.parameters[0]
+        if gradient is None:
+            gradient = cresset.sparse_coo_tensor(cresset.zeros(1, 0, dtype=cresset.int64), p.new_empty(0, *p.shape[1:]), p.shape)
+        self.buffer = gradient.to_sparse() if gradient.layout == cresset.strided else gradient.clone()
+
+    def views_of(self, buffer):
+        return [buffer]
+
+    def reset(self):
+        self.missing, self.work, self.sent, self.buffer = 1, None, None, None
 
 
 def _compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(), tensor_indices=()):
@@ -113,11 +140,17 @@ def _compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_spars
     return [indices for indices, _ in done], [limit for _, limit in done]
 
 
-def assign(parameters, caps):
-    """Lists of indices of parameters: from the last to the first, of one dtype and device each, until the bytes of `caps` (the last holds for the rest)."""
+def assign(parameters, caps, sparse):
+    """Lists of indices of parameters: from the last to the first, of one dtype and device each, until the bytes of `caps` (the last holds for the rest).
+
+    Each of `sparse` has a list of its own.
+    """
     buckets, open_ = [], {}
     for index in reversed(range(len(parameters))):
         p = parameters[index]
+        if index in sparse:
+            buckets.append([index])
+            continue
         key = (p.dtype, p.device)
         indices, size = open_.get(key, ([], 0))
         indices, size = [*indices, index], size + p.numel() * p.element_size()
@@ -163,13 +196,33 @@ def _leaves_below(tensors):
     return leaves
 
 
-class _Averages:
-    """Averages gradients of `parameters`, a list, over the ranks of `group`. `names` are for errors; `buckets` are lists of indices."""
+def _sum_of_sparse(tensor, group):
+    """The sum over ranks of sparse tensors: their entries, gathered from all."""
+    tensor = tensor.coalesce()
+    counts = [cresset.zeros(1, dtype=cresset.int64) for _ in range(group.size())]
+    _collectives.all_gather(counts, cresset.tensor([tensor._nnz()]), group=group)
+    most = max(int(n) for n in counts)
+    parts = []
+    for part in (tensor.indices().t().contiguous(), tensor.values()):
+        padded = part.new_zeros(most, *part.shape[1:])
+        padded[: part.shape[0]] = part
+        everyone = [cresset.empty_like(padded) for _ in counts]
+        _collectives.all_gather(everyone, padded, group=group)
+        parts.append(cresset.cat([theirs[: int(n)] for theirs, n in zip(everyone, counts)]))
+    return cresset.sparse_coo_tensor(parts[0].t(), parts[1], tensor.shape).coalesce()
 
-    def __init__(self, parameters, names, group, buckets, find_unused, view_gradients, static):
+
+class _Averages:
+    """Averages gradients of `parameters`, a list, over the ranks of `group`. `names` are for errors; `buckets` are lists of indices, `sparse` places of those
+    with sparse gradients."""
+
+    def __init__(self, parameters, names, group, buckets, find_unused, view_gradients, static, sparse=frozenset()):
         self.parameters, self.names, self.group, self.size = parameters, names, group, group.size()
         self.find_unused, self.view_gradients, self.static = find_unused, view_gradients, static
-        self.buckets = [_Bucket(indices, [parameters[i] for i in indices]) for indices in buckets]
+        self.buckets = [
+            _SparseBucket(indices[0], parameters[indices[0]]) if indices[0] in sparse else _Bucket(indices, [parameters[i] for i in indices])
+            for indices in buckets
+        ]
         self.place = {i: (b, k) for b, bucket in enumerate(self.buckets) for k, i in enumerate(bucket.indices)}
         self.hook = self.divisor = self.reduce_dtype = None  # of sums of gradients, without one the number of ranks; gradients' dtype on the way
         self.armed = self.running = self.unfinished = False
@@ -282,7 +335,10 @@ class _Averages:
         self.done[i] = True
         number, place = self.place[i]
         bucket = self.buckets[number]
-        self._fill(self.parameters[i], bucket.views[place])
+        if bucket.sparse:
+            bucket.take(self.parameters[i].grad)
+        else:
+            self._fill(self.parameters[i], bucket.views[place])
         bucket.missing -= 1
         while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
             self._start(self.next)
@@ -300,15 +356,21 @@ class _Averages:
 
     def _start(self, number):
         bucket = self.buckets[number]
+        if self.hook is None and bucket.sparse:
+            with cresset.no_grad():
+                bucket.buffer = _sum_of_sparse(bucket.buffer / (self.divisor or self.size), self.group)
+            return
         if self.hook is None:
             with cresset.no_grad():
                 bucket.buffer.div_(self.divisor or self.size)
-                bucket.sent = bucket.buffer if self.reduce_dtype in (None, bucket.buffer.dtype) else bucket.buffer.to(self.reduce_dtype)
+                same = self.reduce_dtype in (None, bucket.buffer.dtype)
+                bucket.sent = bucket.buffer if same else bucket.buffer.to(self.reduce_dtype)
             bucket.work = _collectives.all_reduce(bucket.sent, group=self.group, async_op=True)
             return
         function, state = self.hook
         with cresset.no_grad():
-            future = function(state, GradBucket(number, bucket.buffer, bucket.views, bucket.parameters, number == len(self.buckets) - 1))
+            views = bucket.views_of(bucket.buffer) if bucket.sparse else bucket.views
+            future = function(state, GradBucket(number, bucket.buffer, views, bucket.parameters, number == len(self.buckets) - 1))
         if not isinstance(future, Future):
             kind = f"{type(future).__module__}.{type(future).__qualname__}"
             self.error = f"DDP communication hook's callback must return a torch.futures.Future object, but got {kind}"
@@ -320,11 +382,15 @@ class _Averages:
         self._reset()
         for number, bucket in enumerate(self.buckets):
             with cresset.no_grad():
-                bucket.buffer.zero_()
+                if bucket.sparse:
+                    bucket.take(None)
+                else:
+                    bucket.buffer.zero_()
             self._start(number)
         self._used_anywhere()
         for bucket in self.buckets:
-            bucket.work.wait()
+            if bucket.work is not None:
+                bucket.work.wait()
 
     def _finish(self):
         """At the end of the pass: everybody's gradients."""
@@ -347,6 +413,8 @@ class _Averages:
 
     def _wait(self, bucket):
         """The bucket's reduced gradients."""
+        if bucket.sparse and self.hook is None:
+            return [bucket.buffer]
         if self.hook is None:
             if isinstance(bucket.work, Work) and type(bucket.work) is not Work:  # written in Python: its future says when it is done
                 bucket.work.get_future().wait()
@@ -358,7 +426,7 @@ class _Averages:
             return bucket.views
         result = bucket.work.wait()
         result = result[0] if isinstance(result, (list, tuple)) else result
-        if not self.view_gradients:
+        if not self.view_gradients or bucket.sparse:
             return bucket.views_of(result)
         if result.data_ptr() != bucket.buffer.data_ptr():
             bucket.buffer.copy_(result)
@@ -378,7 +446,9 @@ class _Averages:
 
     def _give(self, parameter, view):
         gradient = parameter.grad
-        if self.view_gradients:
+        if view.layout != cresset.strided:
+            parameter.grad = view
+        elif self.view_gradients:
             if gradient is None or gradient.data_ptr() != view.data_ptr():
                 parameter.grad = view
         elif gradient is None:

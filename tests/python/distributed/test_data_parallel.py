@@ -334,3 +334,47 @@ def test_an_error_in_backward_is_that_of_the_rank(pair):
     with pytest.raises(RankError) as failure:
         pair.run(fails_in_the_middle)
     assert failure.value.errors == dict.fromkeys(range(2), "ZeroDivisionError: division by zero")
+
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag, self.table, self.layer = nn.EmbeddingBag(10, 4, sparse=True), nn.Embedding(10, 4, sparse=True), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.layer(self.bag(x) + self.table(x).sum(1)).softmax(1)
+
+
+def gathers(state, bucket):
+    """A hook for dense and sparse gradients."""
+    future = torch.futures.Future()
+    if bucket.buffer().layout == torch.strided:
+        return default_hooks.allreduce_hook(None, bucket)
+    everyone = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, bucket.buffer().coalesce())
+    future.set_result(sum(everyone[1:], everyone[0]) / len(everyone))
+    return future
+
+
+def sparse_gradients(rank, options, hook):
+    size = dist.get_world_size()
+    torch.manual_seed(0)
+    alone = Words()
+    model = DistributedDataParallel(copy.deepcopy(alone), **options)
+    if hook:
+        model.register_comm_hook(None, gathers)
+    x = torch.randint(0, 10, (2 * size, 3), generator=torch.Generator().manual_seed(1))
+    for _ in range(2):
+        alone.zero_grad()
+        model.zero_grad()
+        alone(x)[:, 0].mean().backward()
+        model(x[2 * rank : 2 * rank + 2])[:, 0].mean().backward()
+        for p, q in zip(model.module.parameters(), alone.parameters()):
+            assert p.grad.layout == q.grad.layout
+            torch.testing.assert_close(p.grad.to_dense(), q.grad.to_dense())
+    return True
+
+
+@pytest.mark.parametrize("options, hook", [({}, False), ({"gradient_as_bucket_view": True}, False), ({"find_unused_parameters": True}, False), ({}, True)])
+def test_sparse_gradients(pool, options, hook):
+    assert all(pool.run(sparse_gradients, options, hook))

@@ -204,13 +204,19 @@ class DistributedDataParallel(Module, Joinable):
         if self.process_group.size() > 1:
             broadcast_coalesced(tensors, self.process_group, source)
 
+    def _with_sparse_gradients(self):
+        """Places of parameters of embeddings with sparse=True."""
+        kinds = (cresset.nn.Embedding, cresset.nn.EmbeddingBag)
+        weights = {m.weight for m in self.module.modules() if isinstance(m, kinds) and m.sparse}
+        return frozenset(i for i, (_, p) in enumerate(self._reduced) if p in weights)
+
     def _make_reducer(self):
         from cresset.distributed._reducer import _Averages, assign
 
-        parameters = [p for _, p in self._reduced]
+        parameters, sparse = [p for _, p in self._reduced], self._with_sparse_gradients()
         self.reducer = _Averages(
-            parameters, [name for name, _ in self._reduced], self.process_group, assign(parameters, self._caps),
-            self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
+            parameters, [name for name, _ in self._reduced], self.process_group, assign(parameters, self._caps, sparse),
+            self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph, sparse,
         )  # fmt: skip
 
     def __getstate__(self):
