@@ -11,7 +11,7 @@ from cresset import distributed as dist
 
 from ._storage_utils import _storage_setup
 from .default_planner import DefaultSavePlanner
-from .staging import AsyncStager, DefaultStager
+from .staging import AsyncStager, DefaultStager, StagingOptions
 from .stateful import Stateful
 from .utils import _positional_once, _Steps, _use_dist
 
@@ -118,7 +118,7 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
     if not no_dist and dist.is_available() and dist.is_initialized():
         assert _has_cpu_backend(process_group), "A CPU backend must be enabled for async save; try initializing process group with 'cpu:gloo,cuda:nccl'"
     writer = _storage_setup(storage_writer, checkpoint_id, reader=False)
-    stager = async_stager if async_stager is not None else writer if isinstance(writer, AsyncStager) else DefaultStager()
+    stager = async_stager if async_stager is not None else writer if isinstance(writer, AsyncStager) else DefaultStager(StagingOptions(use_async_staging=False))
     staged = stager.stage(_stateful_to_state_dict(state_dict))
 
     def upload():
