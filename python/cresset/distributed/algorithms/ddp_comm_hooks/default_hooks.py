@@ -2,12 +2,19 @@
 
 import cresset
 from cresset import distributed as dist
+from cresset.distributed._reducer import _sum_of_sparse
+from cresset.futures import Future
 
 __all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook", "fp16_compress_wrapper"]
 
 
 def _mean(group, buffer):
-    """A future of the average of a buffer, in place."""
+    """A future of the average of a buffer, in place; of a sparse one the average itself."""
+    if buffer.layout != cresset.strided:
+        future = Future()
+        group = dist.group.WORLD if group is None else group
+        future.set_result(_sum_of_sparse(buffer / dist.get_world_size(group), group))
+        return future
     buffer.div_(dist.get_world_size(group))
     future = dist.all_reduce(buffer, group=group, async_op=True).get_future()
     return future.then(lambda future: future.value()[0])
@@ -15,6 +22,8 @@ def _mean(group, buffer):
 
 def _compressed(dtype, group, bucket):
     buffer = bucket.buffer()
+    if buffer.layout != cresset.strided:  # entries travel as they are
+        return _mean(group, buffer)
     return _mean(group, buffer.to(dtype)).then(lambda future: buffer.copy_(future.value()))
 
 
