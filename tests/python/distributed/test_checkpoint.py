@@ -1,6 +1,7 @@
 """Checkpoints: what is saved is what is loaded, on other numbers of ranks, beside PyTorch's files, after kills, and with damaged or hostile files."""
 
 import io
+import multiprocessing
 import os
 import pickle
 import signal
@@ -490,6 +491,36 @@ def test_an_error_on_one_rank_is_raised_on_all_and_leaves_the_old_checkpoint(poo
     pool.run(saves, tmp_path, (4, 4), Shard(0))
     assert pool.run(fails, tmp_path, where) == [{who: "OSError: no space"}] * len(pool.pipes)
     pool.run(loads, tmp_path, (4, 4), Shard(1))
+
+
+def dies(rank, path, store, results):
+    """Rank 1 is killed while it writes."""
+
+    class Writer(dcp.FileSystemWriter):
+        def write_data(self, plan, planner):
+            if rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().write_data(plan, planner)
+
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    try:
+        dcp.save({"x": Placed(torch.zeros(4, 4), Mesh(2), Shard(0)), "same": torch.zeros(5), "step": 0}, storage_writer=Writer(path))
+        results.put("saved")
+    except dist.DistBackendError as error:
+        results.put(str(error))
+
+
+def test_a_rank_that_is_killed_leaves_the_old_checkpoint(pool, tmp_path):
+    pool.run(saves, tmp_path / "checkpoint", (4, 4), Shard(0))
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    ranks = [context.Process(target=dies, args=(r, tmp_path / "checkpoint", tmp_path / "store", results)) for r in range(2)]
+    for process in ranks:
+        process.start()
+    assert "rank 1 is gone" in results.get(timeout=60)
+    for process in ranks:
+        process.join()
+    pool.run(loads, tmp_path / "checkpoint", (4, 4), Shard(1))
 
 
 def in_background(rank, path):
