@@ -14,6 +14,7 @@ from cresset._C_distributed import BroadcastOptions, Work
 from cresset.futures import Future
 
 from . import _collectives, _groups
+from ._sparse_gradients import SparseBucket, sum_of_sparse
 
 __all__ = ["GradBucket", "Reducer", "assign", "broadcast_coalesced"]
 
@@ -89,29 +90,6 @@ class _Bucket:
 
     def reset(self):
         self.missing, self.work, self.sent = len(self.indices), None, None
-
-
-class _SparseBucket:
-    """The sparse gradient of one parameter, which is the buffer itself."""
-
-    sparse = True
-
-    def __init__(self, index, parameter):
-        self.indices, self.parameters, self.views = [index], [parameter], [None]
-        self.reset()
-
-    def take(self, gradient):
-        """The gradient of this pass; None is one without entries."""
-        p = self.parameters[0]
-        if gradient is None:
-            gradient = cresset.sparse_coo_tensor(cresset.zeros(1, 0, dtype=cresset.int64), p.new_empty(0, *p.shape[1:]), p.shape)
-        self.buffer = gradient.to_sparse() if gradient.layout == cresset.strided else gradient.clone()
-
-    def views_of(self, buffer):
-        return [buffer]
-
-    def reset(self):
-        self.missing, self.work, self.sent, self.buffer = 1, None, None, None
 
 
 def _compute_bucket_assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(), tensor_indices=()):
@@ -196,22 +174,6 @@ def _leaves_below(tensors):
     return leaves
 
 
-def _sum_of_sparse(tensor, group):
-    """The sum over ranks of sparse tensors: their entries, gathered from all."""
-    tensor = tensor.coalesce()
-    counts = [cresset.zeros(1, dtype=cresset.int64) for _ in range(group.size())]
-    _collectives.all_gather(counts, cresset.tensor([tensor._nnz()]), group=group)
-    most = max(int(n) for n in counts)
-    parts = []
-    for part in (tensor.indices().t().contiguous(), tensor.values()):
-        padded = part.new_zeros(most, *part.shape[1:])
-        padded[: part.shape[0]] = part
-        everyone = [cresset.empty_like(padded) for _ in counts]
-        _collectives.all_gather(everyone, padded, group=group)
-        parts.append(cresset.cat([theirs[: int(n)] for theirs, n in zip(everyone, counts)]))
-    return cresset.sparse_coo_tensor(parts[0].t(), parts[1], tensor.shape).coalesce()
-
-
 class _Averages:
     """Averages gradients of `parameters`, a list, over the ranks of `group`. `names` are for errors; `buckets` are lists of indices, `sparse` places of those
     with sparse gradients."""
@@ -220,7 +182,7 @@ class _Averages:
         self.parameters, self.names, self.group, self.size = parameters, names, group, group.size()
         self.find_unused, self.view_gradients, self.static = find_unused, view_gradients, static
         self.buckets = [
-            _SparseBucket(indices[0], parameters[indices[0]]) if indices[0] in sparse else _Bucket(indices, [parameters[i] for i in indices])
+            SparseBucket(indices[0], parameters[indices[0]]) if indices[0] in sparse else _Bucket(indices, [parameters[i] for i in indices])
             for indices in buckets
         ]
         self.place = {i: (b, k) for b, bucket in enumerate(self.buckets) for k, i in enumerate(bucket.indices)}
@@ -358,7 +320,7 @@ class _Averages:
         bucket = self.buckets[number]
         if self.hook is None and bucket.sparse:
             with cresset.no_grad():
-                bucket.buffer = _sum_of_sparse(bucket.buffer / (self.divisor or self.size), self.group)
+                bucket.buffer = sum_of_sparse(bucket.buffer / (self.divisor or self.size), self.group)
             return
         if self.hook is None:
             with cresset.no_grad():
