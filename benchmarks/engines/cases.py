@@ -2,7 +2,8 @@
 compiled program was ready, its first run included, "peak" MiB that building and running added, "check" the mean of the result's magnitudes.
 `cases.py --list` prints the names of the models.
 
-PROGRAM: cresset (its engine), cresset-eager, torch-eager, torch-frozen (traced, frozen, optimised for inference), torch-compile, and onnxruntime and
+PROGRAM: cresset (its engine), cresset-bf16 and cresset-int8 (the engine in less than float32; "check" is then near the others', not the same),
+cresset-compile (cresset.compile(module) without inputs), cresset-eager, torch-eager, torch-frozen (traced, frozen, optimised for inference), torch-compile, and onnxruntime and
 openvino, which read what `torch.onnx.export` wrote.
 """
 
@@ -74,6 +75,30 @@ def cresset_engine(name, threads):
     return cresset.engine.compile(cresset.jit.trace(model, (x,), check_trace=False), inputs=[x]), x
 
 
+def cresset_bf16(name, threads):
+    import cresset
+
+    model, x = cresset_eager(name, threads)
+    return cresset.engine.compile(cresset.jit.trace(model, (x,), check_trace=False), inputs=[x], enabled_precisions={cresset.bfloat16}), x
+
+
+def cresset_int8(name, threads):
+    import cresset
+
+    model, x = cresset_eager(name, threads)
+    script, calibrator = cresset.jit.trace(model, (x,), check_trace=False), cresset.engine.Calibrator([x], "max")
+    compiled = cresset.engine.compile(script, inputs=[x], enabled_precisions={cresset.int8}, calibrator=calibrator)
+    print(cresset.engine.accuracy(compiled), file=sys.stderr)
+    return compiled, x
+
+
+def cresset_compile(name, threads):
+    import cresset
+
+    model, x = cresset_eager(name, threads)
+    return cresset.compile(model), x
+
+
 def torch_eager(name, threads):
     import torch
 
@@ -127,7 +152,7 @@ def of_openvino(path, threads):
     return lambda x: compiled(x)[0]
 
 
-PROGRAMS = {"cresset": cresset_engine, "cresset-eager": cresset_eager, "torch-eager": torch_eager, "torch-frozen": torch_frozen, "torch-compile": torch_compile}
+PROGRAMS = {"cresset": cresset_engine, "cresset-bf16": cresset_bf16, "cresset-int8": cresset_int8, "cresset-compile": cresset_compile, "cresset-eager": cresset_eager, "torch-eager": torch_eager, "torch-frozen": torch_frozen, "torch-compile": torch_compile}
 ONNX = {"onnxruntime": of_onnxruntime, "openvino": of_openvino}
 
 

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from peer import LEVELS, find_peer, run_json
 
-OURS, PEERS = ["cresset", "cresset-eager"], ["torch-eager", "torch-frozen", "torch-compile", "onnxruntime", "openvino"]
+OURS, PEERS = ["cresset", "cresset-bf16", "cresset-int8", "cresset-compile", "cresset-eager"], ["torch-eager", "torch-frozen", "torch-compile", "onnxruntime", "openvino"]
 # Peers round to lower precision nowhere; weights of two programs are drawn from one seed.
 TOLERANCE = 1e-3
 
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="regular expression over the names")
-    parser.add_argument("--programs", nargs="+", choices=OURS + PEERS, default=OURS + PEERS)
+    parser.add_argument("--programs", nargs="+", choices=OURS + PEERS, default=["cresset", "cresset-eager", *PEERS])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     peer = find_peer(args.peer)

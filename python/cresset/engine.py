@@ -16,9 +16,35 @@ _C._load_graph_part()
 
 from cresset.lowering import Input, _inputs, _settings
 
-__all__ = ["Input", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "embed_engine_in_new_module", "partition", "report"]
+__all__ = ["Calibrator", "Input", "accuracy", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "embed_engine_in_new_module",
+           "partition", "precisions", "report"]
 
 _reports = weakref.WeakKeyDictionary()  # compiled module -> its partition's text
+_accuracies = weakref.WeakKeyDictionary()
+
+
+class Calibrator:
+    """Calls for which engines of int8 learn the ranges of their tensors, and for which results are compared with float32.
+
+    data: an iterable of tuples of arguments, or of tensors for a method of one; a few hundred rows like those of later calls do. It is read once.
+    method: "entropy" (outliers are cut off where 8 bits keep most of the distribution), "percentile" (`percentile` of a hundred magnitudes stay) or
+    "max" (nothing is cut off). ValueError for other methods and percentiles, and where there are no calls.
+    """
+
+    def __init__(self, data, method: str = "entropy", percentile: float = 99.99):
+        self.calls = [tuple(call) if isinstance(call, (tuple, list)) else (call,) for call in data]
+        if not self.calls:
+            raise ValueError("Calibrator: at least one call's arguments were required.")
+        self.method, self.percentile = method, float(percentile)
+
+
+def _calibration(calibrator):
+    """(calls, method, percentile), or None."""
+    if calibrator is None:
+        return None
+    if not isinstance(calibrator, Calibrator):
+        raise TypeError(f"compile: calibrator: an engine.Calibrator was required; got {type(calibrator).__name__}.")
+    return calibrator.calls, calibrator.method, calibrator.percentile
 
 
 def _script(module):
@@ -44,7 +70,7 @@ def _precisions(given):
 
 
 def compile(module, inputs=None, *, method: str = "forward", backend: str = "cpu", min_block_size: int = 3, torch_executed_ops=(), torch_executed_modules=(),
-            require_full_compilation: bool = False, enabled_precisions=None, truncate_long_and_double: bool = False, dryrun=False, **options):
+            require_full_compilation: bool = False, enabled_precisions=None, calibrator=None, truncate_long_and_double: bool = False, dryrun=False, **options):
     """A script module whose method calls engines of `backend`; `module` itself, scripted, where no engine came of it (with a warning).
 
     module: a module in evaluation mode, which is scripted unless it is a script or trace; it stays as it is.
@@ -53,7 +79,8 @@ def compile(module, inputs=None, *, method: str = "forward", backend: str = "cpu
     min_block_size: segments of fewer operators stay with the interpreter; not asked where the engine has the whole.
     torch_executed_ops, torch_executed_modules: operators ("aten::relu") and submodules (paths or classes) that stay with the interpreter.
     require_full_compilation: ValueError, naming operators and places, unless the whole is one engine.
-    enabled_precisions: dtypes that engines may compute float32 in, {cresset.bfloat16}; ValueError for what the backend does not have.
+    enabled_precisions: dtypes that engines may compute float32 in, {cresset.bfloat16}; ValueError for what the backend or this processor does not have.
+    calibrator: a Calibrator; int8 among the precisions needs it. accuracy() says what it cost.
     truncate_long_and_double: int64 and float64 are int32 and float32 inside of engines whose backend does not take them, with a warning; else they are a
     ValueError there.
     dryrun: decides and builds nothing: prints the report, or writes it to the file of that name, and gives the scripted module.
@@ -63,11 +90,12 @@ def compile(module, inputs=None, *, method: str = "forward", backend: str = "cpu
     _, settings = _arguments(inputs, torch_executed_modules, options)
     if dryrun:
         return _dry_run(script, method, settings, backend, min_block_size, list(torch_executed_ops), dryrun)
-    handle, text, engines = _C._engine_compile(
-        script, method, settings, backend, min_block_size, list(torch_executed_ops), require_full_compilation, _precisions(enabled_precisions), truncate_long_and_double
+    handle, text, engines, lost = _C._engine_compile(
+        script, method, settings, backend, min_block_size, list(torch_executed_ops), require_full_compilation, _precisions(enabled_precisions), truncate_long_and_double,
+        _calibration(calibrator),
     )  # fmt: skip
     compiled = cresset.jit._recursive.wrap_module(handle) if engines else script
-    _reports[compiled] = text
+    _reports[compiled], _accuracies[compiled] = text, lost
     return compiled
 
 
@@ -82,14 +110,15 @@ def _dry_run(script, method, settings, backend, min_block_size, operators, where
     return script
 
 
-def convert_method_to_engine(module, method: str = "forward", *, inputs=None, backend: str = "cpu", enabled_precisions=None, truncate_long_and_double: bool = False,
-                             **options) -> bytes:
+def convert_method_to_engine(module, method: str = "forward", *, inputs=None, backend: str = "cpu", enabled_precisions=None, calibrator=None,
+                             truncate_long_and_double: bool = False, **options) -> bytes:
     """The whole method as the bytes of one engine file: graph and weights, an ABI tag and a checksum, for the backend of that name.
 
     ValueError, naming operators and places, where the engine does not have the whole.
     """
     _, settings = _arguments(inputs, (), options)
-    return _C._engine_convert(_script(module), method, settings, backend, _precisions(enabled_precisions), truncate_long_and_double)
+    return _C._engine_convert(_script(module), method, settings, backend, _precisions(enabled_precisions), truncate_long_and_double,
+                              _calibration(calibrator))
 
 
 def embed_engine_in_new_module(serialized_engine: bytes, name: str = "Engine"):
@@ -114,10 +143,22 @@ def report(compiled) -> str:
     return _reports[compiled]
 
 
+def accuracy(compiled) -> str:
+    """How far a compiled module's results were from the given module's for the calibrator's calls, in a line. ValueError for modules compiled without one."""
+    if not _accuracies.get(compiled):
+        raise ValueError("accuracy: a module that compile() gave with a calibrator was required.")
+    return _accuracies[compiled]
+
+
 def check_method_operator_support(module, method: str = "forward", *, backend: str = "cpu", inputs=None, **options) -> list[str]:
     """The operators of a method that the backend's engine does not have, "aten::sort (file:3:4)"; empty when it has all."""
     _, settings = _arguments(inputs, (), options)
     return _C._engine_missing(_script(module), method, settings, backend)
+
+
+def precisions(backend: str = "cpu") -> list:
+    """The dtypes that engines of the backend can compute float32 in, on this machine."""
+    return [getattr(cresset, name) for name in _C._engine_precisions(backend)]
 
 
 def backends() -> list[str]:

@@ -5,9 +5,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include <cresset/core/grad_mode.h>
 #include <cresset/engine/engine.h>
 #include <cresset/engine/file.h>
 #include <cresset/ir/function.h>
+
+#include "engine/accuracy.h"
 
 namespace cresset::engine {
 namespace {
@@ -285,6 +288,22 @@ void check_options(const CompileOptions& options) {
   CRESSET_CHECK_VALUE(!options.require_full_compilation || backends(options).size() == 1,
                       "compile: require_full_compilation: one backend was required; got '", options.backend, "'.");
   check_precisions(options);
+  check_calibration_method(options.calibration);
+}
+
+bool wants_int8(const CompileOptions& o) {
+  return std::find(o.enabled_precisions.begin(), o.enabled_precisions.end(), ScalarType::Char) != o.enabled_precisions.end();
+}
+
+// The engines of a new module learn their ranges.
+void calibrate(const jit::Module& module, const std::string& method, const CompileOptions& options) {
+  std::vector<intrusive_ptr<Engine>> engines;
+  for (std::string name = "engine_0"; module.hasattr(name); name = "engine_" + std::to_string(engines.size()))
+    engines.push_back(module.attr(name).toCustomClass<Engine>());
+  for (const auto& e : engines) e->begin_calibration();
+  const NoGradGuard guard;
+  for (const Stack& arguments : options.data) module.run_method(method, arguments);
+  for (const auto& e : engines) e->end_calibration(options.calibration);
 }
 
 // The function of a module that has engines, with the signature of the one that it was made of.
@@ -300,6 +319,8 @@ void add_method(jit::Module& out, const std::shared_ptr<jit::Graph>& graph, cons
 
 Compiled compile(const jit::Module& module, const std::string& method, const CompileOptions& options) {
   check_options(options);
+  CRESSET_CHECK_VALUE(!wants_int8(options) || !options.data.empty(),
+                      "compile: enabled_precisions: int8 needs data for which ranges are learnt. Give a calibrator.");
   auto [graph, parameters] = lowered(module, method, options);
   jit::Module out(module.type()->name + "_engine");
   graph->insertInput(0, "self")->setType(out.type());
@@ -322,6 +343,8 @@ Compiled compile(const jit::Module& module, const std::string& method, const Com
   graph->lint();
   add_method(out, graph, method, module.get_method(method).getSchema());
   result.module = out;
+  if (wants_int8(options)) calibrate(out, method, options);
+  if (!options.data.empty()) result.accuracy = accuracy_of(out.get_method(method), module.get_method(method), options.data);
   return result;
 }
 

@@ -1,9 +1,14 @@
 #include <cresset/engine/engine.h>
 
+#include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
+#include <cresset/core/scalar_type.h>
 #include <cresset/dispatch/library.h>
 #include <cresset/ir/ir_parser.h>
 
@@ -24,11 +29,13 @@ struct Builders {
 Builders& builders();
 
 Builders& builders() {
-  static Builders all{
-      .mutex = {},
-      .by_name = {{"cpu", std::make_shared<const EngineBuilder>(EngineBuilder{
-                              .name = "cpu", .supports = &cpu::supports, .build = &cpu::build, .without_passes = cpu::without_passes()})}},
-      .kept = {}};
+  static Builders all{.mutex = {},
+                      .by_name = {{"cpu", std::make_shared<const EngineBuilder>(EngineBuilder{.name = "cpu",
+                                                                                              .supports = &cpu::supports,
+                                                                                              .build = &cpu::build,
+                                                                                              .without_passes = cpu::without_passes(),
+                                                                                              .precisions = cpu::precisions()})}},
+                      .kept = {}};
   return all;
 }
 
@@ -36,10 +43,70 @@ intrusive_ptr<Engine> from_state(const State& state) {
   const auto& [format, builder, name, text, weights] = state;
   CRESSET_CHECK_VALUE(format == kFormat, "engine: format '", kFormat, "' was required; this one is of '", format,
                       "'. Compile the module again with this version.");
-  return make_intrusive<Engine>(builder, EngineSource{name, jit::parse_ir(text), weights});
+  return make_intrusive<Engine>(builder, source_of_text(name, text, weights));
+}
+
+constexpr std::string_view kPrecisions = "# precisions", kRanges = "# ranges";
+
+// The words of a line behind its title.
+std::vector<std::string> words_of(std::string_view line, std::string_view title) {
+  std::istringstream in{std::string(line.substr(title.size()))};
+  return {std::istream_iterator<std::string>(in), {}};
+}
+void add_number(std::string& out, double v) {
+  char text[32];
+  out.append(1, ' ').append(text, std::to_chars(text, text + sizeof text, v).ptr);
+}
+double number_of(const std::string& word) {
+  double out = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+  CRESSET_CHECK_VALUE(error == std::errc() && end == word.data() + word.size(), "engine: '", word, "' is no number of a range.");
+  return out;
 }
 
 }  // namespace
+
+std::string source_text(const EngineSource& source) {
+  std::string out;
+  if (source.precisions != std::vector<ScalarType>{ScalarType::Float}) {
+    out += kPrecisions;
+    for (const ScalarType t : source.precisions) out.append(1, ' ').append(dtype_name(t));
+    out += "\n";
+  }
+  if (!source.ranges.empty()) {
+    out += kRanges;
+    for (const Range& r : source.ranges) {
+      add_number(out, r.least);
+      add_number(out, r.most);
+    }
+    out += "\n";
+  }
+  return out + source.graph->toString(false);
+}
+
+EngineSource source_of_text(std::string name, const std::string& text, std::vector<Tensor> weights) {
+  EngineSource out{std::move(name), nullptr, std::move(weights)};
+  std::string_view rest = text;
+  const auto line = [&] { return rest.substr(0, rest.find('\n')); };
+  const auto next = [&] { rest.remove_prefix(std::min(rest.size(), line().size() + 1)); };
+  if (rest.starts_with(kPrecisions)) {
+    out.precisions.clear();
+    for (const std::string& word : words_of(line(), kPrecisions)) {
+      const auto dtype = dtype_from_name(word);
+      CRESSET_CHECK_VALUE(dtype, "engine: '", word, "' is no dtype.");
+      out.precisions.push_back(*dtype);
+    }
+    next();
+  }
+  if (rest.starts_with(kRanges)) {
+    const std::vector<std::string> words = words_of(line(), kRanges);
+    CRESSET_CHECK_VALUE(words.size() % 2 == 0, "engine: two numbers were required for each range.");
+    for (std::size_t i = 0; i < words.size(); i += 2) out.ranges.push_back({number_of(words[i]), number_of(words[i + 1])});
+    next();
+  }
+  out.graph = jit::parse_ir(std::string(rest));
+  return out;
+}
 
 void register_engine_builder(EngineBuilder builder) {
   CRESSET_CHECK_VALUE(!builder.name.empty() && builder.supports && builder.build,
@@ -85,7 +152,23 @@ Engine::Engine(const std::string& builder, EngineSource source) : builder_(build
 std::vector<Tensor> Engine::run(const std::vector<Tensor>& inputs) const {
   CRESSET_CHECK_VALUE(inputs.size() == num_inputs(), "engine '", name(), "': ", num_inputs(), " inputs were required; ", inputs.size(),
                       " were given.");
+  if (observers_) {  // calibration's caller alone runs it now
+    const std::vector<Tensor> seen = program_->observe(inputs);
+    observers_->resize(seen.size());
+    for (std::size_t i = 0; i < seen.size(); ++i) (*observers_)[i].add(seen[i]);
+  }
   return program_->run(inputs);
+}
+
+void Engine::begin_calibration() { observers_ = std::make_unique<std::vector<RangeObserver>>(); }
+
+void Engine::end_calibration(const CalibrationMethod& method) {
+  check_calibration_method(method);
+  CRESSET_CHECK_VALUE(observers_, "engine '", name(), "': end_calibration: begin_calibration() was required before it.");
+  source_.ranges.clear();
+  for (const RangeObserver& one : *observers_) source_.ranges.push_back(one.range(method));
+  observers_.reset();
+  program_ = engine_builder(builder_).build(source_);
 }
 
 CRESSET_LIBRARY_FRAGMENT(cresset, m) {
@@ -93,10 +176,16 @@ CRESSET_LIBRARY_FRAGMENT(cresset, m) {
       .def("name", [](const intrusive_ptr<Engine>& e) { return e->name(); })
       .def("backend", [](const intrusive_ptr<Engine>& e) { return e->builder(); })
       .def("graph", [](const intrusive_ptr<Engine>& e) { return e->source().graph->toString(false); })
+      .def("precisions",
+           [](const intrusive_ptr<Engine>& e) {
+             std::vector<std::string> names;
+             for (const ScalarType t : e->source().precisions) names.emplace_back(dtype_name(t));
+             return names;
+           })
       .def("program", [](const intrusive_ptr<Engine>& e) { return e->program().describe(); })
       .def_pickle(
           [](const intrusive_ptr<Engine>& e) {
-            return State(kFormat, e->builder(), e->name(), e->source().graph->toString(false), e->source().weights);
+            return State(kFormat, e->builder(), e->name(), source_text(e->source()), e->source().weights);
           },
           [](State state) { return from_state(state); });
   m.def("execute_engine(Tensor[] inputs, __torch__.torch.classes.cresset.Engine engine) -> Tensor[]",

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <cresset/core/scalar_type.h>
-#include <cresset/ir/ir_parser.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/version.h>
 
@@ -149,7 +148,7 @@ std::string engine_bytes(const Engine& engine) {
     w.text(text);
   w.text(field([&](Writer& f) { f.names(inputs); }));
   w.text(field([&](Writer& f) { f.names(outputs); }));
-  w.text(graph.toString(false));
+  w.text(source_text(source));
   w.text(field([&](Writer& f) { f.tensors(source.weights); }));
   w.number(checksum(w.bytes()));
   return w.take();
@@ -183,7 +182,7 @@ intrusive_ptr<Engine> engine_from_bytes(std::string_view bytes) {
   const std::string& target = engine_builder(file.backend).target;
   CRESSET_CHECK_VALUE(file.target == target, "engine file: engine '", file.name, "' is for the target '", file.target, "' of '",
                       file.backend, "'; here it is '", target, "'. Compile the module here.");
-  return make_intrusive<Engine>(file.backend, EngineSource{file.name, jit::parse_ir(file.graph), std::move(file.weights)});
+  return make_intrusive<Engine>(file.backend, source_of_text(file.name, file.graph, std::move(file.weights)));
 }
 
 }  // namespace cresset::engine

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <cresset/engine/calibration.h>
 #include <cresset/engine/partition.h>
 #include <cresset/ir/lowering.h>
 
@@ -15,8 +16,12 @@ struct CompileOptions {
   int64_t min_block_size = 3;  // not asked of a graph that the engine has as a whole
   std::vector<std::string> torch_executed_ops = {};
   bool require_full_compilation = false;
-  /// What engines may compute float32 in; none: float32. ValueError for what the backend cannot.
+  /// What engines may compute float32 in; none: float32. ValueError for what the backend cannot, and for int8 without `data`.
   std::vector<ScalarType> enabled_precisions = {};
+  /// Arguments of the method, a list of them for each call: with these engines of int8 learn the ranges of their tensors, and results are
+  /// compared for the accuracy report.
+  std::vector<Stack> data = {};
+  CalibrationMethod calibration = {};
   /// Where the backend does not take int64 or float64, tensors are int32 and float32 inside of its engines, with a warning; else that is an
   /// error.
   bool truncate_long_and_double = false;
@@ -28,6 +33,8 @@ struct Compiled {
   jit::Module module;  // the given one where no engine came of it
   std::string report;  // of the partition, with a line for each node
   std::size_t engines = 0;
+  /// How far the results for CompileOptions::data are from the given module's, in words; empty without data.
+  std::string accuracy = {};
 };
 
 /// A module with the method, which calls engines (attributes engine_0, …) and leaves the rest to the interpreter; it saves and loads as any

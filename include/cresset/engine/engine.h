@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <cresset/dispatch/custom_class.h>
+#include <cresset/engine/calibration.h>
 #include <cresset/ir/ir.h>
 
 namespace cresset::engine {
@@ -23,7 +24,13 @@ struct EngineSource {
   std::shared_ptr<const jit::Graph> graph;
   std::vector<Tensor> weights;
   std::vector<ScalarType> precisions = {ScalarType::Float};  // in which float32 may be computed
+  /// What calibration found, in the order of Program::observe; empty before.
+  std::vector<Range> ranges = {};
 };
+/// The graph with precisions and ranges in lines of comment in front, as archives and files have it: nothing in front for float32 alone.
+CRESSET_API std::string source_text(const EngineSource& source);
+/// The inverse. Raises ValueError for lines that are not of that form.
+CRESSET_API EngineSource source_of_text(std::string name, const std::string& text, std::vector<Tensor> weights);
 
 /// A compiled graph. Any number of threads may run it.
 class CRESSET_API Program {
@@ -33,6 +40,8 @@ class CRESSET_API Program {
   virtual std::vector<Tensor> run(const std::vector<Tensor>& inputs) const = 0;
   /// What runs, for people; empty where it cannot be said.
   virtual std::string describe() const { return {}; }
+  /// The tensors whose ranges it needs, always the same ones, for these inputs. Engines without 8 bits have none.
+  virtual std::vector<Tensor> observe(const std::vector<Tensor>&) const { return {}; }
 };
 
 struct EngineBuilder {
@@ -67,10 +76,17 @@ class CRESSET_API Engine : public CustomClassHolder {
   const Program& program() const { return *program_; }
   std::size_t num_inputs() const { return source_.graph->inputs().size() - source_.weights.size(); }
 
+  /// From here on runs are observed, until end_calibration() builds the program again with the ranges of what it was given. Nothing else
+  /// may run the engine in between.
+  void begin_calibration();
+  /// Raises ValueError without begin_calibration(), and where nothing ran.
+  void end_calibration(const CalibrationMethod& method);
+
  private:
   std::string builder_;
   EngineSource source_;
   std::unique_ptr<Program> program_;
+  std::unique_ptr<std::vector<RangeObserver>> observers_;  // while it is calibrated
 };
 
 }  // namespace cresset::engine

@@ -36,6 +36,9 @@ const Kind* find(const std::string& name) {
   return nullptr;
 }
 
+// hardsigmoid is a linear step with limits behind it.
+algorithm kind_of(const EpilogueStep& s) { return s.name == "hardsigmoid" ? algorithm::eltwise_clip : find(s.name)->onednn; }
+
 }  // namespace
 
 Epilogue::Epilogue(const std::vector<std::string>& names, const std::vector<double>& numbers) {
@@ -71,29 +74,43 @@ Tensor Epilogue::apply(Tensor y, TensorList operands) const {
   return y;
 }
 
-dnnl::post_ops Epilogue::onednn(const dnnl::memory::desc& operand) const {
-  dnnl::post_ops out;
+dnnl::memory::desc Epilogue::number() { return {{1, 1, 1, 1}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nhwc}; }
+
+bool Epilogue::is_one_pass() const {
+  for (const EpilogueStep& s : steps_)
+    for (const EpilogueStep& t : steps_) {
+      if (s.takes_operand() || t.takes_operand()) continue;
+      const bool same_numbers = s.name == t.name && s.a == t.a && s.b == t.b;
+      if (!same_numbers && kind_of(s) == kind_of(t)) return false;
+    }
+  return true;
+}
+
+// An operand of 8 bits is added as it is stored, with y in its unit: (y / scale + stored) * scale. Factors are operands of one number.
+Epilogue::Pass Epilogue::onednn(const std::vector<dnnl::memory::desc>& operands, const std::vector<float>& scales, float scale) const {
+  Pass out;
+  const auto append = [&](algorithm how, const dnnl::memory::desc& operand) {
+    out.steps.append_binary(how, operand);
+    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(out.steps.len() - 1) | DNNL_ARG_SRC_1;
+  };
+  const auto times = [&](float factor) {
+    if (factor != 1) out.factors.emplace_back(append(algorithm::binary_mul, number()), factor);
+  };
   for (const EpilogueStep& s : steps_) {
     const auto a = static_cast<float>(s.a), b = static_cast<float>(s.b);
     if (s.takes_operand()) {
-      out.append_binary(s.name == "add" ? algorithm::binary_add : algorithm::binary_mul, operand);
+      const std::size_t next = out.operands.size();
+      if (s.name == "add") times(1 / scales[next]);
+      out.operands.push_back(append(s.name == "add" ? algorithm::binary_add : algorithm::binary_mul, operands[next]));
+      times(scales[next]);
     } else if (s.name == "hardsigmoid") {
-      out.append_eltwise(1.F, algorithm::eltwise_linear, 1.F / 6, 0.5F);
-      out.append_eltwise(1.F, algorithm::eltwise_clip, 0.F, 1.F);
+      out.steps.append_eltwise(1.F, algorithm::eltwise_linear, 1.F / 6, 0.5F);
+      out.steps.append_eltwise(1.F, algorithm::eltwise_clip, 0.F, 1.F);
     } else {
-      out.append_eltwise(1.F, find(s.name)->onednn, s.name == "silu" ? 1.F : a, b);
+      out.steps.append_eltwise(1.F, find(s.name)->onednn, s.name == "silu" ? 1.F : a, b);
     }
   }
-  return out;
-}
-
-std::vector<int> Epilogue::onednn_arguments() const {
-  std::vector<int> out;
-  int position = 0;
-  for (const EpilogueStep& s : steps_) {
-    if (s.takes_operand()) out.push_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1);
-    position += s.name == "hardsigmoid" ? 2 : 1;
-  }
+  times(1 / scale);
   return out;
 }
 

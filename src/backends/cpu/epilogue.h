@@ -4,6 +4,7 @@
 #include <dnnl.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cresset/core/tensor.h>
@@ -28,10 +29,19 @@ class Epilogue {
 
   /// The same by operators, one after the other.
   Tensor apply(Tensor y, TensorList operands) const;
-  /// For oneDNN; `operand` describes each operand, which has y's sizes.
-  dnnl::post_ops onednn(const dnnl::memory::desc& operand) const;
-  /// The arguments of its operands, in order: DNNL_ARG_….
-  std::vector<int> onednn_arguments() const;
+  /// For oneDNN.
+  struct Pass {
+    dnnl::post_ops steps;
+    std::vector<int> operands;                   // the arguments of its operands, in order: DNNL_ARG_…
+    std::vector<std::pair<int, float>> factors;  // arguments that are a number
+  };
+  /// `operands` describe the operands, which have y's sizes, and `scales` say what they stand for (stored * scale); the result is stored as
+  /// y / scale.
+  Pass onednn(const std::vector<dnnl::memory::desc>& operands, const std::vector<float>& scales, float scale) const;
+  /// Can oneDNN do all in one pass? Version 2.6 takes the numbers of the first of several steps of one kind for all of them.
+  bool is_one_pass() const;
+  /// A factor's description.
+  static dnnl::memory::desc number();
 
  private:
   std::vector<EpilogueStep> steps_;

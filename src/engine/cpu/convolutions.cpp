@@ -2,7 +2,11 @@
 #include "engine/cpu/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "ir/passes/rewrite.h"
 
@@ -129,33 +133,126 @@ bool push(Steps& s, const Node* n, const Value* v) {
   return s.push(sum ? "add" : "mul");
 }
 
+// A node that is packed, with what follows it.
+struct Layer {
+  Node* node;
+  Convolution convolution;
+  Steps steps;
+  Node* last;
+  // What it takes and gives, as pack_convolution has it.
+  const char *input = "float32", *output = "float32";
+  double in_scale = 1, out_scale = 1;
+
+  // Is the node one of the steps?
+  bool has(const Node* step) const {
+    for (const Node* n = node; n != last;) {
+      n = n->output()->uses()[0].user;
+      if (n == step) return true;
+    }
+    return false;
+  }
+};
+
+std::vector<std::pair<Node*, Convolution>> found_in(const PackedGraph& packed) {
+  std::vector<std::pair<Node*, Convolution>> found;
+  for (Node* n : packed.graph().nodes())
+    if (auto c = n->kind() == jit::aten::linear ? linear_of(packed, n) : convolution_of(packed, n)) found.emplace_back(n, std::move(*c));
+  return found;
+}
+
+// `taken`: what is a step already. Of two layers that are added, the first one has the sum.
+Layer with_steps(const jit::Graph& graph, Node* n, Convolution c, std::unordered_set<const Node*>& taken) {
+  constexpr std::size_t kMostSteps = 8;
+  Layer out{n, std::move(c), {}, n};
+  while (out.steps.names.size() < kMostSteps && out.last->output()->uses().size() == 1) {
+    Node* next = out.last->output()->uses()[0].user;
+    if (next == graph.return_node() || taken.count(next) || !push(out.steps, next, out.last->output())) break;
+    taken.insert(next);
+    out.last = next;
+  }
+  return out;
+}
+
+// What the products are of, and the scale of the input.
+void set_input(Layer& layer, const Precisions& p, std::size_t i) {
+  constexpr double kUnsigned = 255, kSigned = 127;
+  if (p.bfloat16) layer.input = "bfloat16";
+  if (!p.int8 || i >= p.ranges.size()) return;
+  const Range& r = p.ranges[i];
+  if (!(r.most > 0) || !std::isfinite(r.most)) return;
+  layer.input = r.least < 0 ? "int8" : "uint8";
+  layer.in_scale = r.most / (r.least < 0 ? kSigned : kUnsigned);
+}
+
+// A result that only packed layers use leaves in the type in which they take it.
+void set_output(Layer& layer, const std::vector<Layer>& all, const jit::Graph& graph) {
+  const Value* v = layer.last->output();
+  const Layer* reader = nullptr;
+  for (const jit::Use& u : v->uses()) {
+    if (u.user == graph.return_node()) return;
+    const auto reads = [&](const Layer& l) { return l.node == u.user && u.offset == 0; };
+    const auto joins = [&](const Layer& l) {
+      return std::string_view(l.input) != "float32" &&
+             std::find(l.steps.operands.begin(), l.steps.operands.end(), v) != l.steps.operands.end() && l.has(u.user);
+    };
+    if (const auto found = std::find_if(all.begin(), all.end(), reads); found != all.end()) {
+      if (reader && std::string_view(reader->input) != found->input) return;
+      reader = &*found;
+    } else if (std::none_of(all.begin(), all.end(), joins)) {
+      return;
+    }
+  }
+  if (!reader) return;
+  layer.output = reader->input;
+  layer.out_scale = reader->in_scale;
+}
+
 }  // namespace
 
-Packing pack_convolutions(PackedGraph& packed) {
-  constexpr std::size_t kMostSteps = 8;
+std::vector<Node*> layers_of(const PackedGraph& packed) {
+  std::vector<Node*> out;
+  for (auto& [n, c] : found_in(packed)) out.push_back(n);
+  return out;
+}
+
+Packing pack_convolutions(PackedGraph& packed, const Precisions& precisions) {
   jit::Graph& graph = packed.graph();
-  std::vector<std::pair<Node*, Convolution>> found;
-  for (Node* n : graph.nodes())
-    if (auto c = n->kind() == jit::aten::linear ? linear_of(packed, n) : convolution_of(packed, n)) found.emplace_back(n, std::move(*c));
+  std::vector<Layer> layers;
+  std::unordered_set<const Node*> taken;
+  for (auto& [n, c] : found_in(packed)) {
+    layers.push_back(with_steps(graph, n, std::move(c), taken));
+    set_input(layers.back(), precisions, layers.size() - 1);
+  }
+  std::unordered_map<const Value*, double> scales;  // of results with 8 bits
+  for (Layer& l : layers) {
+    set_output(l, layers, graph);
+    if (std::string_view(l.output).ends_with("int8")) scales[l.last->output()] = l.out_scale;
+  }
   Packing result;
-  for (auto& [n, c] : found) {
-    Steps steps;
-    Node* last = n;
-    while (steps.names.size() < kMostSteps && last->output()->uses().size() == 1) {
-      Node* next = last->output()->uses()[0].user;
-      if (next == graph.return_node() || !push(steps, next, last->output())) break;
-      last = next;
-    }
-    Value* held = packed.add("cresset::pack_convolution", {c.weight, c.bias ? IValue(*c.bias) : IValue(), c.stride, c.padding, c.dilation,
-                                                           c.groups, steps.names, steps.numbers});
+  std::unordered_map<const Value*, Value*> replaced;
+  std::vector<std::vector<double>> all_scales;  // read before values are replaced
+  for (const Layer& l : layers) {
+    all_scales.push_back({l.in_scale, l.out_scale});
+    for (const Value* v : l.steps.operands) all_scales.back().push_back(scales.count(v) ? scales.at(v) : 0);
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    auto& [n, c, steps, last, input, output, in_scale, out_scale] = layers[i];
+    Value* held =
+        packed.add("cresset::pack_convolution", {c.weight, c.bias ? IValue(*c.bias) : IValue(), c.stride, c.padding, c.dilation, c.groups,
+                                                 steps.names, steps.numbers, std::string(input), std::string(output), all_scales[i]});
     const jit::WithInsertPoint guard(last);
+    // Operands may have been replaced by packed results since.
+    for (Value*& v : steps.operands)
+      if (const auto now = replaced.find(v); now != replaced.end()) v = now->second;
     Value* operands = graph.insertNode(graph.createList(basic_type(TypeKind::Tensor), steps.operands))->output();
     const char* op = c.linear ? "cresset::linear_packed" : "cresset::convolution_packed";
     Value* out = graph.insert(jit::Symbol::fromQualString(op), {n->input(0), operands, held});
     out->node()->copyMetadata(n);
     last->output()->replaceAllUsesWith(out);
+    replaced[last->output()] = out;
     ++(c.linear ? result.linears : result.convolutions);
-    result.loses_nan = result.loses_nan || steps.lose_nan();
+    result.narrow = result.narrow || std::string_view(input) != "float32";
+    result.loses_nan = result.loses_nan || result.narrow || steps.lose_nan();
   }
   // Results have other strides than the graph's convolutions would give.
   if (result.convolutions > 0)

@@ -99,12 +99,32 @@ struct Runnable {
   }
 };
 
+bool has_products_of(ScalarType dtype) {
+  Stack stack{IValue(std::string(dtype_name(dtype)))};
+  Dispatcher::singleton().findSchemaOrThrow("cresset::has_packed_products", "").callBoxed(stack);
+  return stack.back().toBool();
+}
+
+Precisions precisions_of(const EngineSource& source) {
+  const auto wants = [&](ScalarType dtype) {
+    const auto& all = source.precisions;
+    if (std::find(all.begin(), all.end(), dtype) == all.end()) return false;
+    const bool has = has_products_of(dtype);
+    if (!has)  // a file or archive of another machine
+      warn("engine '" + source.name + "': this processor has no products of " + dtype_name(dtype) + "; it computes without.");
+    return has;
+  };
+  return {wants(ScalarType::BFloat16), wants(ScalarType::Char), source.ranges};
+}
+
 class CpuProgram : public Program {
  public:
   explicit CpuProgram(const EngineSource& source)
       : plain_{jit::Code::compile(source.graph, source.name), {source.weights.begin(), source.weights.end()}} {
     PackedGraph packed(source);
-    packing_ = pack_convolutions(packed);
+    const Precisions precisions = precisions_of(source);
+    if (precisions.int8 && precisions.ranges.empty()) observed_ = observing(source);
+    packing_ = pack_convolutions(packed, precisions);
     if (packing_.loses_nan && !std::all_of(source.weights.begin(), source.weights.end(), is_finite)) {
       packing_ = {};
       packed_ = plain_;
@@ -126,9 +146,21 @@ class CpuProgram : public Program {
     return out;
   }
   std::string describe() const override { return text_; }
+  std::vector<Tensor> observe(const std::vector<Tensor>& inputs) const override {
+    return observed_.code ? observed_.run(inputs) : std::vector<Tensor>();
+  }
 
  private:
-  Runnable plain_, packed_;
+  // The graph that gives the inputs of its layers.
+  static Runnable observing(const EngineSource& source) {
+    PackedGraph watched(source);
+    jit::Graph& graph = watched.graph();
+    for (std::size_t i = graph.outputs().size(); i-- > 0;) graph.eraseOutput(i);
+    for (Node* n : layers_of(watched)) graph.registerOutput(n->input(0));
+    return {jit::Code::compile(watched.shared(), source.name), watched.constants()};
+  }
+
+  Runnable plain_, packed_, observed_;
   Packing packing_;
   std::string text_;
 };
@@ -138,6 +170,13 @@ class CpuProgram : public Program {
 std::unique_ptr<Program> build(const EngineSource& source) { return std::make_unique<CpuProgram>(source); }
 
 bool supports(const Node* n) { return (n->kind().is_aten() && n->maybeSchema() != nullptr) || n->kind() == jit::prim::ListUnpack; }
+
+std::vector<ScalarType> precisions() {
+  std::vector<ScalarType> out{ScalarType::Float};
+  for (const ScalarType t : {ScalarType::BFloat16, ScalarType::Char})
+    if (has_products_of(t)) out.push_back(t);
+  return out;
+}
 
 std::vector<std::string> without_passes() {
   return {"linear_to_addmm",   "reduce_gelu",        "unpack_addmm", "unpack_hard_sigmoid",

@@ -31,15 +31,27 @@ class PackedGraph {
 
 struct Packing {
   std::size_t convolutions = 0, linears = 0;
+  /// Does it compute in less than float32 somewhere?
+  bool narrow = false;
   /// Is a NaN in front of a relu or a limit lost? oneDNN's maximum of it and a number is the number.
   bool loses_nan = false;
 };
+/// In what convolutions and linear layers compute: 8 bits where there is a range for the input and the processor has products of them, else
+/// bfloat16, else float32.
+struct Precisions {
+  bool bfloat16 = false, int8 = false;
+  std::vector<Range> ranges;  // of the inputs of layers_of(), in order
+};
 /// Two-dimensional convolutions and linear layers with the pointwise operators behind them become cresset::convolution_packed and
 /// cresset::linear_packed.
-Packing pack_convolutions(PackedGraph& packed);
+Packing pack_convolutions(PackedGraph& packed, const Precisions& precisions);
+/// The nodes that pack_convolutions packs, in order: the same ones for every copy of a graph.
+std::vector<jit::Node*> layers_of(const PackedGraph& packed);
 
 std::unique_ptr<Program> build(const EngineSource& source);
 bool supports(const jit::Node* n);
+/// What this processor has products of: float32, and bfloat16 and int8 with AVX-512's instructions for them.
+std::vector<ScalarType> precisions();
 /// Passes that take operators apart for which the CPU has kernels.
 std::vector<std::string> without_passes();
 

@@ -9,6 +9,7 @@
 #include "python/graph/script_convert.h"
 
 namespace cresset::python {
+
 namespace {
 
 // What Python's keywords say, beside the settings of lowering.
@@ -19,7 +20,23 @@ struct Request {
   bool whole;
   std::vector<std::string> precisions;
   bool truncate;
+  PyObject* calibration = Py_None;  // (list of tuples of arguments, method, percentile)
 };
+
+void read_calibration(PyObject* given, engine::CompileOptions& out) {
+  if (given == Py_None) return;
+  PyObject *calls, *method;
+  if (!PyArg_ParseTuple(given, "O!O!d", &PyList_Type, &calls, &PyUnicode_Type, &method, &out.calibration.percentile))
+    throw ErrorAlreadySet();
+  out.calibration.name = to_text(method);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); ++i) {
+    PyObject* call = PyList_GET_ITEM(calls, i);
+    CRESSET_CHECK_TYPE(PyTuple_Check(call), "calibration: tuples of arguments were required.");
+    Stack& arguments = out.data.emplace_back();
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call); ++k)
+      arguments.push_back(to_fitting_ivalue(PyTuple_GET_ITEM(call, k), *basic_type(TypeKind::Any)));
+  }
+}
 
 engine::CompileOptions compile_options(PyObject* settings, Request r) {
   engine::CompileOptions out{std::move(r.backend), pipeline_options(settings), r.min_block_size, std::move(r.operators), r.whole};
@@ -29,25 +46,28 @@ engine::CompileOptions compile_options(PyObject* settings, Request r) {
     out.enabled_precisions.push_back(*dtype);
   }
   out.truncate_long_and_double = r.truncate;
+  read_calibration(r.calibration, out);
   return out;
 }
 
 }  // namespace
 
 void init_engine(PyObject* module) {
-  // (module's handle, report, engines)
+  // (module's handle, report, engines, accuracy)
   def(module, "_engine_compile",
       [](PyObject* m, std::string method, PyObject* settings, std::string backend, int64_t min_block_size,
-         std::vector<std::string> operators, bool whole, std::vector<std::string> precisions, bool truncate) {
-        engine::Compiled compiled = engine::compile(
-            module_of(m), method, compile_options(settings, {backend, min_block_size, operators, whole, precisions, truncate}));
-        return Object(
-            Py_BuildValue("(Nsn)", wrap_object(compiled.module), compiled.report.c_str(), static_cast<Py_ssize_t>(compiled.engines)));
+         std::vector<std::string> operators, bool whole, std::vector<std::string> precisions, bool truncate, PyObject* calibration) {
+        engine::Compiled compiled =
+            engine::compile(module_of(m), method,
+                            compile_options(settings, {backend, min_block_size, operators, whole, precisions, truncate, calibration}));
+        return Object(Py_BuildValue("(Nsns)", wrap_object(compiled.module), compiled.report.c_str(),
+                                    static_cast<Py_ssize_t>(compiled.engines), compiled.accuracy.c_str()));
       });
   def(module, "_engine_convert",
-      [](PyObject* m, std::string method, PyObject* settings, std::string backend, std::vector<std::string> precisions, bool truncate) {
-        const std::string bytes =
-            engine::convert_method_to_engine(module_of(m), method, compile_options(settings, {backend, 1, {}, true, precisions, truncate}));
+      [](PyObject* m, std::string method, PyObject* settings, std::string backend, std::vector<std::string> precisions, bool truncate,
+         PyObject* calibration) {
+        const std::string bytes = engine::convert_method_to_engine(
+            module_of(m), method, compile_options(settings, {backend, 1, {}, true, precisions, truncate, calibration}));
         return Object(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
       });
   def(module, "_engine_embed", [](PyObject* bytes, std::string name) {
@@ -66,6 +86,11 @@ void init_engine(PyObject* module) {
     std::vector<std::string> missing;
     engine::check_method_operator_support(module_of(m), method, compile_options(settings, {backend, 1, {}, false, {}, false}), &missing);
     return missing;
+  });
+  def(module, "_engine_precisions", [](std::string backend) {
+    std::vector<std::string> names;
+    for (const ScalarType t : engine::engine_builder(backend).precisions) names.emplace_back(dtype_name(t));
+    return names;
   });
   def(module, "_engine_builders", [] { return engine::engine_builders(); });
 }

@@ -102,6 +102,35 @@ def test_what_follows_is_part_of_it(linear, activation, joined, before):
         check(module, engine, x, other.double(), tolerance=1e-5)
 
 
+SEVERAL = [
+    lambda x: F.hardtanh(F.hardtanh(x, -0.2, 2.0), -1.0, 0.3),
+    lambda x: F.leaky_relu(F.leaky_relu(x, 0.5) - 0.0, 0.1).relu(),
+    lambda x: F.hardsigmoid(cresset.clamp(x, -1, 2)),
+    lambda x: cresset.clamp(F.hardsigmoid(x), 0.25, 0.5),
+    lambda x: F.leaky_relu(x.relu(), 0.5),
+    lambda x: F.leaky_relu(F.leaky_relu(x, 0.5), 0.1),
+]
+
+
+@pytest.mark.parametrize("steps", SEVERAL)
+@pytest.mark.parametrize("linear", [False, True], ids=["conv", "linear"])
+def test_several_steps_of_one_kind(linear, steps):
+    """oneDNN 2.6 takes the numbers of the first of them for all."""
+
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 16) if linear else nn.Conv2d(8, 16, 3)
+
+        def forward(self, x):
+            return steps(self.layer(x))
+
+    cresset.manual_seed(0)
+    module = Steps()
+    x = cresset.randn(5, 8) * 3 if linear else cresset.randn(2, 8, 6, 6) * 3
+    check(module, compiled(module, x), x)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads(threads):
     before = cresset.get_num_threads()
