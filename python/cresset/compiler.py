@@ -107,7 +107,7 @@ def _options(backend, options):
     if options is None:
         return {}
     if isinstance(backend, str) and backend in _backends.ENGINE:
-        known = ("min_block_size", "torch_executed_ops", "enabled_precisions")
+        known = ("min_block_size", "torch_executed_ops", "enabled_precisions", "pack_weights")
         return {k: v for k, v in options.items() if k in known}
     return {"options": options}
 

@@ -6,6 +6,8 @@
 #include <cresset/core/grad_mode.h>
 #include <cresset/core/limits.h>
 
+#include "core/unseen_writes.h"
+
 namespace cresset {
 
 PyObjectHooks pyobject_hooks;
@@ -182,6 +184,9 @@ VariableVersion TensorImpl::version_counter() const {
   return VariableVersion(make_intrusive<VersionHolder>());
 }
 
+static std::atomic<uint64_t> unseen_count{0};
+uint64_t detail::unseen_writes() { return unseen_count.load(std::memory_order_relaxed); }
+
 void TensorImpl::bump_version() {
   if (inference_) {
     CRESSET_CHECK(InferenceMode::is_enabled(),
@@ -189,10 +194,12 @@ void TensorImpl::bump_version() {
                   "tensor before doing inplace update.");
     return;
   }
-  if (version_)
+  if (version_) {
+    if (storage_ && !storage_.unique()) unseen_count.fetch_add(1, std::memory_order_relaxed);
     version_->bump();
-  else if (storage_)
+  } else if (storage_) {
     storage_.unsafeGetStorageImpl()->bump();
+  }
 }
 
 void TensorImpl::share_version_with(const TensorImpl& other) {

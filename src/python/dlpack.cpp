@@ -93,6 +93,7 @@ PyObject* to_dlpack(const Tensor& t) {
     PyErr_SetString(PyExc_BufferError, ("Can't export a tensor on device '" + t.device().str() + "' through DLPack").c_str());
     return nullptr;
   }
+  t.storage().unsafeGetStorageImpl()->set_resizable(false);  // the memory stays where the consumer sees it
   auto e = std::make_unique<Export>();
   e->tensor = t;
   e->shape = DimVector(t.sizes());

@@ -10,6 +10,7 @@
 #include "python/dispatch.h"
 #include "python/dispatch_mode.h"
 #include "python/graph_part.h"
+#include "python/held_weights.h"
 #include "python/op_function.h"
 #include "python/overridable.h"
 #include "python/override.h"
@@ -70,6 +71,7 @@ bool fill_module(PyObject* module) {
   init_numpy(module);
   init_dlpack(module);
   init_storage(module);
+  init_held_weights(module);
   init_node(module);
   init_autograd(module);
   init_op_functions(module);

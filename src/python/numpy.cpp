@@ -88,6 +88,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     const Tensor& t = unwrap(o);
     check_exportable(t);
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !t.is_contiguous()) CRESSET_THROW(Error, "the tensor is not contiguous");
+    t.storage().unsafeGetStorageImpl()->set_resizable(false);
     auto shape = std::make_unique<BufferShape>();
     shape->tensor = t;
     for (int64_t d = 0; d < t.dim(); ++d) {

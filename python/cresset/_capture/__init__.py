@@ -11,4 +11,5 @@ check again (`guards`); what the evaluator does not know, or may not do twice (w
     attributes, expressions, calls, statements: the evaluator, in parts
     capture      a call as a graph, its guards and its result's form
     backends     what becomes of a graph
+    weights      parameters as constants, while they are what they were
 """

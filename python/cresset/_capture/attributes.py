@@ -218,7 +218,10 @@ class Attributes:
             where = guards.read(f"{own}[{part!r}]")
             names = module.__dict__[part]
             if name in names:
-                return self.wrap(names[name], guards.read(f"{where}[{name!r}]"), f"{self.name_of(v)}.{name}")
+                found = self.wrap(names[name], guards.read(f"{where}[{name!r}]"), f"{self.name_of(v)}.{name}")
+                if isinstance(found, TensorVar):
+                    found.held = True
+                return found
             guards.check(f"{name!r} not in {where}", f".{name} of a {type(module).__name__} is set")
         return self._absent(type(module), name)
 

@@ -17,12 +17,13 @@ class Capture:
     """`fetch(args, kwargs)`: the graph's inputs and other things from outside, or why the capture does not stand for a call.
 
     module: the GraphModule, None where the call stays eager for `problem` or where it has no operators. examples: this call's inputs.
-    results: this call's outputs of the graph. own: does the graph have operators of the library alone?
+    results: this call's outputs of the graph. own: does the graph have operators of the library alone? held: the positions of inputs that are
+    parameters and buffers of modules.
     """
 
     def __init__(self):
         self.fetch = self.module = self.problem = None
-        self.examples, self.results, self.own = [], [], True
+        self.examples, self.results, self.own, self.held = [], [], True, []
         self.guard_reasons = []  # what later calls fail by, in words
         self._form, self._inputs = None, 0
 
@@ -111,6 +112,7 @@ def capture(function, args, kwargs, *, dynamic, gradients):
         out.problem = Unsupported("the code is nested too deep")
     if out.problem is None:
         out._inputs, out.own = len(recorder.inputs), not recorder.watch.others
+        out.held = [i for i, v in enumerate(recorder.inputs) if v.held]
         out.examples, out.results = [v.value for v in recorder.inputs], [v.value for v in form.values]
         if any(node.op not in ("placeholder", "output") for node in recorder.graph.nodes):
             out.module = GraphModule(cresset.nn.Module(), recorder.graph).eval()

@@ -1,5 +1,6 @@
 """What a capture relied on: paths from a call's arguments to values, and checks of them, as one generated function."""
 
+import contextlib
 import linecache
 
 __all__ = ["Guards"]
@@ -14,7 +15,7 @@ class Guards:
     def __init__(self):
         self._constants, self._kept = {}, []  # id -> name; what must live as long as its id counts
         self._namespace = {}
-        self._reads, self._checked = {}, set()
+        self._reads, self._checked, self._inside = {}, set(), ""
         self.lines, self.reasons = [], []
 
     def constant(self, value):
@@ -38,8 +39,19 @@ class Guards:
         """Later calls fail where the condition does not hold; `reason` says so."""
         if condition not in self._checked:
             self._checked.add(condition)
-            self.lines.append(f"if not ({condition}): return {len(self.reasons)}")
+            self.lines.append(f"{self._inside}if not ({condition}): return {len(self.reasons)}")
             self.reasons.append(reason)
+
+    @contextlib.contextmanager
+    def unless(self, condition):
+        """Checks in here are only made where the condition, which says as much as all of them at once, does not hold."""
+        self.lines.append(f"if not {condition}:")
+        self._inside = "  "
+        try:
+            yield
+        finally:
+            self._inside = ""
+            self.lines.append("  pass")
 
     def build(self, results):
         """A function of (args, kwargs): a list of the variables `results`, or the text of the first check that fails."""

@@ -3,6 +3,7 @@
 import operator
 
 import cresset
+from cresset import _C
 from cresset.fx import Graph
 from cresset.nn import Parameter
 
@@ -48,6 +49,22 @@ class Recorder:
         found = self._by_path.get(path)
         if found is not None:
             return found
+        check, constant = self.guards.check, self.guards.constant
+        with self.guards.unless(f"{constant(_C._tensor_check(tensor))}({path})"):
+            self._guard_kind(tensor, path, name)
+            self._guard_tensor(tensor, path, name)
+        if cresset.is_grad_enabled() and tensor.requires_grad:
+            check(f"{path}.is_leaf is {tensor.is_leaf}", f"{name}.is_leaf is not {tensor.is_leaf}")
+        if tensor.requires_grad and cresset.is_grad_enabled() and not self.gradients:
+            raise Unsupported(f"gradients are needed: {name} requires them")
+        self.watch.add(tensor)
+        made = TensorVar(self._placeholder(name), tensor, path)
+        made.node.meta["ndim"] = tensor.ndim
+        self._by_path[path] = made
+        self.inputs.append(made)
+        return made
+
+    def _guard_kind(self, tensor, path, name):
         kind, check, constant = type(tensor), self.guards.check, self.guards.constant
         check(f"type({path}) is {constant(kind)}", f"{name} is no {kind.__name__} any more")
         if kind not in _TENSORS:
@@ -56,14 +73,6 @@ class Recorder:
         check(f"{path}.is_quantized is {tensor.is_quantized}", f"{name}.is_quantized is not {tensor.is_quantized}")
         if tensor.layout != cresset.strided or tensor.is_quantized:
             raise Unsupported(f"{name} is not strided")
-        self._guard_tensor(tensor, path, name)
-        if tensor.requires_grad and cresset.is_grad_enabled() and not self.gradients:
-            raise Unsupported(f"gradients are needed: {name} requires them")
-        self.watch.add(tensor)
-        made = TensorVar(self._placeholder(name), tensor, path)
-        self._by_path[path] = made
-        self.inputs.append(made)
-        return made
 
     def _guard_tensor(self, t, path, name):
         check, constant = self.guards.check, self.guards.constant
@@ -71,9 +80,6 @@ class Recorder:
         check(f"{path}.device == {constant(t.device)}", f"{name}'s device is not {t.device}")
         check(f"{path}.requires_grad is {t.requires_grad}", f"{name}.requires_grad is not {t.requires_grad}")
         check(f"{path}.ndim == {t.ndim}", f"{name} has not {t.ndim} dimensions")
-        if cresset.is_grad_enabled() is False or not t.requires_grad:
-            return
-        check(f"{path}.is_leaf is {t.is_leaf}", f"{name}.is_leaf is not {t.is_leaf}")
 
     def _placeholder(self, name):
         target = "L_" + "".join(c if c.isalnum() else "_" for c in name).strip("_") + "_"
@@ -146,6 +152,7 @@ class Recorder:
         if isinstance(result, cresset.Tensor):
             if type(result) not in _TENSORS:
                 raise Unsupported(f"{node.name} gives a {type(result).__name__}, a tensor of a type of its own")
+            node.meta["ndim"] = result.ndim
             return TensorVar(node, result)
         if result is None:
             return Known(None)

@@ -19,12 +19,12 @@ class Known:
 
 
 class TensorVar:
-    """A tensor of the graph, with the one that it is in this call. `path` for inputs."""
+    """A tensor of the graph, with the one that it is in this call. `path` for inputs; `held`: is it a parameter or buffer of a module?"""
 
-    __slots__ = ("node", "value", "path")
+    __slots__ = ("node", "value", "path", "held")
 
     def __init__(self, node, value, path=None):
-        self.node, self.value, self.path = node, value, path
+        self.node, self.value, self.path, self.held = node, value, path, False
 
 
 class SizeVar:

@@ -108,16 +108,22 @@ def equal(a, b):
     return a == b
 
 
+def close(a, b):
+    """Packed layers add in another order."""
+    return equal(a, b) if not isinstance(a, cresset.Tensor) else a.dtype == b.dtype and cresset.allclose(a, b, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
 @pytest.mark.parametrize("backend", ["inductor", "eager"])
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_around_the_function(name, backend, _as_before):
     f, changes = CHANGES[name]
+    same = close if (name, backend) == ("a module", "inductor") else equal
     compiled = cresset.compile(f, backend=backend)
-    assert equal(compiled(X), f(X)) and equal(compiled(X), f(X))
+    assert same(compiled(X), f(X)) and same(compiled(X), f(X))
     for i, change in enumerate(changes):
         change()
         for _ in range(2):
-            assert equal(compiled(X), f(X)), f"change {i}\n{cresset.compile_report(compiled)}"
+            assert same(compiled(X), f(X)), f"change {i}\n{cresset.compile_report(compiled)}"
 
 
 ARGUMENTS = [X, X.double(), X[0], X[None], X.t(), X.bool(), cresset.empty(0, 4), X.clone().requires_grad_(), nn.Parameter(X), 3, 3.0, True, -0.0, [X], (X, 2), {"x": X}, None, "text",
