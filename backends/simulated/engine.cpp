@@ -1,6 +1,6 @@
 // Engines of the device `simulated`: a library of its own, which programs load when they want engines (cresset.ops.load_library, or
 // --custom-converters on the command line). What is registered here is all that partitioning and compile() ask of a backend.
-#include <cresset/engine/engine.h>
+#include <cresset/engine/converters.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ops/functions.h>
 
@@ -43,6 +43,19 @@ class Program final : public cresset::engine::Program {
   std::shared_ptr<const cresset::jit::Code> code_;
   std::vector<Tensor> weights_;
 };
+
+// What the device has no kernel for, in what it has. Slopes that are not known stay with others.
+using Values = std::vector<cresset::jit::Value*>;
+const auto conversions =
+    cresset::engine::RegisterNodeConversionPatterns("simulated")
+        .pattern({"aten::square(Tensor self) -> Tensor",
+                  [](auto& ctx, const auto*, const Values& in) -> Values { return {ctx.call("aten::mul", {in[0], in[0]})}; }})
+        .pattern({"aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+                  [](auto& ctx, const auto*, const Values& in) -> Values {
+                    const auto negative = ctx.call("aten::relu", {ctx.call("aten::mul", {in[0], -1})});
+                    return {ctx.call("aten::sub", {ctx.call("aten::relu", {in[0]}), ctx.call("aten::mul", {negative, in[1]})})};
+                  },
+                  [](const cresset::jit::Node* n) { return cresset::jit::toIValue(n->input(1)).has_value(); }});
 
 const bool registered = [] {
   cresset::engine::register_engine_builder({.name = "simulated",

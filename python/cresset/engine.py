@@ -16,8 +16,8 @@ _C._load_graph_part()
 
 from cresset.lowering import Input, _inputs, _settings
 
-__all__ = ["Calibrator", "Input", "accuracy", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "embed_engine_in_new_module",
-           "partition", "precisions", "report"]
+__all__ = ["Calibrator", "Input", "accuracy", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "converter", "embed_engine_in_new_module",
+           "evaluator", "partition", "precisions", "report"]
 
 _reports = weakref.WeakKeyDictionary()  # compiled module -> its partition's text
 _accuracies = weakref.WeakKeyDictionary()
@@ -164,3 +164,56 @@ def precisions(backend: str = "cpu") -> list:
 def backends() -> list[str]:
     """Names of the backends that build engines."""
     return _C._engine_builders()
+
+
+class ConversionContext:
+    """The graph of an engine that is being built, at the node that is converted; for the time of the converter's call."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def call(self, operator: str, *args):
+        """The value of calling an operator, "aten::mul", with values and constants (numbers, texts, None, lists of either)."""
+        return _C._conversion_call(self._handle, operator, args)
+
+    def weight(self, tensor):
+        """A tensor that the engine holds, as a value."""
+        return _C._conversion_weight(self._handle, tensor)
+
+    def constant(self, value, default=None):
+        """What a value always is, a number, a list or a weight; `default` where that is not known."""
+        known, found = _C._conversion_constant(self._handle, value)
+        return found if known else default
+
+
+def converter(schema: str, *, backend: str = "cpu", supports=None):
+    """Decorator: the function says an operator in others that engines of the backend have.
+
+        @cresset.engine.converter("mine::scaled(Tensor x, float by) -> Tensor")
+        def scaled(ctx, node, x, by):
+            return ctx.call("aten::mul", x, by)
+
+    function: (ConversionContext, node, values of its inputs) -> the value of its result, a tuple for several.
+    supports: of a node (`torch._C.Node`), whether the converter takes it; else all nodes of the operator and overload.
+    A later converter of the same operator replaces the one before, with a warning. ValueError for schemas that cannot be read, and for arguments that no
+    overload of a registered operator has. Archives and files hold the graph from before: register before they are read, too.
+    """
+
+    def register(function):
+        _C._engine_register_converter(backend, schema, lambda handle, node, *values: function(ConversionContext(handle), node, *values), supports)
+        return function
+
+    return register
+
+
+def evaluator(schema: str):
+    """Decorator: calls of an operator whose arguments are all known become what the function gives for them, when engines are built.
+
+    function: (values of the arguments, in the schema's order) -> the result, a tuple for several. ValueError where the operator has an evaluator.
+    """
+
+    def register(function):
+        _C._engine_register_evaluator(schema, function)
+        return function
+
+    return register

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <cresset/core/grad_mode.h>
+#include <cresset/engine/converters.h>
 #include <cresset/engine/engine.h>
 #include <cresset/engine/file.h>
 #include <cresset/ir/function.h>
@@ -32,8 +33,9 @@ std::vector<std::string> backends(const CompileOptions& o) {
 PartitionOptions partition_options(const CompileOptions& o, const std::string& backend, int64_t min_block_size) {
   const auto supports = engine_builder(backend).supports;
   const auto assumed = o.assume_supported;
-  return {min_block_size, o.torch_executed_ops, [supports, assumed](const Node* n) {
-            return supports(n) || std::find(assumed.begin(), assumed.end(), n->kind().toQualString()) != assumed.end();
+  return {min_block_size, o.torch_executed_ops, [supports, assumed, backend](const Node* n) {
+            return supports(n) || has_converter(backend, n) ||
+                   std::find(assumed.begin(), assumed.end(), n->kind().toQualString()) != assumed.end();
           }};
 }
 bool is_whole(const Partition& p) { return p.segments.size() == 1 && p.segments[0].target == Target::engine; }

@@ -10,6 +10,7 @@
 
 #include <cresset/core/scalar_type.h>
 #include <cresset/dispatch/library.h>
+#include <cresset/engine/converters.h>
 #include <cresset/ir/ir_parser.h>
 
 #include "engine/cpu/program.h"
@@ -146,7 +147,7 @@ Engine::Engine(const std::string& builder, EngineSource source) : builder_(build
   CRESSET_CHECK_VALUE(source_.graph && source_.graph->inputs().size() >= source_.weights.size(), "engine '", source_.name,
                       "': a graph with an input for each of its ", source_.weights.size(), " weights was required.");
   source_.graph->lint();  // builders rely on it, and the graph may come out of a file
-  program_ = engine_builder(builder_).build(source_);
+  program_ = engine_builder(builder_).build(converted(builder_, source_));
 }
 
 std::vector<Tensor> Engine::run(const std::vector<Tensor>& inputs) const {
@@ -168,7 +169,7 @@ void Engine::end_calibration(const CalibrationMethod& method) {
   source_.ranges.clear();
   for (const RangeObserver& one : *observers_) source_.ranges.push_back(one.range(method));
   observers_.reset();
-  program_ = engine_builder(builder_).build(source_);
+  program_ = engine_builder(builder_).build(converted(builder_, source_));
 }
 
 CRESSET_LIBRARY_FRAGMENT(cresset, m) {

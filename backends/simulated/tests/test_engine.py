@@ -41,6 +41,17 @@ def test_one_graph_on_two_devices(tmp_path):
             assert cresset.allclose(got[0], want[0], atol=1e-6) and got[1] == want[1] and got[0].device.type == "cpu"
 
 
+def test_converters_of_the_device():
+    class Converted(nn.Module):
+        def forward(self, x):
+            return nn.functional.leaky_relu(x.square() - 1, 0.25)
+
+    x = cresset.randn(3, 4)
+    compiled = cresset.engine.compile(Converted().eval(), inputs=[x], backend="simulated", require_full_compilation=True)
+    cresset.testing.assert_close(compiled(x), Converted()(x))
+    assert cresset.engine.check_method_operator_support(Converted().eval(), backend="simulated") == []
+
+
 def test_what_engines_take():
     class Whole(nn.Module):
         def forward(self, x):

@@ -10,6 +10,8 @@
 
 namespace cresset::python {
 
+void init_converters(PyObject* module);  // converters.cpp
+
 namespace {
 
 // What Python's keywords say, beside the settings of lowering.
@@ -92,6 +94,7 @@ void init_engine(PyObject* module) {
     for (const ScalarType t : engine::engine_builder(backend).precisions) names.emplace_back(dtype_name(t));
     return names;
   });
+  init_converters(module);
   def(module, "_engine_builders", [] { return engine::engine_builders(); });
 }
 
