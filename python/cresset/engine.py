@@ -14,10 +14,11 @@ from cresset import _C
 
 _C._load_graph_part()
 
+from cresset._engine_profile import Profile, profile
 from cresset.lowering import Input, _inputs, _settings
 
-__all__ = ["Calibrator", "Input", "accuracy", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "converter", "embed_engine_in_new_module",
-           "evaluator", "partition", "precisions", "report"]
+__all__ = ["Calibrator", "Input", "Profile", "accuracy", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "converter", "embed_engine_in_new_module",
+           "evaluator", "partition", "precisions", "profile", "report"]
 
 _reports = weakref.WeakKeyDictionary()  # compiled module -> its partition's text
 _accuracies = weakref.WeakKeyDictionary()
