@@ -43,7 +43,7 @@ def _name(node):
 
 def _is_fresh(node):
     in_place = any(a is True for a in (*node.args, *node.kwargs.values()))  # relu(x, True); others with flags are looked through as well
-    return node.op in ("call_function", "call_method") and _name(node) in _FRESH and not in_place
+    return node.op in ("call_function", "call_method") and _name(node) in _FRESH and not in_place and "out" not in node.kwargs
 
 
 def _may_be_constant(node, alive, seen):

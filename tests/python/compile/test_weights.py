@@ -161,6 +161,7 @@ GIVES = {
     "expanded": lambda m, x: (m.weight[:1] * 2).expand(x.size(0), 3),
     "contiguous": lambda m, x: (m.weight * 2)[: x.size(0)].contiguous(),
     "written": lambda m, x: (m.weight * 2).add_(x),
+    "written as out": lambda m, x: cresset.add(x, 1, out=m.weight * 2),
     "written by size": lambda m, x: (m.weight + 1).mul_(x.size(0)),
 }
 
