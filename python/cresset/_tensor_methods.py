@@ -142,6 +142,16 @@ def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
+_divided_by = cresset.Tensor.__rtruediv__
+
+
+def __rdiv__(self, other):
+    return _divided_by(self, other)
+
+
+__rdiv__.__qualname__ = "Tensor.__rdiv__"
+
+
 def lu(self, pivot=True, get_infos=False):
     """The LU factors of cresset.lu."""
     return cresset.lu(self, pivot, get_infos)
@@ -157,7 +167,7 @@ def install(tensor):
         function.__qualname__ = f"Tensor.{function.__name__}"
         setattr(tensor, function.__name__, function)
     # Names of division from Python 2 that PyTorch keeps.
-    tensor.__div__, tensor.__rdiv__, tensor.__idiv__ = tensor.__truediv__, tensor.__rtruediv__, tensor.__itruediv__
+    tensor.__div__, tensor.__rdiv__, tensor.__idiv__ = tensor.__truediv__, __rdiv__, tensor.__itruediv__
     tensor.__dir__ = __dir__
     tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors
     tensor.__module__ = "cresset"

@@ -45,6 +45,17 @@ struct OperatorNames {
   const char* reflected;  // method of (b, a), when only b is a tensor
 };
 
+// Methods that PyTorch has in Python: they ask for operands of any type, and pass (empty) keyword arguments.
+bool is_python_method(std::string_view name) {
+  return (name.starts_with("__r") && name != "__rshift__") || name == "__floordiv__" || name == "pow" || name == "pow_";
+}
+
+// Could the method take `other`, whose type the arguments' parser of PyTorch looks at before it asks anyone?
+bool is_operand(std::string_view name, PyObject* other) {
+  if (name == "__eq__" || is_python_method(name)) return true;
+  return is_tensor(other) || type_overrides(Py_TYPE(other)) || is_array(other) || (is_number(other) && name != "matmul");
+}
+
 // Runs the protocol when an operand overrides; null without an error when none does.
 CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const OperatorNames& names) {
   CRESSET_PY_TRY
@@ -53,11 +64,13 @@ CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Opera
   overriders.scan(b);
   if (overriders.empty()) return nullptr;
   const bool forward = is_tensor(a);
-  const Ref function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), forward ? names.forward : names.reflected));
-  const Ref args = checked(forward ? PyTuple_Pack(2, a, b) : PyTuple_Pack(2, b, a));
   const char* name = forward ? names.forward : names.reflected;
-  PyObject* asked_for = std::strncmp(name, "__r", 3) == 0 ? b : nullptr;
-  return overriders.call(function.get(), args.get(), nullptr, (std::string("torch.Tensor.") + name).c_str(), asked_for);
+  if (!is_operand(name, forward ? b : a)) return nullptr;
+  const Ref function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
+  const Ref args = checked(forward ? PyTuple_Pack(2, a, b) : PyTuple_Pack(2, b, a));
+  const Ref keywords = is_python_method(name) ? checked(PyDict_New()) : Ref();
+  return overriders.call(function.get(), args.get(), keywords.get(), (std::string("torch.Tensor.") + name).c_str(),
+                         is_python_method(name) ? (forward ? a : b) : nullptr);
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -177,9 +190,9 @@ CRESSET_BINARY(nb_add, add, "add", "add")
 CRESSET_BINARY(nb_multiply, mul, "mul", "mul")
 CRESSET_BINARY(nb_floor_divide, floor_divide, "__floordiv__", "__rfloordiv__")
 CRESSET_BINARY_WITH_NUMBERS(nb_remainder, remainder, "remainder", "__rmod__")
-CRESSET_BINARY_WITH_NUMBERS(nb_and, bitwise_and, "__and__", "__rand__")
-CRESSET_BINARY_WITH_NUMBERS(nb_or, bitwise_or, "__or__", "__ror__")
-CRESSET_BINARY_WITH_NUMBERS(nb_xor, bitwise_xor, "__xor__", "__rxor__")
+CRESSET_BINARY_WITH_NUMBERS(nb_and, bitwise_and, "__and__", "bitwise_and")
+CRESSET_BINARY_WITH_NUMBERS(nb_or, bitwise_or, "__or__", "bitwise_or")
+CRESSET_BINARY_WITH_NUMBERS(nb_xor, bitwise_xor, "__xor__", "bitwise_xor")
 CRESSET_BINARY_WITH_NUMBERS(nb_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
 CRESSET_BINARY_WITH_NUMBERS(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
 #undef CRESSET_BINARY
@@ -205,7 +218,7 @@ PyObject* nb_true_divide(PyObject* a, PyObject* b) {
     return PyNumber_Multiply(reciprocal.get(), a);
     CRESSET_PY_CATCH(nullptr)
   }
-  return binary(a, b, {"div", "__rtruediv__"}, [](const Tensor& x, const Tensor& y) { return cresset::div(x, y); });
+  return binary(a, b, {"div", "__rdiv__"}, [](const Tensor& x, const Tensor& y) { return cresset::div(x, y); });
 }
 
 PyObject* nb_matmul(PyObject* a, PyObject* b) {
@@ -299,7 +312,11 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
       a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
       [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
-    case Py_EQ: CRESSET_COMPARE(eq, "__eq__", "__eq__");
+    case Py_EQ: {
+      // The method itself asks for a tensor of an overriding type; for another operand the operator does.
+      const char* name = active_modes == 0 && (is_exact_tensor(a) || !type_overrides(Py_TYPE(a))) ? "eq" : "__eq__";
+      CRESSET_COMPARE(eq, name, name);
+    }
     case Py_NE: CRESSET_COMPARE(ne, "ne", "ne");
     case Py_LT: CRESSET_COMPARE(lt, "lt", "gt");
     case Py_LE: CRESSET_COMPARE(le, "le", "ge");
