@@ -59,8 +59,9 @@ struct DispatchingTensorImpl final : TensorImpl {
     const Ref result = ask_torch_dispatch(op, arguments.data(), format ? 2 : 1, true);
     return result && result.get() != Py_None ? result : Ref();
   }
+  void set_layout(Layout layout) { layout_ = layout; }
   Layout layout() const override {
-    if (!asks_.layout) return kStrided;
+    if (!asks_.layout) return layout_;
     GilAcquire gil;
     try {
       static const OperatorHandle op = question("prim::layout");
@@ -88,6 +89,7 @@ struct DispatchingTensorImpl final : TensorImpl {
                  : make_intrusive<DispatchingTensorImpl>(key_set_, dtype_, std::optional<Device>(device_));
     if (!storage_) r->set_sizes_and_strides(sizes_, strides_, offset_);
     r->let_answer(asks_);
+    r->set_layout(layout_);
     r->set_foreign_keys(foreign_keys_);
     set_version(*r, share_version);
     return r;
@@ -208,6 +210,7 @@ struct DispatchingTensorImpl final : TensorImpl {
   }
 
   Asks asks_;
+  Layout layout_ = kStrided;                      // of sparse tensors, whose class keeps the parts
   uint64_t foreign_keys_ = 0;                     // what DispatchKeySet remembers beside the set, as _extra_dispatch_keys gave it
   std::optional<std::size_t> storage_nbytes_;     // of shown_storage_, when the class has said so
   mutable std::optional<Storage> shown_storage_;  // changed with the lock held
@@ -365,6 +368,13 @@ void init_wrapper_subclass(PyObject* module) {
   def(module, "_take_sizes", [](Tensor wrapper, Tensor other) {
     CRESSET_CHECK(!wrapper.has_storage(), "_take_sizes: a tensor without storage was required.");
     wrapper.unsafeGetTensorImpl()->set_sizes_and_strides(other.sizes(), other.strides(), other.storage_offset());
+  });
+  // Says to C++ which layout a wrapper of a sparse or nested class has.
+  def(module, "_give_layout", [](Tensor wrapper, PyObject* layout) {
+    auto* impl = dynamic_cast<DispatchingTensorImpl*>(wrapper.unsafeGetTensorImpl());
+    CRESSET_CHECK(impl && !wrapper.has_storage(), "_give_layout: a wrapper without storage was required.");
+    CRESSET_CHECK_TYPE(is_layout(layout), "_give_layout: a layout was required, not ", type_name(Py_TYPE(layout)), ".");
+    impl->set_layout(static_cast<Layout>(constant_value(layout)));
   });
 }
 

@@ -491,14 +491,14 @@ def test_a_condition_that_changes_nothing_keeps_what_is_known():
 
 def test_functions_of_tensors_that_do_not_exist_here():
     """Compiled, and refused when it runs."""
-    def maybe_sparse(x: Tensor, sparse: bool) -> Tensor:
-        if sparse:
-            return torch.sparse_coo_tensor(x, x, x.size())
+    def maybe_packed(x: Tensor, packed: bool) -> Tensor:
+        if packed:
+            return torch.fbgemm_pack_gemm_matrix_fp16(x)
         return x
 
-    script = jit.script(maybe_sparse)
+    script = jit.script(maybe_packed)
     assert script(torch.ones(2), False).tolist() == [1.0, 1.0]
-    with pytest.raises(jit.Error, match="NotImplementedError: sparse_coo_tensor: scripts make no sparse tensors."):
+    with pytest.raises(jit.Error, match="NotImplementedError: fbgemm_pack_gemm_matrix_fp16: .* are not part of Cresset."):
         script(torch.ones(2), True)
 
 

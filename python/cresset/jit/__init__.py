@@ -10,6 +10,7 @@ from cresset._scripting import is_scripting
 _C._load_graph_part()
 
 from cresset._C import Future, ScriptFunction, ScriptMethod  # noqa: F401
+from cresset.sparse import _operators as _sparse_operators  # noqa: F401  (scripts find operators by name)
 
 from ._classes import interface
 from ._concrete import Attribute
@@ -34,7 +35,7 @@ _isinstance = isinstance
 
 # Parts that need not be there for scripts, loaded on first use.
 _LAZY = {
-    "save": "serialization", "load": "serialization", "Limits": "_limits", "export_opnames": "_export_names",
+    "fuser": "_fusers", "save": "serialization", "load": "serialization", "Limits": "_limits", "export_opnames": "_export_names",
     "trace": "_trace", "trace_module": "_trace", "TracerWarning": "_trace", "TracingCheckError": "_trace",
     "TopLevelTracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
 }  # fmt: skip

@@ -173,6 +173,8 @@ def _function_thing(obj):
         return python_call(obj, bound=False)
     if hasattr(obj, "_script_refusal"):
         return ("refusal", obj._script_refusal)
+    if hasattr(obj, "_script_operator"):
+        return ("operator", obj._script_operator)
     if hasattr(obj, "_script_attributes"):
         return ("attributes", obj._script_attributes)
     if hasattr(obj, "_script_form"):

@@ -306,7 +306,7 @@ def _of(layout):
 
 sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_tensor, sparse_bsc_tensor = map(_of, (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc))
 for _function in (sparse_coo_tensor, sparse_compressed_tensor, sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_tensor, sparse_bsc_tensor):
-    _function._script_refusal = f"{_function.__name__}: scripts make no sparse tensors."
+    _function._script_operator = f"aten::{_function.__name__}"
 
 
 def spdiags(diagonals, offsets, shape, layout=None):

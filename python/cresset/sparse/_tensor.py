@@ -27,8 +27,10 @@ class Sparse(Tensor):
         return apply(func, args, kwargs or {})
 
     @classmethod
-    def _make(cls, values, size):
-        return Tensor._make_wrapper_subclass(cls, tuple(size), dtype=values.dtype, device=values.device)
+    def _make(cls, values, size, layout):
+        self = Tensor._make_wrapper_subclass(cls, tuple(size), dtype=values.dtype, device=values.device)
+        _C._give_layout(self, layout)
+        return self
 
     def _word(self):
         return "Sparse" if self.is_sparse else "Sparse" + str(self.layout).rpartition("_")[2].capitalize()
@@ -110,7 +112,7 @@ class Coordinates(Sparse):
     is_sparse = True
 
     def __new__(cls, indices, values, size, coalesced=False):
-        self = cls._make(values, size)
+        self = cls._make(values, size, _C.sparse_coo)
         self._i, self._v, self._ordered = indices, values, coalesced or indices.shape[1] < 2
         return self
 
@@ -206,7 +208,7 @@ class Compressed(Sparse):
     is_sparse_csr = property(lambda self: self._layout is _C.sparse_csr)
 
     def __new__(cls, pointers, others, values, size, layout):
-        self = cls._make(values, size)
+        self = cls._make(values, size, layout)
         self._p, self._o, self._v, self._layout = pointers, others, values, layout
         return self
 

@@ -8,6 +8,7 @@
 
 #include <cresset/core/backend_meta.h>
 #include <cresset/dispatch/custom_class.h>
+#include <cresset/dispatch/dispatcher.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/function.h>
 
@@ -129,6 +130,7 @@ class Pickler {
     path_.resize(size);
   }
   void tensor(const Tensor& t);
+  void sparse_tensor(const Tensor& t);
   void list(const IValue& v, const TypePtr& type);
   void dict(const IValue& v, const TypePtr& type);
   void object(const IValue& v);
@@ -199,7 +201,25 @@ void Pickler::value(const IValue& v, const TypePtr& type) {
   }
 }
 
+// (layout, sizes, requires_grad, parts…, hooks)
+void Pickler::sparse_tensor(const Tensor& t) {
+  constexpr const char *kCoordinates[] = {"aten::_indices", "aten::_values"},
+                       *kRows[] = {"aten::crow_indices", "aten::col_indices", "aten::values"};
+  const ArrayRef<const char*> names = t.layout() == Layout::Sparse ? ArrayRef<const char*>(kCoordinates) : ArrayRef<const char*>(kRows);
+  std::vector<Tensor> parts;
+  for (const char* name : names) parts.push_back(call_sparse_operator(name, "", {IValue(t)})[0].toTensor().detach());
+  global("torch._utils", "_rebuild_sparse_tensor");
+  out_ += '(';
+  integer(static_cast<int64_t>(t.layout()));
+  integers(t.sizes());
+  out_ += t.requires_grad() ? '\x88' : '\x89';
+  for (const Tensor& part : parts) tensor(part);
+  global("collections", "OrderedDict");
+  out_ += ")RtR";
+}
+
 void Pickler::tensor(const Tensor& t) {
+  if (t.defined() && is_sparse_layout(t.layout())) return sparse_tensor(t);
   CRESSET_CHECK(t.defined() && t.has_storage() && t.layout() == Layout::Strided, "archive: ", path_,
                 " is a tensor without storage, which archives cannot hold.");
   const char* type = storage_name(t.scalar_type());
@@ -306,6 +326,13 @@ void Pickler::custom_object(const IValue& v) {
 }
 
 }  // namespace
+
+Stack call_sparse_operator(const char* name, const char* overload, Stack stack) {
+  const auto op = Dispatcher::singleton().findSchema({name, overload});
+  CRESSET_CHECK_NOT_IMPLEMENTED(op, "archive: sparse tensors need ", name, ", which Python's cresset.sparse defines. Load it first.");
+  op->callBoxed(&stack);
+  return stack;
+}
 
 std::string pickle(const IValue& v, const PicklerHooks& hooks) { return Pickler(hooks).run(v); }
 

@@ -12,6 +12,7 @@
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/interpreter.h>
 
+#include "ir/archive/pickler.h"
 #include "ir/archive/zip_archive.h"
 
 namespace cresset::jit {
@@ -260,6 +261,7 @@ class Machine {
   }
 
   IValue rebuild_tensor(const IValue& arguments);
+  IValue rebuild_sparse_tensor(const IValue& arguments);
   IValue rebuild_parameter(const IValue& arguments);
   IValue ordered_dict(const IValue& arguments);
   IValue typed_list(const IValue& arguments, TypeKind element);
@@ -277,10 +279,11 @@ class Machine {
     GlobalFunction::Call call;
   };
   // All that a pickle can call.
-  static constexpr std::size_t kCallables = 12;
+  static constexpr std::size_t kCallables = 13;
   static const std::array<Callable, kCallables>& callables() {
     static constexpr std::array<Callable, kCallables> all = {{
         {"torch._utils", "_rebuild_tensor_v2", &Machine::rebuild_tensor},
+        {"torch._utils", "_rebuild_sparse_tensor", &Machine::rebuild_sparse_tensor},
         {"torch._utils", "_rebuild_parameter", &Machine::rebuild_parameter},
         {"collections", "OrderedDict", &Machine::ordered_dict},
         {"torch.jit._pickle", "build_intlist", &Machine::int_list},
@@ -346,8 +349,6 @@ IValue Machine::global(const std::string& module, const std::string& name) {
   }
   CRESSET_CHECK_NOT_IMPLEMENTED(module != "torch._utils" || name != "_rebuild_qtensor", "archive: ", name_,
                                 " has quantized tensors, which are not supported.");
-  CRESSET_CHECK_NOT_IMPLEMENTED(module != "torch._utils" || name.find("sparse") == std::string::npos, "archive: ", name_,
-                                " has sparse tensors, which are not supported.");
   if (module.rfind("__torch__", 0) == 0 && hooks_.type)
     if (TypePtr type = hooks_.type(module + "." + name)) return capsule<ClassName>(std::move(type));
   CRESSET_THROW(Error, "archive: ", name_, " asks for '", module, ".", name,
@@ -427,6 +428,36 @@ IValue Machine::rebuild_tensor(const IValue& arguments) {
     if (!isFloatingType(t.scalar_type()) && !isComplexType(t.scalar_type())) bad("a tensor of integers requires a gradient");
     t.requires_grad_(true);
   }
+  return IValue(std::move(t));
+}
+
+// (layout, sizes, requires_grad, parts…, hooks): two parts of coordinates, three of compressed rows.
+IValue Machine::rebuild_sparse_tensor(const IValue& arguments) {
+  const auto& a = arguments_of(arguments, 6, "a sparse tensor");
+  if (!a[0].isInt() || !a[2].isBool()) bad("a sparse tensor is not described as one");
+  const auto layout = static_cast<Layout>(a[0].toInt());
+  CRESSET_CHECK_NOT_IMPLEMENTED(is_sparse_layout(layout), "archive: ", name_, " has a tensor of layout number ", a[0].toInt(),
+                                ", which archives do not hold.");
+  const std::size_t count = layout == Layout::Sparse ? 2 : 3;
+  if (a.size() != count + 4) bad("a sparse tensor is not described as one");
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!a[3 + i].isTensor()) bad("a part of a sparse tensor is no tensor");
+    parts.push_back(a[3 + i].toTensor());
+  }
+  Stack operands(parts.begin(), parts.end());
+  operands.emplace_back(integers(a[1]));
+  const bool rows = layout == Layout::SparseCsr;
+  Stack checked = operands;
+  if (!rows) checked.emplace_back();  // not known to be coalesced
+  // Indices outside of the sizes raise.
+  call_sparse_operator(rows ? "aten::_validate_sparse_csr_tensor_args" : "aten::_validate_sparse_coo_tensor_args", "", std::move(checked));
+  // dtype, layout, device, pin_memory and for coordinates is_coalesced: as the values are.
+  operands.resize(operands.size() + (rows ? 4 : 5));
+  const Stack made = rows ? call_sparse_operator("aten::sparse_csr_tensor", "crow_col_value_size", std::move(operands))
+                          : call_sparse_operator("aten::sparse_coo_tensor", "indices_size", std::move(operands));
+  Tensor t = made.at(0).toTensor();
+  if (a[2].toBool()) t.requires_grad_(true);
   return IValue(std::move(t));
 }
 

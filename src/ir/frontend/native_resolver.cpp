@@ -27,8 +27,8 @@ std::optional<int64_t> named_int(const std::string& name) {
   if (const auto type = dtype_from_name(name)) return static_cast<int64_t>(*type);
   for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i)
     if (const char* alias = dtype_alias(static_cast<ScalarType>(i)); alias && alias == name) return i;
-  for (const Layout l : {Layout::Strided, Layout::Sparse, Layout::SparseCsr, Layout::Mkldnn})
-    if (to_string(l) == name) return static_cast<int64_t>(l);
+  for (int64_t l = 0; l < static_cast<int64_t>(Layout::Custom); ++l)
+    if (to_string(static_cast<Layout>(l)) == name) return l;
   for (const MemoryFormat f : {MemoryFormat::Contiguous, MemoryFormat::Preserve, MemoryFormat::ChannelsLast})
     if (to_string(f) == name) return static_cast<int64_t>(f);
   return std::nullopt;
