@@ -20,6 +20,17 @@ SOURCES = {
 }
 
 
+def _above(tests: Path) -> Path:
+    """A folder with the tests as `test/` and nothing beside: their own parent may have PyTorch's headers, which are not what is tested."""
+    folder = FOLDER / "include"
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / "test"
+    if not link.is_symlink() or link.resolve() != tests.resolve():
+        link.unlink(missing_ok=True)
+        link.symlink_to(tests.resolve(), target_is_directory=True)
+    return folder
+
+
 def prepare(tests: Path, file: str, build: Path = ROOT / "build/dev") -> None:
     """Compiles what a test file names, or one whose tests it takes over."""
     text = (tests / file).read_text(errors="replace")
@@ -31,7 +42,7 @@ def prepare(tests: Path, file: str, build: Path = ROOT / "build/dev") -> None:
         library, inputs = FOLDER / name, [*sources, build / "lib/libcresset_ir.so"]
         if not sources or not all(i.exists() for i in inputs) or library.exists() and all(library.stat().st_mtime >= i.stat().st_mtime for i in inputs):
             continue
-        roots = [tests.parent, ROOT / "include", build / "gen/include", ROOT / "compat/torch/include", build / "gen/compat"]
+        roots = [_above(tests), ROOT / "include", build / "gen/include", ROOT / "compat/torch/include", build / "gen/compat"]
         command = ["g++", "-std=c++20", "-w", "-O0", "-fPIC", "-shared", "-rdynamic", "-DNO_PROFILING", *(f"-I{root}" for root in roots), *sources, "-o", library]
         FOLDER.mkdir(parents=True, exist_ok=True)
         done = subprocess.run([*command, f"-L{build / 'lib'}", "-lcresset_ir", "-lcresset_cpu", "-lcresset", f"-Wl,-rpath,{build / 'lib'}"], capture_output=True, text=True)
