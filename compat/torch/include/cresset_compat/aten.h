@@ -6,6 +6,7 @@
 #include <cresset_compat/functions.h>
 #include <cresset_compat/jit_type.h>
 #include <cresset_compat/mapped_file.h>
+#include <cresset_compat/utility.h>
 
 #include <cresset/base/interop.h>
 #include <cresset/base/parallel.h>
@@ -45,10 +46,19 @@ namespace c10 {
 inline Tensor scalar_to_tensor(const Scalar& s, Device device = kCPU) {
   return cresset::full({}, s, TensorOptions(s.type()).device(device));
 }
+inline std::string toString(const OperatorName& name) { return name.str(); }
 }  // namespace c10
 
 namespace at {
 
+namespace detail {
+inline Tensor scalar_tensor_static(const Scalar& s, std::optional<ScalarType> dtype, std::optional<Device> device) {
+  return cresset::full({}, s, TensorOptions(dtype.value_or(s.type())).device(device.value_or(kCPU)));
+}
+}  // namespace detail
+/// float32, strided, on the CPU, whatever the defaults are.
+inline TensorOptions initialTensorOptions() { return TensorOptions(kCPU).dtype(kFloat).layout(kStrided); }
+using c10::convert;
 using cresset::from_blob;
 using cresset::from_file;
 using cresset::manual_seed;

@@ -9,7 +9,6 @@
 #include <cresset/ir/logging.h>
 #include <cresset/ir/node_hashing.h>
 #include <cresset/ir/pass_functions.h>
-#include <cresset/ir/register_operators.h>
 #include <cresset/ir/subgraph_rewriter.h>
 
 namespace torch {
@@ -24,22 +23,6 @@ using cresset::jit::IfView;
 using cresset::jit::LoopView;
 using cresset::jit::parse_ir;
 using cresset::jit::parseIR;
-// register_operators.h, operator.h
-using cresset::jit::canonicalSchemaString;
-using cresset::jit::findOperatorFor;
-using cresset::jit::findSimilarOperators;
-using cresset::jit::getAllOperators;
-using cresset::jit::getAllOperatorsFor;
-using cresset::jit::getOperatorForLiteral;
-using cresset::jit::Operation;
-using cresset::jit::OperatorSet;
-using cresset::jit::registerOperator;
-using cresset::jit::RegisterOperators;
-inline c10::FunctionSchema parseSchema(const std::string& text) { return cresset::parse_schema(text); }
-inline c10::OperatorName parseName(const std::string& text) { return cresset::parse_operator_name(text); }
-inline std::variant<c10::OperatorName, c10::FunctionSchema> parseSchemaOrName(const std::string& text) {
-  return cresset::parse_schema_or_name(text);
-}
 // subgraph_rewriter.h
 using cresset::jit::findPatternMatches;
 using cresset::jit::Match;

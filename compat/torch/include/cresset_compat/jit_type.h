@@ -47,6 +47,22 @@ using FunctionTypePtr = std::shared_ptr<FunctionType>;
 using InterfaceTypePtr = std::shared_ptr<InterfaceType>;
 using NamedTypePtr = TypePtr;
 
+/// The dtype of tensors made of numbers of this type; none for a type without one.
+inline std::optional<ScalarType> tryScalarTypeFromJitType(const cresset::Type& type) {
+  switch (type.kind) {
+    case cresset::TypeKind::Float: return kDouble;
+    case cresset::TypeKind::Int: return kLong;
+    case cresset::TypeKind::Bool: return kBool;
+    case cresset::TypeKind::Complex: return cresset::typeMetaToScalarType(cresset::get_default_complex_dtype());
+    default: return std::nullopt;
+  }
+}
+inline ScalarType scalarTypeFromJitType(const cresset::Type& type) {
+  const auto dtype = tryScalarTypeFromJitType(type);
+  TORCH_CHECK(dtype, "Add new condition, expected Float, Complex, Int, or Bool but got ", type.str());
+  return *dtype;
+}
+
 template <class T>
 struct getTypePtr_ {
   static TypePtr call() { return cresset::impl::infer_schema(static_cast<cresset::impl::Signature<T>*>(nullptr)).returns()[0].type; }

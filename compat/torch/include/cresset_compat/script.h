@@ -9,6 +9,7 @@
 #include <cresset/ir/archive.h>
 #include <cresset/ir/graph_executor.h>
 #include <cresset/ir/module.h>
+#include <cresset/ir/register_operators.h>
 
 namespace c10 {
 using cresset::jit::ClassAttribute;
@@ -46,6 +47,22 @@ using pyobj_list = std::vector<void*>;
 using topo_position_t = int64_t;
 using use_list = std::vector<Use>;
 using ValueSet = std::unordered_set<const Value*>;
+// operator.h and function_schema_parser.h, which ir.h includes
+using cresset::jit::canonicalSchemaString;
+using cresset::jit::findOperatorFor;
+using cresset::jit::findSimilarOperators;
+using cresset::jit::getAllOperators;
+using cresset::jit::getAllOperatorsFor;
+using cresset::jit::getOperatorForLiteral;
+using cresset::jit::Operation;
+using cresset::jit::OperatorSet;
+using cresset::jit::registerOperator;
+using cresset::jit::RegisterOperators;
+inline c10::FunctionSchema parseSchema(const std::string& text) { return cresset::parse_schema(text); }
+inline c10::OperatorName parseName(const std::string& text) { return cresset::parse_operator_name(text); }
+inline std::variant<c10::OperatorName, c10::FunctionSchema> parseSchemaOrName(const std::string& text) {
+  return cresset::parse_schema_or_name(text);
+}
 // source_range.h
 using cresset::jit::Source;
 // function.h, module.h
@@ -89,6 +106,14 @@ using cresset::jit::last;
 using cresset::jit::peek;
 using cresset::jit::pop;
 using cresset::jit::push;
+/// Takes the last values, one for each argument, and gives them their types.
+template <class... A>
+  requires(sizeof...(A) > 0)
+void pop(c10::Stack& stack, A&... values) {
+  std::size_t i = 0;
+  ((values = std::move(peek(stack, i++, sizeof...(A))).template to<A>()), ...);
+  drop(stack, sizeof...(A));
+}
 // cresset's own spellings
 using cresset::jit::new_object;
 using cresset::jit::parse_type_expression;
