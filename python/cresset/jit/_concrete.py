@@ -23,7 +23,7 @@ _HIDDEN = {
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks", "_backward_hooks", "_is_full_backward_hook",
     "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_version", "dump_patches",
-    "call_super_init", "T_destination", "_c", "_concrete", "_texts",
+    "call_super_init", "T_destination", "_c", "_concrete", "_texts", "_typed_attributes",
 }  # fmt: skip
 _CONTAINERS = (ModuleList, Sequential, ModuleDict, ParameterList, ParameterDict)
 _CONSTANT_TYPES = (bool, int, float, complex, str, cresset.dtype, cresset.layout, cresset.memory_format, cresset.device, type(None))
@@ -497,6 +497,7 @@ def _add_value(made, module, name, value, constant, annotations):
     if constant or final:
         _add_constant(made, name, value, annotated)
         return
+    value = module.__dict__.get("_typed_attributes", {}).get(name, value)
     if isinstance(value, Attribute):
         made.attributes[name] = (type_of_annotation(value.type, _evaluate(module)), False, False)
         return

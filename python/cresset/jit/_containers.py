@@ -142,7 +142,10 @@ class ScriptDict(_Container):
         return len(self._value())
 
     def __getitem__(self, key):
-        return self._on_key("__getitem__.Dict_", key)
+        try:
+            return self._on_key("__getitem__.Dict_", key)
+        except TypeError:  # of another type than the keys
+            raise KeyError(key) from None
 
     def __setitem__(self, key, value):
         self._on_key("_set_item.", key, value, self._script_type_.getValueType())
@@ -151,7 +154,10 @@ class ScriptDict(_Container):
         self._on_key("Delete.Dict_", key)
 
     def __contains__(self, key):
-        return self._on_key("__contains__.", key)
+        try:
+            return self._on_key("__contains__.", key)
+        except TypeError:
+            raise KeyError(key) from None
 
     def __iter__(self):
         return ScriptDictKeyIterator(list(self._value()))

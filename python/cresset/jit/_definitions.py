@@ -18,6 +18,8 @@ from ._types import UnknownType, type_of_annotation
 __all__ = ["definition_of", "definition_of_class_method", "definition_of_text", "definitions_of_text", "annotations_of", "evaluator_of_class", "Resolver", "python_signature", "types_in_comments"]
 
 _NUMBERS = ("inf", "nan", "infj", "nanj")
+# What comments with types may name although the program does not import it.
+_SCRIPT_NAMES = {"Tensor": _C.Tensor} | {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")}
 _UNUSED_TEXT = "This Python function is annotated to be ignored and cannot be run"
 
 
@@ -71,9 +73,12 @@ def types_in_comments(function):
     source = ast.parse(textwrap.dedent(SourceOf(function).text), type_comments=True).body[0]
     if source.type_comment is None:
         return {}
+    arguments = source.type_comment.partition("->")[0].strip()
+    if not arguments.startswith("(") and arguments.endswith(")"):
+        raise RuntimeError(f"Type annotation should not contain calls, but '{arguments}' does")
     comment = ast.parse(source.type_comment, mode="func_type")
     names = list(inspect.signature(function).parameters)
-    evaluate = evaluator(closure_names(function))
+    evaluate = evaluator(closure_names(function, _SCRIPT_NAMES))
     said = {**dict(zip(names[len(names) - len(comment.argtypes) :], comment.argtypes)), "return": comment.returns}  # self may be left out
     return {name: type_of_annotation(ast.unparse(text), evaluate) for name, text in said.items()}
 
@@ -234,11 +239,19 @@ def definitions_of_text(text, lookup):
     return out
 
 
+def _commented_types(function):
+    """types_in_comments of a function that has source text, else {}."""
+    try:
+        return types_in_comments(function)
+    except (OSError, TypeError, SyntaxError, UnknownType):
+        return {}
+
+
 def python_signature(function, bound):
     """(names, types, defaults, return type) of a function that stays in Python; `bound` leaves out its first parameter. The last name may be
     "*args"; what is taken by keyword alone behind it keeps its default."""
     function = inspect.unwrap(function)
-    types = _types_of(function, closure_names(function))
+    types = _types_of(function, closure_names(function)) or _commented_types(function)
     tensor = _C.TensorType.get()
     parameters = list(inspect.signature(function).parameters.values())
     if bound and not parameters:

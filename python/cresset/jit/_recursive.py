@@ -102,6 +102,9 @@ class ScriptModule(Module, metaclass=ScriptMeta):
     def __setattr__(self, name, value):
         c = self.__dict__.get("_c")
         if c is None:
+            if isinstance(value, Attribute):  # the compiler reads its type; __init__ sees the value
+                self.__dict__.setdefault("_typed_attributes", {})[name] = value
+                value = value.value
             super().__setattr__(name, value)
         elif c.hasattr(name):
             if name in self._modules and not isinstance(value, ScriptModule):
@@ -281,6 +284,7 @@ def _adopt(self, c, concrete, children=None):
             d.pop(name, None)
     d.pop("training", None)
     d.pop("_texts", None)
+    d.pop("_typed_attributes", None)
     d["_c"], d["_concrete"] = c, concrete
     d["_parameters"], d["_buffers"] = _Tensors(c, True), _Tensors(c, False)
     d["_modules"] = {name: (children or {}).get(name) or wrap_module(child) for name, child in c.named_children()}
@@ -402,6 +406,9 @@ def _face(module, c, concrete):
         if inspect.isfunction(item) and _marks.is_ignored(item):
             face.__dict__[name] = types.MethodType(item, face)
     for name in getattr(module, "__jit_ignored_attributes__", ()):
+        static = inspect.getattr_static(type(module), name, None)
         if name in module.__dict__ or name in module._modules:
             face.__dict__[name] = getattr(module, name)
+        elif isinstance(static, property):
+            face.__dict__[name] = static  # not asked, as in PyTorch
     return face

@@ -19,7 +19,7 @@ class _Check:
         return f"{kind}: {self.text}"
 
 
-_COMMENT = re.compile(r"^\s*#\s*(CHECK(?:-[A-Z]+)*(?:-\d+)?(?:-EXACTLY)?):\s*(.*?)\s*$", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*#\s*(CHECK(?:-[A-Z]+)*(?:-\d+)?):\s*(.*?)\s*$", re.MULTILINE)
 _KINDS = {"CHECK", "CHECK-NOT", "CHECK-SAME", "CHECK-NEXT", "CHECK-DAG", "CHECK-SOURCE-HIGHLIGHTED", "CHECK-REGEX"}
 
 
@@ -99,10 +99,10 @@ def _checks_in(source: str) -> list[_Check]:
     checks = []
     for match in _COMMENT.finditer(source):
         name, text = match.groups()
-        counted = re.fullmatch(r"CHECK-COUNT-(\d+)(-EXACTLY)?", name)
+        counted = re.fullmatch(r"CHECK-COUNT-(EXACTLY-)?(\d+)", name)
         if counted:
-            checks.append(_Check("CHECK-COUNT", text, int(counted[1])))
-            if counted[2]:
+            checks.append(_Check("CHECK-COUNT", text, int(counted[2])))
+            if counted[1]:
                 checks.append(_Check("CHECK-NOT", text))
         elif name in _KINDS:
             checks.append(_Check(name, text))

@@ -80,6 +80,8 @@ const char* word_of(const Word (&table)[N], const std::string& kind) {
 }
 
 std::string operator_name(Symbol kind) {
+  for (const char* of_autograd : {"aten::backward", "aten::grad"})
+    if (kind.toQualString() == of_autograd) return "torch.autograd." + std::string(kind.toUnqualString());
   if (kind.is_aten()) return "torch." + std::string(kind.toUnqualString());
   return "ops." + std::string(kind.ns()) + "." + std::string(kind.toUnqualString());
 }

@@ -105,6 +105,7 @@ class Annotations {
         break;
       default: break;
     }
+    if (e->kind == ExprKind::Binary) fail(*e, "Expression of type " + e->text + " cannot be used in a type expression");
     fail(*e, "a type was expected here: a name such as 'int' or 'Tensor', or one with types in brackets such as 'List[int]'");
   }
 

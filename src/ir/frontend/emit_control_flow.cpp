@@ -150,6 +150,9 @@ void Emitter::for_loop(const Stmt& s) {
   if (s.targets[0]->kind == ExprKind::Starred)
     script_error(s.targets[0]->range,
                  "A Starred expression may only appear on the lhs within the presence of another non-starred expression");
+  const SourceRange& iterables = s.value->range;
+  if (s.value->kind == ExprKind::Tuple && iterables.filename() == "<string>" && iterables.source()->text()[iterables.start()] != '(')
+    script_error(iterables, "List of iterables is not supported currently");  // in programs that are given as text, as in PyTorch
   std::set<std::string> assigned = assigned_names(s.body);
   names_of_target(*s.targets[0], assigned);
   iterate(s.range, s.value->range, sugared(s.value), assigned, [&](const SugaredValuePtr& element) {

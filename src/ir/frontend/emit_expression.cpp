@@ -412,7 +412,10 @@ bool is_form_of_the_language(const std::string& kind) {
 
 SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
   if (is_isinstance(e)) return simple_value(as_value(e.range, isinstance(e)));
-  const SugaredValuePtr callee = sugared(e.parts[0]);
+  const SugaredValuePtr callee = [&] {
+    const CallPlace here(e.parts[0]->range);  // naming a function compiles it
+    return sugared(e.parts[0]);
+  }();
   if (hint && e.parts.size() == 1 && e.keywords.empty())
     if (Value* list = emit_tolist(e.range, m_, *callee, hint)) return simple_value(list);
   std::vector<CallArgument> args, kwargs;
@@ -431,7 +434,9 @@ SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
     kwargs.push_back({k.range, sugared(k.value), k.name});
   }
   const CallPlace here(e.range);
-  const SourceRange& place = is_form_of_the_language(callee->kind()) ? e.range : e.parts[0]->range;
+  SourceRange place = is_form_of_the_language(callee->kind()) ? e.range : e.parts[0]->range;
+  if (callee->kind() == "method tolist" && place.filename() == "<string>")  // as PyTorch marks it in programs that are given as text
+    place = SourceRange(place.source(), place.start(), place.end() + 1);
   try {
     return callee->call(place, m_, args, kwargs, 1);
   } catch (const ScriptError&) {

@@ -4,10 +4,13 @@
 namespace cresset::jit {
 namespace {
 
-Value* as_int(const SourceRange& range, GraphFunction& m, const CallArgument& a, const char* of) {
+// Argument number `at` of range or enumerate.
+Value* as_int(const SourceRange& range, GraphFunction& m, const CallArgument& a, const char* of, std::size_t at) {
   Value* v = a.value->asValue(a.range, m);
   Value* number = convert_to(a.range, *m.graph(), v, basic_type(TypeKind::Int));
-  if (!number) script_error(range, std::string(of) + ": an int was required; '" + v->type()->annotation_str() + "' was given");
+  if (!number)
+    script_error(range, std::string("all inputs of ") + of + " must be ints, found " + v->type()->annotation_str() + " in argument " +
+                            std::to_string(at));
   return number;
 }
 
@@ -17,7 +20,7 @@ class RangeValue final : public SugaredValue {
     if (args.empty()) script_error(range, "range expected at least 1 arguments, got 0");
     if (args.size() > 3) script_error(range, "range expected at most 3 arguments, got " + std::to_string(args.size()));
     std::vector<Value*> v;
-    for (const CallArgument& a : args) v.push_back(as_int(range, m, a, "range"));
+    for (const CallArgument& a : args) v.push_back(as_int(range, m, a, "range", v.size()));
     if (v.size() == 1) {
       stop_ = v[0];
       return;
@@ -76,7 +79,8 @@ class ZipValue final : public SugaredValue {
         some_unknown = some_unknown || (!is_counter(c) && !is_constant_range(c));
     }
     if (!size_) return;
-    if (some_unknown) script_error(range, "Can not iterate over a module list or tuple with a value that does not have a static length");
+    if (some_unknown)
+      script_error(range, "Can not iterate over a module list or tuple with a value that does not have a statically determinable length");
     for (const SugaredValuePtr& c : children_)
       if (const auto* r = dynamic_cast<const RangeValue*>(c.get())) size_ = std::min(*size_, *r->constant_len());
   }
@@ -195,8 +199,8 @@ SugaredValuePtr enumerate_value(const SourceRange& range, GraphFunction& m, cons
   const bool named_start = kwargs.size() == 1 && kwargs[0].name == "start" && args.size() == 1;
   if (args.empty() || args.size() > 2 || (!kwargs.empty() && !named_start))
     script_error(range, "enumerate expected an iterable and a start, got " + std::to_string(args.size() + kwargs.size()) + " arguments");
-  Value* start = args.size() == 2 ? as_int(range, m, args[1], "enumerate")
-                 : named_start    ? as_int(range, m, kwargs[0], "enumerate")
+  Value* start = args.size() == 2 ? as_int(range, m, args[1], "enumerate", 1)
+                 : named_start    ? as_int(range, m, kwargs[0], "enumerate", 1)
                                   : nullptr;
   if (start && constant_as<int64_t>(start) == 0) start = nullptr;
   return std::make_shared<ZipValue>(range, "enumerate",

@@ -29,11 +29,11 @@ FunctionPtr Parser::function(std::vector<ExprPtr> decorators) {
   if (accept("->")) f->returns = test();
   f->header = range_from(begin);
   const std::size_t behind_header = last_end_;
-  parameter_comments(*f, parameters_begin, parameters_end);
+  const std::size_t commented = parameter_comments(*f, parameters_begin, parameters_end);
   std::size_t body = at_ + 1;  // the first token of the body
   while (body + 1 < list_.tokens.size() && (list_.tokens[body].kind == Token::Newline || list_.tokens[body].kind == Token::Indent)) ++body;
   if (const Token* comment = type_comment(behind_header, list_.tokens[std::min(body, list_.tokens.size() - 1)].begin))
-    signature_comment(*f, *comment);
+    signature_comment(*f, *comment, commented);
   f->body = suite();
   f->range = range_from(begin);
   return f;
@@ -75,8 +75,9 @@ std::vector<Parameter> Parser::parameters() {
 }
 
 // Comments of single parameters: "x,  # type: int".
-void Parser::parameter_comments(FunctionDefinition& f, std::size_t begin, std::size_t end) {
-  if (!type_comment(begin, end)) return;
+std::size_t Parser::parameter_comments(FunctionDefinition& f, std::size_t begin, std::size_t end) {
+  if (!type_comment(begin, end)) return 0;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < f.parameters.size(); ++i) {
     Parameter& p = f.parameters[i];
     const Token* comment = type_comment(p.range.end(), i + 1 < f.parameters.size() ? f.parameters[i + 1].range.start() : end);
@@ -84,12 +85,20 @@ void Parser::parameter_comments(FunctionDefinition& f, std::size_t begin, std::s
     Parser annotation(source_, comment->begin, comment->end);
     annotation.depth_ = depth_;
     p.annotation = annotation.whole_expression();
+    ++count;
   }
+  return count;
+}
+
+void Parser::wrong_number_of_types(std::size_t given, std::size_t parameters, const Token& comment) const {
+  fail_at(SourceRange(source_, comment.begin, comment.end), "Number of type annotations (" + std::to_string(given) +
+                                                                ") did not match the number of function parameters (" +
+                                                                std::to_string(parameters) + ")");
 }
 
 // "# type: (int, Tensor) -> Tensor"; the result may be left to inference, `self` may be left out, and (...) leaves the parameters to their
 // own comments.
-void Parser::signature_comment(FunctionDefinition& f, const Token& comment) {
+void Parser::signature_comment(FunctionDefinition& f, const Token& comment, std::size_t commented) {
   Parser p(source_, comment.begin, comment.end);
   p.depth_ = depth_;
   if (!p.accept("(")) return;
@@ -105,13 +114,15 @@ void Parser::signature_comment(FunctionDefinition& f, const Token& comment) {
     if (!p.accept(",")) break;
   }
   p.expect(")");
+  if (commented && !left_out)
+    fail_at(SourceRange(source_, comment.begin, comment.end),
+            "Return type line behind types of single parameters: '# type: (...) -> Result' was required");
+  if (commented && commented + (f.parameters[0].name == "self") < f.parameters.size())
+    wrong_number_of_types(commented, f.parameters.size(), comment);
   const ExprPtr result = p.at(Token::End) ? nullptr : (p.expect("->"), p.whole_expression());
   if (!left_out) {
     const bool without_self = types.size() + 1 == f.parameters.size() && f.parameters[0].name == "self";
-    if (types.size() != f.parameters.size() && !without_self)
-      fail_at(SourceRange(source_, comment.begin, comment.end), "the number of type annotations (" + std::to_string(types.size()) +
-                                                                    ") did not match the number of parameters (" +
-                                                                    std::to_string(f.parameters.size()) + ")");
+    if (types.size() != f.parameters.size() && !without_self) wrong_number_of_types(types.size(), f.parameters.size(), comment);
     for (std::size_t i = 0; i < types.size(); ++i) f.parameters[i + (without_self ? 1 : 0)].annotation = types[i];
   }
   if (result) f.returns = result;

@@ -235,8 +235,9 @@ ExprPtr Parser::subscript(ExprPtr base, std::size_t begin) {
   expect("]");
   comma = comma || (parts.size() == 2 && parts[1]->kind == ExprKind::Starred);  // x[*i] has a tuple of indices
   auto e = make(ExprKind::Subscript, begin, std::move(parts));
-  // One behind the index: its bracket, or the quote of a text.
-  if (e->parts.size() == 2 && e->parts[1]->kind == ExprKind::Constant && e->parts[1]->range.end() + 1 < e->range.end())
+  // One behind the index: its bracket, or the quote of a text (PyTorch shows all of it in programs that are given as text).
+  if (!is_text_program() && e->parts.size() == 2 && e->parts[1]->kind == ExprKind::Constant &&
+      e->parts[1]->range.end() + 1 < e->range.end())
     e->range = SourceRange(source_, begin, e->parts[1]->range.end() + 1);
   e->trailing_comma = comma;
   return done(std::move(e));

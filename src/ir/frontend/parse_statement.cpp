@@ -150,7 +150,7 @@ StmtPtr Parser::assignment_or_expression() {
     auto s = start(StmtKind::AugAssign);
     check_target(first);
     if (first->kind == ExprKind::Tuple || first->kind == ExprKind::List)
-      fail_at(first->range, "a tuple or list is an illegal expression for augmented assignment");
+      fail_at(first->range, "augmented assignment can only have one LHS expression");
     s->targets.push_back(first);
     s->text = op.substr(0, op.size() - 1);
     advance();

@@ -38,6 +38,8 @@ class Parser {
   [[noreturn]] void fail_at(const SourceRange& range, const std::string& message) const;
   [[noreturn]] void unexpected(std::string_view expected) const;
   SourceRange range_from(std::size_t begin) const { return SourceRange(source_, begin, last_end_); }
+  /// A program that was given as text and not found as a Python function: some marks of errors are one longer.
+  bool is_text_program() const { return source_->filename() == "<string>"; }
   // The "# type:" comment that starts in this part of the text, or null.
   const Token* type_comment(std::size_t begin, std::size_t end) const;
 
@@ -96,8 +98,10 @@ class Parser {
   std::vector<ExprPtr> decorators();
   FunctionPtr function(std::vector<ExprPtr> decorators);
   std::vector<Parameter> parameters();
-  void parameter_comments(FunctionDefinition& f, std::size_t begin, std::size_t end);
-  void signature_comment(FunctionDefinition& f, const Token& comment);
+  std::size_t parameter_comments(FunctionDefinition& f, std::size_t begin, std::size_t end);
+  /// `commented`: how many parameters have comments of their own.
+  void signature_comment(FunctionDefinition& f, const Token& comment, std::size_t commented);
+  [[noreturn]] void wrong_number_of_types(std::size_t given, std::size_t parameters, const Token& comment) const;
   std::shared_ptr<const ClassDefinition> class_definition(std::vector<ExprPtr> decorators);
 
   std::shared_ptr<const Source> source_;

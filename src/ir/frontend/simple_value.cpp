@@ -243,7 +243,12 @@ class SimpleValue final : public SugaredValue {
     }
     if (type()->kind == TypeKind::Any)
       script_error(range, "Provided 'Any' object cannot be used as a tuple: refine it with isinstance first");
-    script_error(range, kind() + " cannot be used as a tuple");
+    if (type()->kind == TypeKind::AnyTuple)
+      script_error(
+          range,
+          "Provided tuple is not fully defined/refined including its element types, please provide a value of type like Tuple[int, "
+          "int]");
+    script_error(range, type_words(type()) + " cannot be used as a tuple");
   }
 
   SugaredValuePtr iter(const SourceRange& range, GraphFunction& m) override {
@@ -272,6 +277,9 @@ class SimpleValue final : public SugaredValue {
     const auto cls = type()->cast<ClassType>();
     if (!cls || !cls->findMethod("__enter__") || !cls->findMethod("__exit__"))
       script_error(range, "With item must be an object: '" + type_name() + "' does not define __enter__ and __exit__ methods");
+    const auto arguments_of = [&](const char* method) { return cls->getMethod(method).getSchema().arguments().size(); };
+    if (arguments_of("__enter__") != 1) script_error(range, "__enter__ must have only one argument and one return value");
+    if (arguments_of("__exit__") != 4) script_error(range, "__exit__ must have four arguments");
     const std::vector<Argument>& results = cls->getMethod("__enter__").getSchema().returns();
     return simple_value(
         insert_node(range, *m.graph(), prim::Enter, {value_}, results.empty() ? basic_type(TypeKind::None) : TypePtr(results[0].type)));

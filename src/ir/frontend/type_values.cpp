@@ -213,7 +213,7 @@ class ClassValue final : public SugaredValue {
   bool hasAttr(const SourceRange&, GraphFunction&, const std::string& field) override {
     if (const auto e = type_->cast<EnumType>()) return e->find(field) != nullptr;
     const auto cls = type_->cast<ClassType>();
-    return cls && cls->hasConstant(field);
+    return cls && (cls->hasConstant(field) || cls->findMethod(field));
   }
 
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,

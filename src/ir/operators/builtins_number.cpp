@@ -188,8 +188,10 @@ const BuiltinRow kNumberRows[] = {
     {"aten::remainder.float_int(float a, int b) -> float", CRESSET_BUILTIN((double a, double b)->double { return float_mod(a, b); })},
     {"aten::remainder(Scalar a, Scalar b) -> Scalar",
      CRESSET_BUILTIN((Scalar a, Scalar b)->IValue { return scalar_result(a, b, &floor_mod, &float_mod, &no_complex); })},
-    {"aten::divmod.int(int x, int y) -> (int, int)",
-     CRESSET_BUILTIN((int64_t a, int64_t b)->std::tuple<int64_t, int64_t> { return {floor_div(a, b), floor_mod(a, b)}; })},
+    {"aten::divmod.int(int x, int y) -> (int, int)", CRESSET_BUILTIN((int64_t a, int64_t b)->std::tuple<int64_t, int64_t> {
+       if (b == 0) CRESSET_THROW(ZeroDivisionError, "ZeroDivisionError: integer division or modulo by zero");
+       return {floor_div(a, b), floor_mod(a, b)};
+     })},
     {"aten::divmod.float(float x, float y) -> (float, float)",
      CRESSET_BUILTIN((double a, double b)->std::tuple<double, double> { return float_divmod(a, b); })},
     {"aten::divmod.int_float(int x, float y) -> (float, float)",

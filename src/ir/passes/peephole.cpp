@@ -36,7 +36,8 @@ const WorkByKind& work(bool fuse_addmm) {
 
 // A value that can only be None: users need not wait for what gives it.
 bool gives_none(const Node* n) {
-  if (n->blocks().empty() && n->kind() != prim::CallFunction && n->kind() != prim::CallMethod) return false;
+  const bool asks = n->kind() == prim::CallFunction || n->kind() == prim::CallMethod || n->kind() == prim::GetAttr;
+  if (n->blocks().empty() && !asks) return false;
   return n->outputs().size() == 1 && n->output()->type()->kind == TypeKind::None && n->output()->hasUses();
 }
 

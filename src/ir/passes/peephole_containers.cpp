@@ -1,5 +1,6 @@
 // Rules on lists and dicts that are made here and that nobody changes.
 #include <algorithm>
+#include <cmath>
 
 #include "ir/passes/peephole.h"
 #include "ir/passes/raising_arms.h"
@@ -80,10 +81,11 @@ const Node* sizes_of(const Value* v, const Peephole& p) {
   const Node* n = v->node();
   return n->kind() == aten::size && n->inputs().size() == 1 && !p.aliases.hasWriters(v) && !is_marked(n) ? n : nullptr;
 }
-// len(x.size()) → x.dim()
+// len(x.size()) of a known rank
 Value* length_of_sizes(Node* n, Peephole& p) {
   const Node* size = sizes_of(n->input(0), p);
-  return size && !p.aliases.hasWriters(size->input()) ? p.graph->insert(Symbol::aten("dim"), {size->input()}) : nullptr;
+  const TensorType* t = size && !p.aliases.hasWriters(size->input()) ? p.tensor(size->input()) : nullptr;
+  return t && t->dim() ? p.graph->insertConstant(static_cast<int64_t>(*t->dim())) : nullptr;
 }
 // x.size()[i] → x.size(i)
 Value* item_of_sizes(Node* n, Peephole& p) {
@@ -103,13 +105,15 @@ struct Entries {
   std::vector<IValue> keys;
   std::vector<Value*> key_values, values;
 };
+// A float that equals itself.
+bool is_number_of(const IValue& key) { return key.isDouble() && !std::isnan(key.toDouble()); }
 std::optional<Entries> entries(const Value* v, const Peephole& p) {
   const Node* dict = p.constant_container(v, prim::DictConstruct);
   if (!dict) return std::nullopt;
   Entries out;
   for (std::size_t i = 0; i + 1 < dict->inputs().size(); i += 2) {
     auto key = toIValue(dict->input(i));
-    if (!key || (!key->isInt() && !key->isString() && !key->isBool())) return std::nullopt;
+    if (!key || (!key->isInt() && !key->isString() && !key->isBool() && !is_number_of(*key))) return std::nullopt;
     for (const IValue& other : out.keys)
       if (other == *key) return std::nullopt;
     out.keys.push_back(std::move(*key));

@@ -76,7 +76,7 @@ void save_function(const intrusive_ptr<jit::Function>& f, PyObject* file, PyObje
 /// Calls a function with Python's arguments, behind `self` when that is given. Null with an error set when it fails.
 PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs);
 /// The same for the graph that ran, with all calls inlined.
-PyObject* graph_for(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs);
+PyObject* graph_for(jit::Function& f, PyObject* callable, PyObject* args, PyObject* kwargs);
 /// The object of a graph's part; the graph must be owned by a shared_ptr.
 PyObject* wrap_part(Node* n);
 PyObject* wrap_part(Value* v);

@@ -25,6 +25,8 @@ PyObject* script_error_class(const Error& e, PyObject* plain) {
     name = "UnsupportedNodeError";
   else if (dynamic_cast<const jit::NotSupportedError*>(&e) || (of_compiler && e.msg().starts_with("\nNotSupportedError: ")))
     name = "NotSupportedError";
+  else if (of_compiler && e.msg().starts_with("\nCannot instantiate class '"))
+    name = "FrontendError";
   const bool raised = dynamic_cast<const jit::ScriptException*>(&e);
   const bool failed = !name && !raised && !PyObject_IsSubclass(plain, PyExc_RuntimeError) && e.msg().find(kFailed) != std::string::npos;
   if (!name && !raised && !failed) return plain;

@@ -170,14 +170,12 @@ std::shared_ptr<Graph> inlined_copy(const GraphRef& g) {
   return copy;
 }
 
-PyObject* function_graph_for(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return graph_for(function_of(self), nullptr, args, kwargs);
-}
+PyObject* function_graph_for(PyObject* self, PyObject* args, PyObject* kwargs) { return graph_for(function_of(self), self, args, kwargs); }
 
 }  // namespace
 
-PyObject* graph_for(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs) {
-  const Ref result = Ref::steal(call_function(f, self, args, kwargs));
+PyObject* graph_for(jit::Function& f, PyObject* callable, PyObject* args, PyObject* kwargs) {
+  const Ref result = Ref::steal(PyObject_Call(callable, args, kwargs));  // as the program calls it: its class may have another __call__
   if (!result) return nullptr;
   CRESSET_PY_TRY
   return wrap_graph(inlined_copy(f.graph()));

@@ -63,8 +63,7 @@ PyObject* method_call(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* method_graph_for(PyObject* self, PyObject* args, PyObject* kwargs) {
-  const IValue owner(method_of(self)->owner._ivalue());
-  return graph_for(*method_of(self)->function, &owner, args, kwargs);
+  return graph_for(*method_of(self)->function, self, args, kwargs);
 }
 
 // An object of another class than an attribute's is an error of the program's, not of the call.

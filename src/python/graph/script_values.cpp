@@ -281,6 +281,12 @@ class PythonClassValue final : public SugaredValue {
     }
     return plain_->attr(range, m, field);
   }
+  bool hasAttr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    if (plain_->hasAttr(range, m, field)) return true;
+    if (type_->kind == TypeKind::Enum || cls_->get() == Py_None) return false;
+    const GilAcquire gil;
+    return ask(names_module().get(), "static_thing", cls_->get(), text_object(field).get()).get() != Py_None;
+  }
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
                        std::size_t results) override {
     const auto* named = dynamic_cast<const NamedTupleType*>(type_.get());
