@@ -755,3 +755,20 @@ def test_strings_are_pythons(function):
     scripted = jit.script(function)
     for s in STRINGS:
         assert scripted(s) == function(s), repr(s)
+
+
+class GivesUnion(nn.Module):
+    def forward(self, flag: int):
+        return optional_union(flag)
+
+
+def test_code_of_unions_reads_back(tmp_path):
+    script = jit.script(GivesUnion())
+    script.save(str(tmp_path / "m.pt"))
+    loaded = jit.load(str(tmp_path / "m.pt"))
+    assert [loaded(i) for i in range(3)] == ["foo", 1, None]
+
+
+def test_unwrapping_none():
+    with pytest.raises(RuntimeError, match="could not be inferred from actual type None"):
+        jit.CompilationUnit("def f() -> int:\n    return torch.jit._unwrap_optional(None)\n")

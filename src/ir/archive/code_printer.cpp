@@ -320,8 +320,9 @@ class FunctionPrinter {
       const TypePtr &type = n->output(i)->type(), &first = n->blocks()[0]->outputs()[i]->type(),
                     &second = n->blocks()[1]->outputs()[i]->type();
       const TypePtr unified = unify_types(first, second);
-      annotate.push_back(n->outputs().size() == 1 ? type->kind == TypeKind::Optional && !(*first == *type && *second == *type)
-                                                  : !unified || !(*unified == *type));
+      // One optional is always annotated, as PyTorch writes it.
+      const bool optional = n->outputs().size() == 1 && type->kind == TypeKind::Optional && !(*first == *type && *second == *type);
+      annotate.push_back(optional || !unified || !(*unified == *type));
     }
     statement(n, "if " + condition + ":");
     for (std::size_t arm = 0; arm < 2; ++arm) {
