@@ -237,7 +237,8 @@ SugaredValuePtr wait(const FormCall& c) { return c.op({aten::wait}); }
 SugaredValuePtr unwrap_optional(const FormCall& c) {
   c.takes("_unwrap_optional", 1, 1);
   Value* v = c.value(0);
-  if (v->type()->kind == TypeKind::None) script_error(c.range, "Unwrapping null optional: the type of its value could not be inferred from actual type None");
+  if (v->type()->kind == TypeKind::None)
+    script_error(c.range, "Unwrapping null optional: the type of its value could not be inferred from actual type None");
   return v->type()->kind == TypeKind::Optional ? operator_result(c.range, c.m, aten::_unwrap_optional, {v}) : c.args[0].value;
 }
 
