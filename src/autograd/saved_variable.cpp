@@ -4,6 +4,7 @@
 #include <cresset/autograd/anomaly_mode.h>
 #include <cresset/autograd/variable.h>
 
+#include "autograd/captured_tensors.h"
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"
 #include "autograd/seen_detach.h"
@@ -68,6 +69,11 @@ SeenOutput* seen_output(SavedVariableHooks* hooks) { return dynamic_cast<SeenOut
 SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inplace_on_view) {
   if (!variable.defined()) return;
   TensorImpl* impl = variable.unsafeGetTensorImpl();
+  if (CRESSET_UNLIKELY(impl->is_inference() && !is_output && transforms::inside_function())) {
+    // The function of a transform (grad, vjp) may be called in inference mode with what was made there.
+    *this = SavedVariable(variable.clone(), false, false);
+    return;
+  }
   CRESSET_CHECK(
       !impl->is_inference(),
       "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "

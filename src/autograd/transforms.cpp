@@ -49,7 +49,8 @@ bool reaches_others(const Tensor& t, const std::unordered_set<const Node*>& own)
 
 Tensor fresh_input(const Tensor& given) {
   const Tensor t = batching::batched_everywhere(given);
-  const Tensor inner = physical(t);
+  // A tensor of inference mode has no place for history: a copy stands for it.
+  const Tensor inner = physical(t).is_inference() ? physical(t).clone() : physical(t);
   if (GradMode::is_enabled() && impl::requires_grad(inner)) return batching::wrap_like(alias_of(inner, true), t);
   Tensor leaf = detach_shared(inner);
   if (any_fw_grad(inner)) forward_ad::keep_tangent(leaf, fw_grad(inner));

@@ -77,6 +77,24 @@ def _named(func, wrapper):
     return wrapper
 
 
+def _out_of_inference_mode(function):
+    """Transforms run their functions in the normal mode, also where inference mode is on: derivatives need history."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        if not _C.is_inference_mode_enabled():
+            return function(*args, **kwargs)
+        with cresset.inference_mode(False), cresset.no_grad():
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def _with_history(tensor):
+    """The tensor, a copy of one that was made in inference mode."""
+    return tensor.clone() if tensor.is_inference() else tensor
+
+
 class _function_of:
     """The function of a transform runs in the block. It may write to these tensors, to those in the trees, and to what it makes."""
 
@@ -154,6 +172,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     """A function that gives (gradient, value) of `func`, which returns a scalar; with has_aux func returns (scalar, aux) and the result is
     (gradient, (value, aux)). argnums: with respect to which arguments, an int or a tuple; their tensors may lie in containers."""
 
+    @_out_of_inference_mode
     def wrapper(*args, **kwargs):
         numbers = _check_argnums(argnums, len(args))
         run = _Reverse(_selected(args, numbers))
@@ -189,6 +208,7 @@ def _require_tensors(outputs, spec, caller):
             raise RuntimeError(f"{caller}: expected f(*primals) to return only tensors, got unsupported type {type(out)}")
 
 
+@_out_of_inference_mode
 def _run_vjp(func, args, argnums, has_aux):
     """(outputs, the function of cotangents, aux) of one run; argnums None: all arguments, and the results are a tuple."""
     everything = argnums is None
@@ -206,6 +226,7 @@ def _run_vjp(func, args, argnums, has_aux):
     _require_tensors(outputs, out_spec, "vjp(f, *primals)")
     in_spec = pytree.tree_structure(run.tree)
 
+    @_out_of_inference_mode
     def vjp_fn(cotangents, retain_graph=True, create_graph=None):
         """The product of cotangents, one for each output, with the Jacobian."""
         given, spec = pytree.tree_flatten(cotangents)
@@ -267,6 +288,7 @@ def _split_aux(result, has_aux, call):
     return result
 
 
+@_out_of_inference_mode
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """(func(*primals), the Jacobian times tangents), by forward mode. primals and tangents are tuples of one structure. strict raises when
     an output does not depend on the primals. With has_aux func returns (outputs, aux), and so a third result."""
@@ -276,7 +298,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         return _jvp_by_reverse(func, flat, directions, spec, strict, has_aux)
     # Inside of the forward of an autograd.Function forward mode is off; this level is not that Function's.
     with forward_ad.dual_level(), forward_ad._set_fwd_grad_enabled(True):
-        duals = [forward_ad.make_dual(p, t) for p, t in zip(flat, directions)]
+        duals = [forward_ad.make_dual(_with_history(p), _with_history(t)) for p, t in zip(flat, directions)]
         with _function_of([*flat, *directions, *duals]):
             result, aux = _split_aux(func(*pytree.tree_unflatten(duals, spec)), has_aux, call)
         outputs, out_spec = pytree.tree_flatten(result)
@@ -379,6 +401,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     output and each argument of argnums a tensor of the output's sizes followed by the argument's. With has_aux (Jacobian, aux)."""
     _check_chunk_size(chunk_size)
 
+    @_out_of_inference_mode
     def wrapper(*args, **kwargs):
         numbers = _check_argnums(argnums, len(args))
         result, vjp_fn, aux = _run_vjp(functools.partial(func, **kwargs) if kwargs else func, args, numbers, has_aux)
@@ -409,6 +432,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     """A function that gives the Jacobian of `func`, column by column with forward mode, all columns at once. As jacrev otherwise."""
 
+    @_out_of_inference_mode
     def wrapper(*args, **kwargs):
         numbers = _check_argnums(argnums, len(args))
         inputs, in_spec = pytree.tree_flatten(_selected(args, numbers))
