@@ -199,11 +199,12 @@ CRESSET_BINARY_WITH_NUMBERS(nb_rshift, bitwise_right_shift, "__rshift__", "__rrs
 #undef CRESSET_BINARY_WITH_NUMBERS
 
 PyObject* nb_subtract(PyObject* a, PyObject* b) {
-  // A number minus a tensor is an operator of its own for those that see operators.
-  if (CRESSET_UNLIKELY(!is_tensor(a) && impl::tls_is_dispatch_key_included(DispatchKey::Python)) && is_tensor(b) &&
-      (PyFloat_Check(a) || PyLong_Check(a) || PyComplex_Check(a)) && !may_override(b)) {
+  // A number minus a tensor is an operator of its own.
+  if (!is_tensor(a) && is_tensor(b) && (PyFloat_Check(a) || PyLong_Check(a) || PyComplex_Check(a)) && !may_override(b)) {
     CRESSET_PY_TRY
-    return wrap(cresset::rsub(unwrap(b), to_scalar(a)));
+    const Tensor& x = unwrap(b);
+    const Scalar number = to_scalar(a);
+    return wrap(without_lock(may_wait(x), [&] { return cresset::rsub(x, number); }));
     CRESSET_PY_CATCH(nullptr)
   }
   return binary(a, b, {"sub", "__rsub__"}, [](const Tensor& x, const Tensor& y) { return cresset::sub(x, y); });

@@ -216,10 +216,10 @@ class Table:
         """Names the graph node of each differentiable row: base name and index among its overloads. A row that is in place
         itself (fill_) shares the node of the functional row with the same overload and formulas (fill)."""
         count, shared = {}, {}
-        for row in self.rows():
+        for row in sorted(self.rows(), key=lambda row: row.schema.key not in NUMBERED_FIRST):
             if row.kind == "composite" or not row.schema.tensor_args:
                 continue
-            base = row.schema.name.rstrip("_") if row.main.form == "inplace" else row.schema.name
+            base = row.schema.name.rstrip("_") if row.main.form == "inplace" else row.schema.name.removesuffix("_forward")
             if not row.differentiable:
                 row.node = camel(base) + "Backward0"
                 continue
@@ -286,6 +286,10 @@ def named_rows(raw):
         return {fill(k, name): fill(v, name) for k, v in value.items()} if isinstance(value, dict) else value
 
     return [fill({k: v for k, v in raw.items() if k != "names"}, name) for name in raw["names"]]
+
+
+# Operators whose graph nodes have lower numbers than those of overloads that stand before them: people know the names from printed tensors.
+NUMBERED_FIRST = {"clamp.Tensor", "fmod.Scalar", "pow.Tensor_Scalar", "remainder.Scalar", "sort"}
 
 
 def camel(name):

@@ -151,6 +151,12 @@ int64_t place_dims(const Sliced& s) {
 }  // namespace
 
 Tensor get_item(const Tensor& self, ArrayRef<TensorIndex> indices) {
+  if (indices.size() == 1 && indices[0].kind() == TensorIndex::Kind::Slice) {
+    CRESSET_CHECK_INDEX(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+    const Slice& slice = indices[0].slice();
+    CRESSET_CHECK_VALUE(slice.step() > 0, "step must be greater than zero");
+    return cresset::slice(self, 0, slice.start(), slice.stop(), slice.step());  // also one of everything: a view like any other
+  }
   Sliced s = apply(self, indices);
   if (!s.indices.empty()) return cresset::index(s.view, s.indices);
   return s.view.is_same(self) ? cresset::alias(self) : std::move(s.view);
