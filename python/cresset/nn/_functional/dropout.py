@@ -81,7 +81,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "To retain the behavior and silence this warning, please use dropout instead.",
             stacklevel=2,
         )
-    return _feature_dropout(input, p, training, inplace, ndim != 4)
+    return _feature_dropout(input, p, training, inplace, ndim == 5)
 
 
 @overridable

@@ -296,6 +296,11 @@ def triplet_margin_loss(
     code = reduction_code(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
     near, far = cresset.pairwise_distance(anchor, positive, p, eps), cresset.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = cresset.minimum(far, cresset.pairwise_distance(positive, negative, p, eps))

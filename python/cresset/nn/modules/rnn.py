@@ -140,7 +140,14 @@ class RNNBase(Module):
         return self._state_shape(batch, self.proj_size if self.proj_size > 0 else self.hidden_size)
 
     def check_input(self, input: Tensor, batch_sizes: Optional[Tensor]):
-        """RuntimeError unless `input` has the type, rank and width of this layer."""
+        """ValueError unless `input` has the type of this layer, RuntimeError unless it has its rank and width. Autocast chooses types."""
+        if not cresset.jit.is_scripting():
+            own = self._flat_weights[0].dtype
+            if input.dtype != own and not cresset._C._is_any_autocast_enabled():
+                raise ValueError(
+                    f"RNN input dtype ({input.dtype}) does not match weight dtype ({own}). Convert input: input.to({own}), or convert model: "
+                    f"model.to({input.dtype})"
+                )
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
             raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
