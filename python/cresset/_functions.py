@@ -12,7 +12,7 @@ from ._overridable import overridable
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "lu", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
+    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "lu", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads", "from_dlpack",
 ]  # fmt: skip
 
 
@@ -21,47 +21,57 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
+def _require_tensor(name, input):
+    if not isinstance(input, Tensor) and not hasattr(type(input), "__torch_function__"):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
 @overridable
 def is_floating_point(input):
     """Is the dtype float16, bfloat16, float32 or float64?"""
+    _require_tensor("is_floating_point", input)
     return input.is_floating_point()
 
 
 @overridable
 def is_complex(input):
     """Is the dtype complex?"""
+    _require_tensor("is_complex", input)
     return input.is_complex()
 
 
 @overridable
 def is_signed(input):
     """Has the dtype negative values?"""
+    _require_tensor("is_signed", input)
     return input.is_signed()
 
 
 @overridable
 def is_inference(input):
     """Was the tensor made in inference mode?"""
+    _require_tensor("is_inference", input)
     return input.is_inference()
 
 
 @overridable
 def is_same_size(input, other):
     """Have both tensors the same sizes?"""
+    _require_tensor("is_same_size", input)
     return input.is_same_size(other)
 
 
 @overridable
 def is_nonzero(input):
     """The truth of a tensor with one element."""
+    _require_tensor("is_nonzero", input)
     return bool(input)
 
 
 @overridable
 def numel(input):
     """Number of elements."""
-    if not isinstance(input, Tensor) and not hasattr(type(input), "__torch_function__"):
-        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    _require_tensor("numel", input)
     return Tensor.numel(input)
 
 
@@ -235,6 +245,25 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     elif isinstance(given, Tensor):
         return out.requires_grad_() if requires_grad and not out.requires_grad else out
     return out.detach().requires_grad_(requires_grad) if out.requires_grad != requires_grad else out
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor over the memory of an object with `__dlpack__`, or of a DLPack capsule.
+
+    device: where the tensor lies; on another one it is a copy. copy: True for memory of its own, False for none. BufferError when copy=False and
+    device contradict each other.
+    """
+    if device is None and copy is None:
+        return _C.from_dlpack(ext_tensor)
+    if type(ext_tensor).__name__ == "PyCapsule":
+        raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+    tensor = _C.from_dlpack(ext_tensor)
+    there = tensor.device if device is None else cresset.device(device)
+    if there.type != tensor.device.type or there.index not in (None, tensor.device.index):
+        if copy is False:
+            raise BufferError(f"Cannot move the tensor from {tensor.device} to {there} without copying.")
+        return tensor.to(there)
+    return tensor.clone() if copy else tensor
 
 
 def _dtype_name(dtype):

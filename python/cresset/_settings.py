@@ -60,6 +60,9 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     is for their makers to say, and the first call with True warns when one of them is there. New memory is filled when
     `utils.deterministic.fill_uninitialized_memory` is set.
     """
+    for name, value in (("mode' (position 1)", mode), ("warn_only'", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(f"_set_deterministic_algorithms(): argument '{name} must be bool, not {type(value).__name__}")
     if mode and (others := [t for t in cresset._C._registered_backends() if t not in ("cpu", "meta")]):
         _warn_once(f"use_deterministic_algorithms: nothing is known of the operators of {', '.join(others)}; those of the CPU are deterministic")
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)

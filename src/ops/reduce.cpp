@@ -69,6 +69,8 @@ TensorSpec nansum_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdi
 Tensor nanmean_impl(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
   CRESSET_CHECK(isDifferentiableType(self.scalar_type()), "nanmean(): expected input to have floating point or complex dtype but got ",
                 self.scalar_type());
+  CRESSET_CHECK(!dtype || isDifferentiableType(*dtype),
+                "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ", *dtype);
   const Tensor counts = cresset::sum(cresset::logical_not(cresset::isnan(self)), dim, keepdim);
   return cresset::div(cresset::nansum(self, dim, keepdim, dtype), counts);
 }

@@ -142,7 +142,7 @@ bool all_items(PyObject* o, F f) {
 
 // Does the object fit the parameter? Lenient: also by the conversions that are tried when nothing fits exactly.
 bool accepts(const Parameter& p, PyObject* o, bool lenient) {
-  if (o == Py_None) return p.optional || p.kind == Kind::Out;
+  if (o == Py_None) return p.optional || p.none_is_default || p.kind == Kind::Out;
   switch (p.kind) {
     case Kind::Tensor: return is_tensor(o) || (lenient && p.numbers && is_number(o));
     case Kind::Tensors: return (PyTuple_Check(o) || PyList_Check(o)) && (lenient || all_items(o, [](PyObject* e) { return is_tensor(e); }));
@@ -214,6 +214,7 @@ Parameter make_parameter(const cresset::Argument& a, bool numbers) {
   p.mutated = a.is_mutable();
   p.length = p.kind == Kind::Ints && a.N ? *a.N : 0;
   if (a.default_value) p.default_value = *a.default_value;
+  p.none_is_default = p.kind == Kind::Ints && !p.optional && p.default_value.isIntList() && p.default_value.toIntVector().empty();
   p.type = a.type;
   p.type_text = kind_text(p.kind);
   p.text = p.type_text + " " + name + (p.has_default ? " = " + default_text(p) : "");
@@ -599,7 +600,7 @@ IValue tensor_list(PyObject* o, int position, bool optional = false) {
 
 IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (!o) return p.default_value;
-  if (o == Py_None) return p.kind == Kind::Dtype ? p.default_value : IValue();
+  if (o == Py_None) return p.kind == Kind::Dtype || p.none_is_default ? p.default_value : IValue();
   if (CRESSET_UNLIKELY(is_tensor(o) && (p.kind == Kind::Int || p.kind == Kind::Scalar || p.kind == Kind::Float) && is_tracing()))
     return graph_part->traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
   switch (p.kind) {

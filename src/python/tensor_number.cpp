@@ -357,6 +357,15 @@ Ref one_number(PyObject* a) {
   return checked(item_seen(t));
 }
 
+/// one_number for those that have no imaginary parts, `type` by its name in C++.
+Ref real_number(PyObject* a, const char* type) {
+  Ref number = one_number(a);
+  if (CRESSET_LIKELY(!PyComplex_CheckExact(number.get()))) return number;
+  const Py_complex value = PyComplex_AsCComplex(number.get());
+  CRESSET_CHECK(value.imag == 0, "value cannot be converted to type ", type, " without overflow");
+  return checked(PyFloat_FromDouble(value.real));
+}
+
 PyObject* nb_int(PyObject* a) {
   if (CRESSET_UNLIKELY(may_override(a))) {
     PyObject* r = override_method(a, "__int__");
@@ -364,7 +373,7 @@ PyObject* nb_int(PyObject* a) {
   }
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("Python integer");
-  return PyNumber_Long(one_number(a).get());
+  return PyNumber_Long(real_number(a, "int64_t").get());
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* nb_float(PyObject* a) {
@@ -374,7 +383,7 @@ PyObject* nb_float(PyObject* a) {
   }
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("Python float");
-  return PyNumber_Float(one_number(a).get());
+  return PyNumber_Float(real_number(a, "double").get());
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* nb_index(PyObject* a) {

@@ -11,8 +11,9 @@ __all__ = ["Adam"]
 
 
 def check_betas(betas):
-    """ValueError when one of the two is outside [0, 1)."""
-    for i, beta in enumerate(betas):
+    """ValueError when one of the two is outside [0, 1), IndexError when there is only one."""
+    for i in range(2):
+        beta = betas[i]
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 

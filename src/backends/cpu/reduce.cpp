@@ -78,6 +78,10 @@ void fold_sum(FoldKind kind, const char* name, const Tensor& self, uint64_t mask
     fold_sum(kind, name, as_pairs(from), from.dim() == 0 ? 0 : mask, as_pairs(out), divisor);
     return;
   }
+  if (kind == FoldKind::NanSum && isFloatingType(self.scalar_type()) && isIntegralType(type, true)) {
+    // No integer says that it was not a number: zeros take their place before the cast.
+    return fold_sum(FoldKind::Sum, name, self.masked_fill(self.isnan(), 0), mask, out, divisor);
+  }
   const Tensor from = folds_without_cast(self.scalar_type(), type) ? self : self.to(type);
   const bool integers = isIntegralType(from.scalar_type(), true);
   if (kind == FoldKind::NanSum && integers) kind = FoldKind::Sum;

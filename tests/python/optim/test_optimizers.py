@@ -81,6 +81,8 @@ def params():
         ),
         (lambda: optim.Adam(params(), eps=-1), ValueError, "Invalid epsilon value: -1"),
         (lambda: optim.Adam(params(), betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
+        (lambda: optim.Adam(params(), betas=(0.9,)), IndexError, "tuple index out of range"),
+        (lambda: optim.Adamax(params(), betas=(0.9,)), IndexError, "tuple index out of range"),
         (lambda: optim.AdamW(params(), betas=(0.9, -1)), ValueError, "Invalid beta parameter at index 1: -1"),
         (lambda: optim.RMSprop(params(), alpha=-1), ValueError, "Invalid alpha value: -1"),
         (lambda: optim.Adagrad(params(), lr_decay=-1), ValueError, "Invalid lr_decay value: -1"),

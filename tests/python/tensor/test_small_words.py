@@ -7,6 +7,7 @@ import pytest
 
 X = cresset.rand(2, 3, 4, 5)
 I8 = cresset.ones(3, dtype=cresset.int8)
+C = cresset.tensor([1j, 2 + 1j])
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,25 @@ I8 = cresset.ones(3, dtype=cresset.int8)
         (lambda: cresset._check_tensor_all(True), TypeError, "cond must be a tensor"),
         (lambda: cresset._check_tensor_all(X), TypeError, "cond tensor must have dtype torch.bool"),
         (lambda: cresset._check_tensor_all(X > 2, lambda: "some words"), RuntimeError, "some words"),
+        (lambda: cresset.deg2rad(C), RuntimeError, "deg2rad is not supported for complex tensors."),
+        (lambda: cresset.rad2deg(C), RuntimeError, "rad2deg is not supported for complex tensors."),
+        (lambda: cresset.isposinf(C), RuntimeError, "isposinf does not support complex inputs."),
+        (lambda: cresset.isneginf(C), RuntimeError, "isneginf does not support complex inputs."),
+        (lambda: cresset.heaviside(C, C), RuntimeError, "heaviside is not yet implemented for complex tensors."),
+        (lambda: cresset.heaviside(X, C[0]), RuntimeError, "heaviside is not yet implemented for complex tensors."),
+        (lambda: cresset.signbit(C), NotImplementedError, "signbit is not implemented for complex tensors."),
+        (lambda: float(C[0]), RuntimeError, "value cannot be converted to type double without overflow"),
+        (lambda: int(C[0]), RuntimeError, "value cannot be converted to type int64_t without overflow"),
+        (lambda: cresset.nanmean(X, dtype=cresset.int), RuntimeError, r"nanmean\(\): could not infer output dtype. Optional dtype must be either"),
+        (lambda: cresset.tensor(5)[:], IndexError, r"slice\(\) cannot be applied to a 0-dim tensor."),
+        (lambda: cresset.is_floating_point(3), TypeError, r"is_floating_point\(\): argument 'input' \(position 1\) must be Tensor, not int"),
+        (lambda: cresset.is_complex([1]), TypeError, r"is_complex\(\): argument 'input' \(position 1\) must be Tensor, not list"),
+        (lambda: cresset.is_nonzero(1), TypeError, r"is_nonzero\(\): argument 'input' \(position 1\) must be Tensor, not int"),
+        (lambda: cresset.is_same_size(1, X), TypeError, r"is_same_size\(\): argument 'input' \(position 1\) must be Tensor, not int"),
+        (lambda: cresset.autograd.set_detect_anomaly("on"), TypeError, r"argument 'enabled' \(position 1\) must be bool, not str"),
+        (lambda: cresset.autograd.set_detect_anomaly(True, check_nan=1), TypeError, r"argument 'check_nan' \(position 2\) must be bool, not int"),
+        (lambda: cresset.use_deterministic_algorithms("on"), TypeError, r"argument 'mode' \(position 1\) must be bool, not str"),
+        (lambda: cresset.use_deterministic_algorithms(True, warn_only=1), TypeError, "argument 'warn_only' must be bool, not int"),
         (lambda: cresset.solve(X, X), RuntimeError, "This function was deprecated since version 1.9 and is now removed"),
         (lambda: X.eig(), RuntimeError, "linalg.eig"),
     ],
@@ -43,6 +63,42 @@ I8 = cresset.ones(3, dtype=cresset.int8)
 def test_words(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_anomaly_mode_stays_off_when_it_is_refused():
+    for wrong in ("off", 1):
+        with pytest.raises(TypeError):
+            cresset.autograd.set_detect_anomaly(wrong)
+    assert not cresset.is_anomaly_enabled()
+
+
+def test_sums_of_numbers_as_integers():
+    """NaN is nothing before the cast; it became the smallest integer."""
+    x = cresset.tensor([1.0, 2.0, 3.0, 4.0, float("nan"), 6.0])
+    for dtype in (cresset.int32, cresset.int64, cresset.uint8):
+        assert cresset.nansum(x, dtype=dtype).item() == 16
+    assert cresset.nansum(x.view(2, 3), 1, dtype=cresset.int64).tolist() == [6, 10]
+
+
+def test_none_stands_for_an_empty_list_of_dimensions():
+    x = cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert cresset.amax(x, None).item() == x.amax(dim=None).item() == 4
+    assert cresset.amin(x, dim=None, keepdim=True).tolist() == [[1]]
+    with pytest.raises(TypeError, match="must be tuple of ints, not NoneType"):
+        x.flip(None)
+
+
+def test_real_numbers_of_complex_types():
+    assert float(cresset.tensor([2 + 0j])) == 2 and int(cresset.tensor(3 + 0j)) == 3
+
+
+def test_a_slice_of_everything_is_a_view_that_was_sliced():
+    x = cresset.ones(2, 3, requires_grad=True)
+    assert [type(x[i].grad_fn).__name__ for i in (slice(None), slice(0, 2), slice(None, 9), ...)] == ["SliceBackward0"] * 3 + ["AliasBackward0"]
+    y = cresset.zeros(3)
+    y[:] = 2
+    y[:].add_(1)
+    assert y.tolist() == [3, 3, 3]
 
 
 def test_least_squares_of_several_right_sides():
@@ -114,3 +170,9 @@ def test_names_of_nodes():
     assert (x * 2).grad_fn.next_functions[0][0].name() == "torch::autograd::AccumulateGrad" and (x * 2).grad_fn.name() == "MulBackward0"
     with pytest.raises(TypeError, match="incompatible function arguments"):
         (x * x).grad_fn._raw_saved_self.register_hooks(lambda t: t)
+
+
+def test_limits_are_shown_in_six_digits():
+    assert repr(cresset.iinfo(cresset.int32)) == "iinfo(min=-2.14748e+09, max=2.14748e+09, dtype=int32)"
+    assert repr(cresset.iinfo(cresset.uint64)) == "iinfo(min=0, max=1.84467e+19, dtype=uint64)"
+    assert repr(cresset.iinfo(cresset.int16)) == "iinfo(min=-32768, max=32767, dtype=int16)"
