@@ -121,7 +121,7 @@ PyObject* to_dlpack(const Tensor& t) {
 void let_consumer_follow(const Tensor& t, PyObject* stream) {
   if (t.is_cpu()) {
     if (stream == Py_None || PyLong_AsLong(stream) == -1) return;
-    PyErr_SetString(PyExc_BufferError, "__dlpack__: a CPU tensor has no streams; stream must be None.");
+    PyErr_SetString(PyExc_AssertionError, "stream should be None on cpu.");
     throw ErrorAlreadySet();
   }
   const auto handle = stream == Py_None ? 0 : PyLong_AsLongLong(stream);
@@ -162,7 +162,8 @@ PyObject* py_dlpack_device(PyObject* self, PyObject*) {
 }
 
 Object from_dlpack(PyObject* source) {
-  const Ref capsule = PyCapsule_CheckExact(source) ? Ref::borrow(source) : checked(PyObject_CallMethod(source, "__dlpack__", nullptr));
+  const bool exports = !PyCapsule_CheckExact(source) && PyObject_HasAttrString(source, "__dlpack__");
+  const Ref capsule = exports ? checked(PyObject_CallMethod(source, "__dlpack__", nullptr)) : Ref::borrow(source);
   auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
   if (!m) {
     PyErr_Clear();
@@ -205,7 +206,7 @@ void init_dlpack(PyObject* module) {
       "from_dlpack(x)\n\nA tensor that shares the memory of an object with __dlpack__.");
   def(module, "to_dlpack", [](PyObject* o) {
     CRESSET_CHECK_TYPE(is_tensor(o), "to_dlpack: a Tensor was required; a ", type_name(Py_TYPE(o)), " was given.");
-    return Object(to_dlpack(unwrap(o)));
+    return Object(to_dlpack(unwrap(o).detach()));  // the function, unlike __dlpack__, takes tensors that require gradients
   });
 }
 

@@ -29,8 +29,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if (PyLong_Check(item) || is_traced_size(item)) continue;
-    PyObject* number = PyNumber_Index(item);
+    if (PyLong_CheckExact(item) || is_traced_size(item)) continue;
+    PyObject* number = PyBool_Check(item) ? PyLong_FromLong(item == Py_True) : PyNumber_Index(item);
     if (!number) {
       PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i, Py_TYPE(item)->tp_name);
       return nullptr;
@@ -55,7 +55,17 @@ PyObject* size_repr(PyObject* self) {
   return PyUnicode_FromString(text.c_str());
 }
 
-PyObject* size_concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
+// Also of a tuple and a size: what is joined to sizes is sizes.
+PyObject* size_add(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a)) Py_RETURN_NOTIMPLEMENTED;
+  if (!PyTuple_Check(b)) {
+    PyErr_Format(PyExc_TypeError, "can only concatenate tuple (not %s) to torch.Size", Py_TYPE(b)->tp_name);
+    return nullptr;
+  }
+  const Ref joined = Ref::steal(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+  const Ref args = joined ? Ref::steal(PyTuple_Pack(1, joined.get())) : Ref();
+  return args ? size_new(size_type, args.get(), nullptr) : nullptr;
+}
 PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
 PyObject* size_subscript(PyObject* a, PyObject* index) {
   PyObject* r = PyTuple_Type.tp_as_mapping->mp_subscript(a, index);
@@ -107,7 +117,8 @@ PyObject* wrap_size(IntArrayRef sizes) {
 void init_size(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&size_new)},
                          {Py_tp_repr, reinterpret_cast<void*>(&size_repr)},
-                         {Py_sq_concat, reinterpret_cast<void*>(&size_concat)},
+                         {Py_nb_add, reinterpret_cast<void*>(&size_add)},
+                         {Py_sq_concat, reinterpret_cast<void*>(&size_add)},
                          {Py_sq_repeat, reinterpret_cast<void*>(&size_repeat)},
                          {Py_mp_subscript, reinterpret_cast<void*>(&size_subscript)},
                          {Py_tp_methods, size_methods},

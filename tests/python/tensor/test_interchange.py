@@ -148,3 +148,19 @@ def test_dlpack_by_its_module():
     y = dlpack.from_dlpack(dlpack.to_dlpack(x))
     y[0] = 5
     assert x.tolist() == [5, 1, 2] and x.__dlpack_device__()[0] == dlpack.DLDeviceType.kDLCPU
+
+
+def test_dlpack_on_a_device_and_as_a_copy():
+    """PyTorch 2.13's answers."""
+    x = torch.ones(2)
+    assert torch.from_dlpack(x, device="cpu", copy=True).data_ptr() != x.data_ptr()
+    assert torch.from_dlpack(x, device="cpu").data_ptr() == torch.from_dlpack(x, copy=False).data_ptr() == x.data_ptr()
+    with pytest.raises(AssertionError, match="device and copy kwargs not supported when ext_tensor is already a DLPack capsule."):
+        torch.from_dlpack(x.__dlpack__(), copy=True)
+    with pytest.raises(RuntimeError, match="from_dlpack received an invalid capsule"):
+        torch.from_dlpack(5)
+    with pytest.raises(AssertionError, match="stream should be None on cpu."):
+        x.__dlpack__(stream=3)
+    with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
+        x.requires_grad_().__dlpack__()
+    assert torch.from_dlpack(torch.utils.dlpack.to_dlpack(x)).requires_grad is False
