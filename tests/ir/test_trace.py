@@ -781,3 +781,17 @@ def test_scripts_that_the_program_makes_anew_pass_the_check():
 
     traced = jit.trace(f, (rand(2), cresset.tensor([True])))
     assert_close(traced(cresset.ones(2), cresset.tensor([False])), -cresset.ones(2))
+
+
+def test_a_traced_module_is_shown_by_the_class_it_was():
+    """PyTorch 2.13's words."""
+    model = cresset.nn.Sequential(cresset.nn.Linear(2, 2), cresset.nn.Sequential(cresset.nn.ReLU()))
+    shown = """Sequential(
+  original_name=Sequential
+  (0): Linear(original_name=Linear)
+  (1): Sequential(
+    original_name=Sequential
+    (0): ReLU(original_name=ReLU)
+  )
+)"""
+    assert repr(cresset.jit.trace(model, cresset.ones(1, 2))) == shown

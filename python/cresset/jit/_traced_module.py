@@ -15,7 +15,10 @@ __all__ = ["TracedModule", "TopLevelTracedModule", "traced"]
 
 
 class TracedModule(RecursiveScriptModule):
-    """A module inside of a traced one; its methods are what calls of it recorded."""
+    """A module inside of a traced one; its methods are what calls of it recorded. It is shown by the name of the class it was."""
+
+    def _get_name(self):
+        return self.original_name
 
 
 class TopLevelTracedModule(TracedModule):

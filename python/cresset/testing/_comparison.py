@@ -92,9 +92,7 @@ def _compare_leaves(actual, expected, options, path):
     elif actual is None or expected is None:
         if (actual is None) == (expected is None):
             return None
-        if options.relaxed:
-            return f"None mismatch: {actual} is not {expected}"
-        related = False
+        return f"None mismatch: {actual} is not {expected}"
     tensors = [isinstance(v, cresset.Tensor) or _is_array(v) for v in (actual, expected)]
     if all(tensors) and (related or options.relaxed):
         return _compare_tensors(_tensor(actual), _tensor(expected), options)

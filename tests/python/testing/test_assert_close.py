@@ -57,6 +57,15 @@ def test_close(actual, expected, options):
     assert_close(actual, expected, **options)
 
 
+@pytest.mark.parametrize("actual, expected, words", [
+    (None, 1, "None mismatch: None is not 1"), (T([1.0]), None, r"None mismatch: tensor\(\[1.\]\) is not None"),
+    ([None], [1], r"None mismatch: None is not 1\n\nThe failure occurred for item \[0\]"),
+])  # fmt: skip
+def test_none_is_close_to_nothing_else(actual, expected, words):
+    with pytest.raises(AssertionError, match=words):
+        assert_close(actual, expected)
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="Both 'rtol' and 'atol' must be either specified or omitted, but got no atol."):
         assert_close(1.0, 1.0, rtol=1)
