@@ -44,7 +44,7 @@ struct Parameter {
   PyObject* name = nullptr;   // interned
   PyObject* alias = nullptr;  // NumPy's name for it, an out's in its schema, or null
   Kind kind = Kind::Other;
-  bool optional = false;  // None is a value
+  bool optional = false;         // None is a value
   bool none_is_default = false;  // None stands for an empty list (`int[1] dim=[]`)
   bool has_default = false;
   bool keyword_only = false;

@@ -44,7 +44,7 @@ DO_NOT_ASK = {
         "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled", "init_num_threads", "get_autocast_dtype", "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
         "set_flush_denormal", "set_num_interop_threads", "set_printoptions", "set_rng_state", "set_warn_always", "sym_float", "sym_int", "sym_ite", "sym_max",
         "sym_min", "sym_not", "sym_sqrt", "sym_sum", "thread_safe_generator", "typename", "use_deterministic_algorithms", "load", "save", "vmap",
-        "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor",
+        "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "from_dlpack",
     },
     "cresset.nn.functional": {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "upsample", "upsample_bilinear", "upsample_nearest"},
     "cresset.nn.init": {"calculate_gain"},
