@@ -173,7 +173,13 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
 
 }  // namespace
 
-void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace) { set_tangent(t, tangent, is_inplace, false); }
+void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace) {
+  // Python's numbers do not decide types; as operands of a formula they are tensors that do (1j: complex128).
+  const bool other = t.defined() && tangent.defined() && t.scalar_type() != tangent.scalar_type() && isDifferentiableType(t.scalar_type());
+  if (CRESSET_LIKELY(!other || (tangent.is_complex() && !t.is_complex()))) return set_tangent(t, tangent, is_inplace, false);
+  const AutoFwGradMode off(false);
+  set_tangent(t, tangent.to(t.scalar_type()), is_inplace, false);
+}
 
 void set_fw_grad(TensorList list, TensorList tangents, bool is_inplace) {
   for (std::size_t i = 0; i < list.size(); ++i) set_fw_grad(list[i], tangents[i], is_inplace);
