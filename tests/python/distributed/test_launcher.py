@@ -242,3 +242,21 @@ def test_the_command(tmp_path):
     assert (launched.returncode, sorted(launched.stdout.splitlines())) == (0, ["0 of 2 --json", "1 of 2 --json"]), launched.stderr
     grown = subprocess.run([command, "bench", "comm", "--store", "2,4", "--json"], env=told, capture_output=True, text=True, timeout=60)
     assert set(json.loads(grown.stdout)) == {"2", "4"}, grown.stderr
+
+
+def raise_on_one():
+    if os.environ["RANK"] == "1":
+        raise ValueError("meant")
+    time.sleep(30)
+
+
+def test_a_function_that_fails(monkeypatch):
+    from cresset.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from cresset.distributed.launcher import LaunchConfig, elastic_launch
+
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE", raising=False)
+    config = LaunchConfig(1, 1, 2, rdzv_endpoint="localhost:0", max_restarts=0, start_method="fork", monitor_interval=0.05)
+    with pytest.raises(ChildFailedError) as failure:
+        elastic_launch(config, raise_on_one)()
+    rank, cause = failure.value.get_first_failure()
+    assert (rank, cause.exitcode) == (1, 1) and "ValueError: meant" in cause.message

@@ -168,8 +168,8 @@ class MultiprocessContext(PContext):
         except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
             rank = error.error_index
             process = self._pc.processes[rank]
-            failure = ProcessFailure(rank, error.error_pid, process.exitcode, self.error_files[rank])
-            _log.error("failed (exitcode: %s) local_rank: %s (pid: %s) of fn: %s", process.exitcode, rank, error.error_pid, self.entrypoint)
+            failure = ProcessFailure(rank, error.pid, process.exitcode, self.error_files[rank])
+            _log.error("failed (exitcode: %s) local_rank: %s (pid: %s) of fn: %s", process.exitcode, rank, error.pid, self.entrypoint)
             self.close()
             return RunProcsResult(failures={rank: failure}, stdouts=self.stdouts, stderrs=self.stderrs)
 
