@@ -88,7 +88,8 @@ class FileTimerServer:
 
     def start(self):
         """Begin to look."""
-        self._watchdog_thread = threading.Thread(target=self._watchdog_loop, daemon=self._daemon)
+        # Open before it returns, so that clients find a reader.
+        self._watchdog_thread = threading.Thread(target=self._watchdog_loop, args=(self._open(),), daemon=self._daemon)
         self._watchdog_thread.start()
 
     def stop(self):
@@ -118,8 +119,8 @@ class FileTimerServer:
         # For writing, too, so that the pipe does not end between two clients.
         return os.fdopen(os.open(self._file_path, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0)
 
-    def _watchdog_loop(self):
-        with self._open() as pipe:
+    def _watchdog_loop(self, pipe):
+        with pipe:
             while not self._stop_signaled:
                 try:
                     self._run_watchdog(pipe)
