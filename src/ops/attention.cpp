@@ -44,7 +44,8 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
 
 // Filled with `value`, beside `like`: of its class, where that is one written in Python, so that both go into one operator.
 Tensor filled_beside(const Tensor& like, IntArrayRef sizes, bool value, TensorOptions options) {
-  if (like.key_set().has(DispatchKey::Python)) return value ? cresset::new_ones(like, sizes, options) : cresset::new_zeros(like, sizes, options);
+  if (like.key_set().has(DispatchKey::Python))
+    return value ? cresset::new_ones(like, sizes, options) : cresset::new_zeros(like, sizes, options);
   return value ? cresset::ones(sizes, options) : cresset::zeros(sizes, options);
 }
 

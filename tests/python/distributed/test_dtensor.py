@@ -151,11 +151,12 @@ def from_outside(rank):
     doubled = local_map(lambda part: part * 2, out_placements=[Shard(0)], in_placements=([Shard(0)],))
     assert doubled(x).full_tensor().tolist() == [2.0 * i for i in range(8)]
 
-    @register_sharding(cresset.ops.aten.bincount.default)
-    def counts(spec, weights=None, minlength=0):
-        return [([Replicate()], [Replicate(), None, None])]
+    @register_sharding(cresset.ops.aten.logcumsumexp.default)
+    def whole_only(spec, dim):
+        return [([Replicate()], [Replicate(), None])]
 
-    assert x.long().bincount(minlength=9).full_tensor().tolist() == [1] * 8 + [0]
+    square = distribute_tensor(cresset.zeros(4, 4), mesh, [Shard(0)])
+    assert square.cumsum(1).placements == (Shard(0),) and square.logcumsumexp(1).placements == (Replicate(),)
     linear = distribute_module(nn.Linear(4, 2), mesh)
     assert all(p.placements == (Replicate(),) for p in linear.parameters())
     assert linear.to(cresset.float64).weight.to_local().dtype == cresset.float64
@@ -163,8 +164,8 @@ def from_outside(rank):
 
 ERRORS = [
     (lambda m, x: distribute_tensor(cresset.ones(2), m, [Shard(0), Shard(0)]), ValueError, "`placements` must have the same length as `device_mesh.ndim`!"),
-    (lambda m, x: distribute_tensor(cresset.ones(2), m, [Partial()]), RuntimeError, "unsupported placements Partial(sum) on device mesh dimension 0!"),
-    (lambda m, x: distribute_tensor(cresset.ones(2), m, [Shard(3)]), IndexError, "Shard(dim=3): the tensor has 1 dimensions."),
+    (lambda m, x: distribute_tensor(cresset.ones(2), m, [Partial()]), RuntimeError, "unsupported placements P on device mesh dimension 0!"),
+    (lambda m, x: distribute_tensor(cresset.ones(2), m, [Shard(3)]), IndexError, "S(3): the tensor has 1 dimensions."),
     (lambda m, x: distribute_tensor(cresset.ones(2, requires_grad=True) * 2, m), RuntimeError, "should be used to distribute leaf tensors"),
     (lambda m, x: x.redistribute(placements=[Partial()]), RuntimeError, "Can not redistribute to Partial"),
     (lambda m, x: x.redistribute(), RuntimeError, "placements is needed for redistribute!"),
@@ -172,7 +173,7 @@ ERRORS = [
     (lambda m, x: x + distribute_tensor(cresset.ones(8), DeviceMesh("cpu", [0, 1, 2])), NotImplementedError, "does not support cross-mesh operation yet!"),
     (lambda m, x: x.histc(), NotImplementedError, "Operator aten.histc.default does not have a sharding strategy registered. Its tensors are Spec(S(0) on (8,))"),
     (lambda m, x: DTensor.from_local(cresset.ones(2), m, [Partial()]).add_(1), RuntimeError, "in-place operations that require placement changes are not supported"),
-    (lambda m, x: x.unsqueeze_(0), RuntimeError, "a DTensor does not change its sizes in place: from (8,) to (1, 8)"),
+    (lambda m, x: x.unsqueeze_(1), RuntimeError, "a DTensor does not change its sizes in place: from (8,) to (8, 1)"),
     (lambda m, x: DTensor.from_local(cresset.ones(2), m, [Shard(0)], shape=(7,)), RuntimeError, "Please pass both shape and stride at the same time."),
     (lambda m, x: parallelize_module(nn.ReLU(), m, ColwiseParallel()), NotImplementedError, "ColwiseParallel currently only support nn.Linear and nn.Embedding!"),
     (lambda m, x: parallelize_module(nn.ReLU(), init_device_mesh("cpu", (2, 2)), ColwiseParallel()), ValueError, "Tensor Parallel only accepts a 1D DeviceMesh"),

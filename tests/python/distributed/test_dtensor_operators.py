@@ -57,6 +57,7 @@ CASES = {
     "conv": (lambda x, w, b: F.conv2d(x, w, b, padding=1), (2, 4, 5, 5), (6, 4, 3, 3), (6,)), "max_pool": (lambda x: F.max_pool2d(x, 2), (2, 4, 6, 6)),
     "avg_pool": (lambda x: F.adaptive_avg_pool2d(x, 1), (2, 4, 6, 6)), "interpolate": (lambda x: F.interpolate(x, scale_factor=2), (2, 4, 3, 3)),
     "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), (2, 4, 3, 6), (2, 4, 3, 6), (2, 4, 3, 6)),
+    "causal attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), (2, 4, 3, 6), (2, 4, 3, 6), (2, 4, 3, 6)),
     "in place": (lambda x: x.clone().mul_(2).add_(1), (4, 6)),
     "zeros_like": (lambda x: cresset.zeros_like(x) + x, (4, 6)), "fill": (lambda x: x.detach().clone().fill_(2), (4, 6)), "dtype": (lambda x: x.double().float(), (4, 6)),
 }  # fmt: skip

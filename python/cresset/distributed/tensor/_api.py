@@ -9,10 +9,11 @@ from cresset import _C
 
 from ..device_mesh import _mesh_resources
 from ._collective_utils import mesh_broadcast
-from ._dispatch import dispatch, dispatcher
+from ._dispatch import dispatch
 from ._dtensor_spec import DTensorSpec, TensorMeta
 from ._random import of_part
 from ._redistribute import Redistribute, redistribute_local_tensor
+from ._state import dispatcher
 from ._utils import compute_global_tensor_info, compute_local_shape
 from .placement_types import Replicate, _StridedShard, normalized, shard_order
 

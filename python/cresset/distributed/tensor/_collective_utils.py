@@ -2,8 +2,8 @@
 
 import math
 
-from .. import _collectives
-from .placement_types import pad_tensor, unpad_tensor
+from ._mesh_collectives import mesh_broadcast, mesh_scatter
+from .placement_types import Shard, pad_tensor, unpad_tensor
 
 __all__ = ["mesh_broadcast", "mesh_scatter", "pad_tensor", "redistribute_cost", "shard_dim_alltoall", "unpad_tensor"]
 
@@ -11,26 +11,8 @@ __all__ = ["mesh_broadcast", "mesh_scatter", "pad_tensor", "redistribute_cost", 
 _BYTES_PER_MICROSECOND, _LATENCY = 10_000, 10.0
 
 
-def mesh_scatter(output, scatter_list, mesh, mesh_dim=0, async_op=False, *, group_src=0):
-    """Give each rank of a mesh dimension its tensor of the list of rank `group_src` in it; None on a meta device."""
-    if output.is_meta:
-        return None
-    group = mesh.get_group(mesh_dim)
-    tensors = list(scatter_list) if group.rank() == group_src else None
-    return _collectives.scatter(output, tensors, group=group, async_op=async_op, group_src=group_src)
-
-
-def mesh_broadcast(tensor, mesh, mesh_dim=0, async_op=False, *, group_src=0):
-    """Give each rank of a mesh dimension the tensor of rank `group_src` in it; None on a meta device."""
-    if tensor.is_meta:
-        return None
-    return _collectives.broadcast(tensor, group=mesh.get_group(mesh_dim), async_op=async_op, group_src=group_src)
-
-
 def shard_dim_alltoall(input, gather_dim, shard_dim, mesh, mesh_dim):
     """What is divided along `gather_dim` divided along `shard_dim`, of sizes that divide evenly."""
-    from .placement_types import Shard
-
     shape = list(input.shape)
     shape[gather_dim] *= mesh.size(mesh_dim)
     return Shard(gather_dim)._to_new_shard_dim(input, mesh, mesh_dim, shape, shard_dim)

@@ -7,23 +7,13 @@ from . import _foreach, _random
 from ._dtensor_spec import DTensorSpec, TensorMeta
 from ._propagate import propagate
 from ._redistribute import redistribute_local_tensor
+from ._state import LIMIT, dispatcher
 from .placement_types import Replicate
 
-__all__ = ["OpDispatcher", "dispatch"]
+__all__ = ["dispatch"]
 
 
-class OpDispatcher:
-    """State of dispatching: whether plain tensors count as whole on every rank, functions that run operators in another way, and decisions made."""
-
-    def __init__(self):
-        self._allow_implicit_replication = False
-        self.decisions, self.handlers = {}, {}
-        self.hits = self.misses = 0
-
-
-dispatcher = OpDispatcher()
 _VIEWS = ("view", "_unsafe_view", "_reshape_alias")
-LIMIT = 20_000  # decisions that are kept
 
 
 def _constant_key(value):

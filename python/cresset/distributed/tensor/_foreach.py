@@ -4,6 +4,7 @@ import cresset
 
 from ._dtensor_spec import DTensorSpec
 from ._redistribute import redistribute_local_tensor
+from ._state import dispatcher
 from .placement_types import Replicate
 
 __all__ = ["dispatch"]
@@ -49,8 +50,6 @@ def _safe_spec(op, tensor, dtensor_type):
 
 def _check_meshes(op, tensors):
     """One mesh; with implicit replication slices of one root will do."""
-    from ._dispatch import dispatcher
-
     meshes = list(dict.fromkeys(t._spec.mesh for t in tensors))
     if len(meshes) > 1 and not (dispatcher._allow_implicit_replication and len({m._get_root_mesh() for m in meshes}) == 1):
         raise RuntimeError(f"{op}: DTensor does not support cross-mesh operation yet! Got meshes: {meshes[0]} {meshes[1]}. Please make sure all the arguments have the same DeviceMesh.")

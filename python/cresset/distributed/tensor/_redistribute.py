@@ -143,8 +143,6 @@ class Redistribute(cresset.autograd.Function):
 
     @staticmethod
     def forward(ctx, input, device_mesh, placements, async_op=False, forward_dtype=None, backward_dtype=None):
-        from ._api import DTensor
-
         ctx.original, ctx.async_op, ctx.backward_dtype = input._spec, async_op, backward_dtype
         ctx.original_dtype = input.dtype
         local, current = input._local_tensor, input._spec
@@ -156,12 +154,10 @@ class Redistribute(cresset.autograd.Function):
             local = redistribute_local_tensor(local, current, target, async_op=async_op)
         else:
             local = local.view_as(local)
-        return DTensor(local, target, requires_grad=input.requires_grad)
+        return type(input)(local, target, requires_grad=input.requires_grad)
 
     @staticmethod
     def backward(ctx, grad_output):
-        from ._api import DTensor
-
         previous, current, local = ctx.original, grad_output._spec, grad_output._local_tensor
         if ctx.backward_dtype is not None and local.dtype != ctx.backward_dtype:
             local = local.to(ctx.backward_dtype)
@@ -175,4 +171,4 @@ class Redistribute(cresset.autograd.Function):
         if local.dtype != ctx.original_dtype:
             local = local.to(ctx.original_dtype)
             target = DTensorSpec(target.mesh, target.placements, target.tensor_meta._replace(dtype=ctx.original_dtype))
-        return DTensor(local, target, requires_grad=grad_output.requires_grad), None, None, None, None, None
+        return type(grad_output)(local, target, requires_grad=grad_output.requires_grad), None, None, None, None, None

@@ -5,8 +5,8 @@ from collections import defaultdict, namedtuple
 import cresset
 from cresset.utils._python_dispatch import TorchDispatchMode
 
-from .. import _collective_operators  # noqa: F401: the operators that are counted
-from ._dispatch import LIMIT, dispatcher
+from .._collective_operators import ops as _native
+from ._state import LIMIT, dispatcher
 
 __all__ = ["CommDebugMode", "visualize_sharding"]
 
@@ -19,7 +19,7 @@ _COLLECTIVES = (
 
 def _counted():
     """{operator: what it is counted as}: functional collectives by their older namespace, c10d's own by theirs."""
-    native, older = cresset.ops._c10d_functional, cresset.ops.c10d_functional
+    native, older = _native, cresset.ops.c10d_functional
     found = {}
     for name in _COLLECTIVES:
         found[getattr(native, name).default] = getattr(older, name)

@@ -4,6 +4,7 @@
 import cresset
 
 from .. import _functional_collectives as funcol
+from ._mesh_collectives import mesh_broadcast, mesh_scatter
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -116,8 +117,6 @@ class Shard(Placement):
         here = coordinate[mesh_dim]
         if src_data_rank is None:
             return self._parts(tensor, mesh.size(mesh_dim))[here].contiguous()
-        from ._collective_utils import mesh_scatter
-
         parts, pads = self._split_tensor(tensor, mesh.size(mesh_dim))
         received = cresset.empty_like(parts[here])
         mesh_scatter(received, parts, mesh, mesh_dim, group_src=src_data_rank)
@@ -176,8 +175,6 @@ class Replicate(Placement):
             return tensor.new_empty(0, requires_grad=tensor.requires_grad)
         tensor = tensor.contiguous()
         if src_data_rank is not None:
-            from ._collective_utils import mesh_broadcast
-
             mesh_broadcast(tensor, mesh, mesh_dim, group_src=src_data_rank)
         return tensor
 
@@ -288,13 +285,3 @@ def local_shape_and_offset(shape, mesh_sizes, placements, coordinate):
     for dim in {p.dim for p in placements if p.is_shard()}:
         sizes[dim], offsets[dim] = local_range(shape[dim], mesh_sizes, shard_order(placements, dim, mesh_sizes), coordinate)
     return tuple(sizes), tuple(offsets)
-
-
-def __getattr__(name):
-    if name in ("DTensorSpec", "TensorMeta"):
-        from . import _dtensor_spec
-
-        return getattr(_dtensor_spec, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-

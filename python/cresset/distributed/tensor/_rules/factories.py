@@ -2,8 +2,8 @@
 
 from .._call import Strategy, everywhere
 from ..placement_types import Replicate, Shard
-from . import register
 from .pointwise import even
+from .registry import register
 
 _LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 _NEW = ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided")

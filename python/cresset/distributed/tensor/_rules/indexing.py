@@ -4,8 +4,8 @@ import cresset
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard, local_range
-from . import register
 from .pointwise import broadcast_shape, shard_of
+from .registry import register
 
 
 class _MaskPartial(Partial):

@@ -2,7 +2,7 @@
 
 from .._call import Strategy, everywhere
 from ..placement_types import Replicate, Shard
-from . import register
+from .registry import register
 
 
 def _kinds(call):

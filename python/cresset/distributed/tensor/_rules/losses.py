@@ -2,8 +2,8 @@
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard
-from . import register
 from .pointwise import broadcast_shape, followed_dims, rule as pointwise_rule, shard_of
+from .registry import register
 
 _NONE, _MEAN, _SUM = 0, 1, 2
 _POINTWISE = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss", "binary_cross_entropy_with_logits", "kl_div")

@@ -6,8 +6,8 @@ product is linear in each operand.
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard
-from . import register
 from .pointwise import broadcast_shape, even, outputs_like, shard_of
+from .registry import register
 
 
 def einsum_strategies(equation, linear=()):
@@ -79,7 +79,7 @@ register("addr")(_added("m,n->mn", 2))
 @register("linear")
 def linear(call):
     """x @ weight.T + bias for x of any number of dimensions."""
-    x, weight = call.specs[0], call.specs[1]
+    x = call.specs[0]
     bias = call.specs[2] if len(call.specs) > 2 else None
     last = x.ndim - 1
     found = [everywhere(call)]

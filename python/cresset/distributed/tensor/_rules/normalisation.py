@@ -2,8 +2,8 @@
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard
-from . import register
 from .pointwise import outputs_like
+from .registry import register
 
 
 def _outer(call, shape, normalized):

@@ -5,7 +5,7 @@ They follow what their inputs have: any dimension along which an input is divide
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard
-from . import register
+from .registry import register, rule_of_tag
 
 # Linear in all their tensors together: terms in, terms out.
 _ADDITIVE = {"add", "sub", "neg", "real", "imag", "positive", "_conj", "conj", "_neg_view", "to", "_to_copy", "clone", "detach", "alias", "lift_fresh", "lift", "contiguous", "rsub", "subtract"}
@@ -123,6 +123,9 @@ register(
     "_conj_physical", "resolve_conj", "resolve_neg", "_prelu_kernel_backward", "complex", "polar", "poisson",
     "binomial", "_standard_gamma", "_standard_gamma_grad", "alias_copy", "detach_copy", "prelu", "_prelu_kernel", "normal_functional", "_dirichlet_grad",
 )(rule)
+
+
+rule_of_tag("pointwise", rule)
 
 
 @register("fill", "zero")

@@ -8,8 +8,8 @@ import cresset
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard
-from . import register
 from .pointwise import outputs_like
+from .registry import register
 
 # operator → the reduction that makes the result of the ranks' results
 _TERMS = {

@@ -7,7 +7,7 @@ import math
 
 from .._call import Strategy, everywhere
 from ..placement_types import Replicate, Shard
-from . import register
+from .registry import register
 
 
 def view_groups(source, target):

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from .._dispatch import dispatcher
+from .._state import dispatcher
 from ._local_map import local_map
 from ._register_sharding import register_sharding
 

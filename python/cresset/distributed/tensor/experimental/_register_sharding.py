@@ -1,8 +1,8 @@
 """Rules of operators from outside."""
 
 from .._call import Strategy
-from .._dispatch import dispatcher
-from .._rules import _RULES, rule_of
+from .._rules.registry import _RULES, rule_of
+from .._state import dispatcher
 
 __all__ = ["register_sharding"]
 

@@ -9,8 +9,8 @@ import cresset
 
 from ... import _functional_collectives as funcol
 from .._api import DTensor
-from .._dispatch import dispatcher
 from .._dtensor_spec import DTensorSpec, TensorMeta
+from .._state import dispatcher
 from ..placement_types import Replicate, local_range
 
 __all__ = ["loss_parallel"]
