@@ -138,80 +138,13 @@ TensorSpec baddbmm_shape(const Tensor& self, const Tensor& batch1, const Tensor&
   return spec;
 }
 
-// ---- eight and four bits
-
-namespace {
-void check_packed(const char* op, const Tensor& self, ScalarType type, const Tensor& mat2, const Tensor& scales) {
-  CRESSET_CHECK(self.dim() == 2 && self.stride(1) == 1, op, " : A must be contiguous on the last dimension.");
-  CRESSET_CHECK(self.scalar_type() == kFloat || isReducedFloatingType(self.scalar_type()), op,
-                " : expect A to be either 32-bit or 16-bit float tensor.");
-  CRESSET_CHECK(mat2.scalar_type() == type, op, " : expect B to be ", dtype_name(type), " tensor.");
-  CRESSET_CHECK(mat2.dim() == 2 && mat2.is_contiguous(), op, " : expect B to be 2D and contiguous.");
-  CRESSET_CHECK(scales.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ",
-                scales.scalar_type());
-}
-}  // namespace
-
-Tensor int_mm_impl(const Tensor& self, const Tensor& mat2) {
-  const char* op = "int_mm_out_cpu";
-  CRESSET_CHECK(self.dim() == 2, op, ": Expected self to be of dimension 2 but got ", self.dim());
-  CRESSET_CHECK(mat2.dim() == 2, op, ": Expected mat2 to be of dimension 2 but got ", mat2.dim());
-  CRESSET_CHECK(self.size(1) == mat2.size(0), op, ": self.size(1) needs to match mat2.size(0) but got ", self.size(1), " and ",
-                mat2.size(0));
-  CRESSET_CHECK(self.scalar_type() == kChar || self.scalar_type() == kByte, op, ": Expected self dtype to be int8 or uint8 but got ",
-                cpp_type_name(self.scalar_type()));
-  CRESSET_CHECK(mat2.scalar_type() == kChar, op, ": Expected mat2 dtype to be of type int8 but got ", cpp_type_name(mat2.scalar_type()));
-  return cresset::mm(self.to(kInt), mat2.to(kInt));
-}
+// ---- compositions
 
 Tensor addmm_activation_impl(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
                              bool use_gelu) {
   const Tensor sum = cresset::addmm(self, mat1, mat2, beta, alpha);
   return use_gelu ? cresset::gelu(sum) : cresset::relu(sum);
 }
-
-Tensor weight_int8pack_mm_impl(const Tensor& self, const Tensor& mat2, const Tensor& scales) {
-  const char* op = "_weight_int8pack_mm_cpu";
-  check_packed(op, self, kChar, mat2, scales);
-  CRESSET_CHECK(mat2.size(1) == self.size(1), op, " : expect B.size(1) == ", self.size(1));
-  CRESSET_CHECK(scales.dim() == 1 && scales.size(0) == mat2.size(0), op, " : expect scales to be 1d tensor with size ", mat2.size(0));
-  return (cresset::mm(self.to(kFloat), mat2.to(kFloat).t()) * scales).to(self.scalar_type());
-}
-
-// Two numbers a byte, that of the even place in the lower half.
-Tensor convert_weight_to_int4pack_impl(const Tensor& self, int64_t inner_k_tiles) {
-  const char* op = "_convert_weight_to_int4pack_cpu";
-  CRESSET_CHECK(self.dim() == 2, op, " : expect weight to be 2D tensor.");
-  CRESSET_CHECK(self.scalar_type() == kInt, op, " : expect weight to be kInt.");
-  CRESSET_CHECK(inner_k_tiles == 2 || inner_k_tiles == 4 || inner_k_tiles == 8, op, " : innerKTiles need to be 2, 4, or 8, got ",
-                inner_k_tiles);
-  CRESSET_CHECK(self.size(0) % 16 == 0, op, " : expect N to be dividable by 16");
-  CRESSET_CHECK(self.size(1) % 2 == 0, op, " : expect K to be dividable by 2");
-  const int64_t k = self.size(1);
-  const Tensor low = cresset::slice(self, 1, 0, k, 2), high = cresset::slice(self, 1, 1, k, 2);
-  return (low + high * 16).to(kByte);
-}
-
-Tensor weight_int4pack_mm_impl(const Tensor& self, const Tensor& mat2, int64_t group, const Tensor& scale_and_zeros) {
-  const char* op = "_weight_int4pack_mm_cpu";
-  check_packed(op, self, kByte, mat2, scale_and_zeros);
-  const int64_t n = mat2.size(0), k = self.size(1);
-  CRESSET_CHECK(mat2.size(1) == k / 2, op, " : expect B.size(1) to be K/2, got ", mat2.size(1));
-  CRESSET_CHECK(group == 32 || group == 64 || group == 128 || group == 256, op, ": expect qGroupSize to be 32, 64, 128 or 256, got ",
-                group);
-  CRESSET_CHECK(k % group == 0, op, ": expect K to be dividable by qGroupSize, got K:", k);
-  CRESSET_CHECK(
-      scale_and_zeros.dim() == 3 && scale_and_zeros.size(0) == k / group && scale_and_zeros.size(1) == n && scale_and_zeros.size(2) == 2,
-      op, ": expect qScaleAndZeros to be 3d tensor with sizes [:, ", n, ", 2]");
-  const Tensor bytes = mat2.to(kInt);
-  const Tensor numbers =
-      cresset::stack({cresset::bitwise_and(bytes, 15), cresset::bitwise_right_shift(bytes, 4)}, 2).view({n, k / group, group});
-  const Tensor facts = scale_and_zeros.to(kFloat).transpose(0, 1);  // (n, groups, 2)
-  const Tensor weight = (numbers.to(kFloat) - 8) * cresset::slice(facts, 2, 0, 1, 1) + cresset::slice(facts, 2, 1, 2, 1);
-  return cresset::mm(self.to(kFloat), weight.reshape({n, k}).t()).to(self.scalar_type());
-}
-
-// ---- compositions
 
 Tensor vdot_impl(const Tensor& self, const Tensor& other) { return cresset::dot(self.is_complex() ? self.conj() : self, other); }
 
