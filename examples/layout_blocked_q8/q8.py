@@ -1,4 +1,5 @@
-"""Linear layers with blocked 8-bit weights: `Q8Linear.from_linear(layer)`. Loads the library whose path is in Q8_LIBRARY."""
+"""Linear layers with blocked weights of 8 or 4 bits: `Q8Linear.from_linear(layer, bits=4)`, or `quantize(model, bits=4)` for all of a model.
+Loads the library whose path is in Q8_LIBRARY."""
 
 import os
 
@@ -18,8 +19,8 @@ class Q8Linear(nn.Module):
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
 
     @classmethod
-    def from_linear(cls, layer):
-        return cls(from_dense(layer.weight.detach()), layer.bias)
+    def from_linear(cls, layer, bits=8):
+        return cls(from_dense(layer.weight.detach(), bits), layer.bias)
 
     def forward(self, x):
         return nn.functional.linear(x, self.weight, self.bias)
@@ -32,3 +33,13 @@ class Q8Linear(nn.Module):
         codes, scales = state_dict.pop(prefix + "weight.codes"), state_dict.pop(prefix + "weight.scales")
         self.weight = cresset.ops.q8.from_parts(codes, scales, self.weight.shape[1])
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def quantize(model, bits=8):
+    """Replaces the Linear layers of a model by those with quantised weights; gives the model."""
+    for name, child in model.named_children():
+        if type(child) is nn.Linear:
+            setattr(model, name, Q8Linear.from_linear(child, bits))
+        else:
+            quantize(child, bits)
+    return model
