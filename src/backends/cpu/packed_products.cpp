@@ -1,6 +1,7 @@
 // Products with weights of eight and four bits. A few rows (a model that writes one word after the other) read the weights once, as they
 // are; more of them are a product of floats with a block of widened weights at a time.
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include <cresset/base/interrupt.h>
@@ -59,12 +60,21 @@ Tensor apart(const Tensor& x) {
 GroupFacts facts_of(const float* facts, int64_t groups, int64_t group, int64_t n, int64_t first, int64_t count, float* memory) {
   float* const scale = memory;
   float* const offset = memory + groups * kPackedRows;
-  for (int64_t g = 0; g < groups; ++g)
-    for (int64_t r = 0; r < kPackedRows; ++r) {
-      const float* const pair = facts + (g * n + first + std::min(r, count - 1)) * 2;
-      scale[g * kPackedRows + r] = pair[0];
-      offset[g * kPackedRows + r] = pair[1] - 8 * pair[0];
+  const auto fill = [&](auto rows) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const float* const pairs = facts + (g * n + first) * 2;
+      float *const s = scale + g * kPackedRows, *const o = offset + g * kPackedRows;
+      for (int64_t r = 0; r < rows; ++r) {
+        s[r] = pairs[2 * r];
+        o[r] = pairs[2 * r + 1] - 8 * pairs[2 * r];
+      }
     }
+  };
+  // Blocks are whole but for the last one; loops of a known count become vectors.
+  if (count == kPackedRows)
+    fill(std::integral_constant<int64_t, kPackedRows>());
+  else
+    fill(count);
   return {scale, offset, group};
 }
 
