@@ -140,8 +140,8 @@ PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef 
                   "pad should be at most half of effective kernel size, but got pad=", w.padding[d], ", kernel_size=", w.kernel[d],
                   " and dilation=", w.dilation[d]);
     const int64_t reach = w.in[d] + 2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1;
-    int64_t out = (reach + (ceil_mode ? w.stride[d] - 1 : 0)) / w.stride[d] + 1;
-    if (reach < 0 && !ceil_mode) out = 0;
+    const int64_t steps = reach + (ceil_mode ? w.stride[d] - 1 : 0);
+    int64_t out = steps < 0 ? 0 : steps / w.stride[d] + 1;  // windows that are longer than all there is fit nowhere
     // With ceil_mode the last window must still begin inside the input or the left padding.
     if (ceil_mode && (out - 1) * w.stride[d] >= w.in[d] + w.padding[d]) --out;
     w.out[d] = out;
