@@ -18,6 +18,8 @@ PRELUDE = """
 #include <ATen/cpu/vec/vec.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/native/ForeachUtils.h>
+#include <ATen/native/Pool.h>
 #include <ATen/native/DistributionTemplates.h>
 #include <ATen/native/cpu/DistributionTemplates.h>
 #include <c10/core/Event.h>
@@ -50,6 +52,8 @@ TEMPLATES = {
     "c10::OptionalArrayRef": "c10::OptionalArrayRef<int64_t>",
     "c10::TypedOperatorHandle": "c10::TypedOperatorHandle<at::Tensor(const at::Tensor&)>",
     "c10::complex": "c10::complex<float>",
+    "c10::function_ref": "c10::function_ref<int(int)>",
+    "c10::impl::InlineMultiStreamGuard": "c10::impl::InlineMultiStreamGuard<c10::impl::VirtualGuardImpl>",
     "c10::detail::integer_iterator": "Ints",
     "c10::guts::function_traits": "c10::guts::function_traits<int(int)>",
     "c10::guts::typelist::typelist": "c10::guts::typelist::typelist<int>",

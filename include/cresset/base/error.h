@@ -17,11 +17,19 @@
 
 namespace cresset {
 
+/// A place in source code.
+struct SourceLocation {
+  const char* function;
+  const char* file;
+  uint32_t line;
+};
+
 /// Base of everything Cresset throws; Python sees RuntimeError.
 class CRESSET_API Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::make_shared<std::string>(std::move(message))) {}
-  /// PyTorch's form; the backtrace is not kept.
+  /// PyTorch's forms; the place and the backtrace are not kept.
+  Error(SourceLocation /*where*/, std::string message) : Error(std::move(message)) {}
   Error(std::string message, const std::string& /*backtrace*/) : Error(std::move(message)) {}
   const char* what() const noexcept override { return message_->c_str(); }
   const std::string& msg() const noexcept { return *message_; }

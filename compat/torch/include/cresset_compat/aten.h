@@ -8,6 +8,7 @@
 #include <cresset_compat/mapped_file.h>
 #include <cresset_compat/utility.h>
 
+#include <cresset/autograd/autocast.h>
 #include <cresset/base/interop.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/accelerator_hooks.h>
@@ -565,6 +566,31 @@ struct PrivateUse1HooksInterface : cresset::PrivateUse1HooksInterface {
 /// A new generator of the device that REGISTER_GENERATOR_PRIVATEUSE1 gave one.
 inline Generator GetGeneratorForPrivateuse1(DeviceIndex index) { return cresset::make_generator_for(Device(kPrivateUse1, index)); }
 
+/// Zeros for kernels that only look at sizes; they have memory here.
+CRESSET_COMPAT_RARE Tensor _efficientzerotensor(IntArrayRef size, const TensorOptions& options = {}) { return cresset::zeros(size, options); }
+
+/// A tensor that may be absent, without a count of its own.
+class OptionalTensorRef {
+ public:
+  OptionalTensorRef() = default;
+  OptionalTensorRef(const Tensor& t) : tensor_(t) {}
+  bool has_value() const { return tensor_.defined(); }
+  explicit operator bool() const { return has_value(); }
+  const Tensor& getTensorRef() const& { return tensor_; }
+  const Tensor& operator*() const& { return tensor_; }
+  const Tensor* operator->() const& { return &tensor_; }
+
+ private:
+  Tensor tensor_;
+};
+
+namespace detail {
+CRESSET_COMPAT_RARE void check_rng_state(const Tensor& state) {
+  CRESSET_CHECK_TYPE(state.layout() == kStrided && state.device().type() == kCPU && state.scalar_type() == kByte && state.is_contiguous(),
+                   "RNG state must be a torch.ByteTensor");
+}
+}  // namespace detail
+
 // --- automatic mixed precision
 namespace autocast {
 inline bool is_autocast_enabled(DeviceType t = kCPU) { return !c10::impl::tls_is_dispatch_key_excluded(autocastKey(t)); }
@@ -582,8 +608,13 @@ inline std::vector<Tensor> cached_cast(ScalarType to, TensorList ts, DeviceType 
   for (const Tensor& t : ts) out.push_back(cached_cast(to, t, type));
   return out;
 }
-inline ScalarType get_lower_precision_fp_from_device_type(DeviceType) { return kBFloat16; }
-inline void clear_cache() {}
+using cresset::autocast::clear_cache;
+using cresset::autocast::get_autocast_dtype;
+using cresset::autocast::is_autocast_cache_enabled;
+using cresset::autocast::set_autocast_cache_enabled;
+using cresset::autocast::set_autocast_dtype;
+using cresset::autocast::set_autocast_enabled;
+inline ScalarType get_lower_precision_fp_from_device_type(DeviceType type) { return get_autocast_dtype(type); }
 }  // namespace autocast
 
 // --- profiler marks

@@ -7,6 +7,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace c10::impl {
 using cresset::impl::DeviceGuardImplInterface;
@@ -172,6 +173,31 @@ class InlineOptionalStreamGuard {
 
  private:
   std::optional<InlineStreamGuard<T>> guard_;
+};
+
+/// Makes several streams current, at most one of each device; the device stays.
+template <class T>
+class InlineMultiStreamGuard {
+ public:
+  explicit InlineMultiStreamGuard(ArrayRef<Stream> streams) {
+    for (const Stream& stream : streams) {
+      CRESSET_CHECK(stream.device_type() == streams[0].device_type(), "Streams have a mix of device types: stream 0 is on ",
+                    streams[0].device(), " but another stream is on device ", stream.device());
+      before_.push_back(T(stream.device_type()).exchangeStream(stream));
+    }
+  }
+  ~InlineMultiStreamGuard() {
+    try {
+      for (const Stream& stream : before_) T(stream.device_type()).exchangeStream(stream);
+    } catch (...) {  // there is nothing to go back to
+    }
+  }
+  InlineMultiStreamGuard(const InlineMultiStreamGuard&) = delete;
+  InlineMultiStreamGuard& operator=(const InlineMultiStreamGuard&) = delete;
+  ArrayRef<Stream> original_streams() const { return before_; }
+
+ private:
+  std::vector<Stream> before_;
 };
 
 }  // namespace c10::impl

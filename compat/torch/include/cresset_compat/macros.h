@@ -121,6 +121,7 @@
     throw;                                  \
   } while (false)
 #define AT_ERROR(...) ::c10::detail::fail<::cresset::Error>(::c10::str(__VA_ARGS__))
+#define C10_THROW_ERROR(ErrorClass, message) throw ::c10::ErrorClass({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message)
 #define AT_INDEX_ERROR(...) ::c10::detail::fail<::cresset::IndexError>(::c10::str(__VA_ARGS__))
 #define AT_ASSERT(...) TORCH_INTERNAL_ASSERT(__VA_ARGS__)
 #define AT_ASSERTM(cond, ...) TORCH_CHECK(cond, ##__VA_ARGS__)

@@ -29,6 +29,11 @@ inline Tensor& set_(Tensor& self, c10::Storage storage, int64_t offset, IntArray
   self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride);
   return self;
 }
+template <class... A>
+Tensor empty(A&&... arguments) {
+  const OnCpu guard;
+  return ::cresset::empty(std::forward<A>(arguments)...);
+}
 }  // namespace at::cpu
 
 namespace at::native {

@@ -253,4 +253,18 @@ using torch::python_error;
 namespace torch {
 /// pybind11::gil_scoped_release for functions that keep no Python object.
 using PyGilRelease = py::gil_scoped_release;
+namespace detail {
+template <class F, class R, class... A>
+auto without_gil(F f, R (*)(A...)) {
+  return [f = std::move(f)](A... arguments) -> R {
+    const PyGilRelease released;
+    return f(std::forward<A>(arguments)...);
+  };
+}
+}  // namespace detail
+/// The function as pybind11 takes it, called without the interpreter's lock.
+template <class F>
+auto wrap_pybind_function_no_gil(F&& f) {
+  return detail::without_gil(std::forward<F>(f), static_cast<py::detail::function_signature_t<F>*>(nullptr));
+}
 }  // namespace torch

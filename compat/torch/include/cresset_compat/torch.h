@@ -145,7 +145,6 @@ inline std::vector<Tensor> unflatten_dense_tensors(const Tensor& flat, at::Tenso
   }
   return out;
 }
-inline void device_lazy_init(c10::DeviceType) {}
 }  // namespace utils
 
 }  // namespace torch

@@ -1,7 +1,6 @@
 // c10::Warning and the handlers that a thread may put in place of the process's.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,11 +10,8 @@
 
 namespace c10 {
 
-struct SourceLocation {
-  const char* function;
-  const char* file;
-  uint32_t line;
-};
+using cresset::Error;
+using cresset::SourceLocation;
 
 class Warning {
  public:
@@ -42,6 +38,8 @@ class WarningHandler {
   virtual ~WarningHandler() = default;
   virtual void process(const Warning& warning) = 0;
 };
+
+using UserWarning = Warning::UserWarning;
 
 namespace WarningUtils {
 namespace detail {
