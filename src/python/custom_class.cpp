@@ -81,8 +81,7 @@ Stack bind_arguments(const CustomMethod& method, const std::string& name, const 
   return stack;
 }
 
-PyObject* call_with_self(const CustomClassInfo& info, const CustomMethod& method, const std::string& name, const IValue* self,
-                         PyObject* args, PyObject* kwargs) {
+PyObject* call_with_self(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args, PyObject* kwargs) {
   Stack stack = bind_arguments(method, name, self, args, kwargs);
   {
     const GilRelease release;
@@ -111,7 +110,7 @@ void dealloc_method(PyObject* o) {
 PyObject* call_method(PyObject* o, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   auto* m = reinterpret_cast<PyScriptMethod*>(o);
-  return call_with_self(*m->info, *m->method, *m->name, m->self ? &unwrap_script_object(m->self) : nullptr, args, kwargs);
+  return call_with_self(*m->method, *m->name, m->self ? &unwrap_script_object(m->self) : nullptr, args, kwargs);
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* method_doc(PyObject* o, void*) {
@@ -147,7 +146,7 @@ PyObject* get_attribute(PyObject* o, PyObject* attribute) {
   const std::string name = to_text(attribute);
   if (const auto it = info.properties.find(name); it != info.properties.end()) {
     const Ref none = checked(PyTuple_New(0));
-    return call_with_self(info, it->second.getter, name, &unwrap_script_object(o), none.get(), nullptr);
+    return call_with_self(it->second.getter, name, &unwrap_script_object(o), none.get(), nullptr);
   }
   // The methods of pickling are the object's own (reduce), so that a class without them says so.
   if (const auto it = info.methods.find(name); it != info.methods.end() && name != "__init__")
@@ -169,7 +168,7 @@ int set_attribute(PyObject* o, PyObject* attribute, PyObject* value) {
                 " (of Python compilation unit at: 0) does not have an attribute with name '", name, "'");
   CRESSET_CHECK(it->second.setter && value, "can't set attribute");
   const Ref args = checked(PyTuple_Pack(1, value));
-  checked(call_with_self(info, *it->second.setter, name + "_setter", &unwrap_script_object(o), args.get(), nullptr));
+  checked(call_with_self(*it->second.setter, name + "_setter", &unwrap_script_object(o), args.get(), nullptr));
   return 0;
   CRESSET_PY_CATCH(-1)
 }
@@ -180,7 +179,7 @@ PyObject* object_repr(PyObject* o) {
   const Ref none = checked(PyTuple_New(0));
   for (const char* name : {"__repr__", "__str__"})
     if (const auto it = info.methods.find(name); it != info.methods.end())
-      return call_with_self(info, it->second, name, &unwrap_script_object(o), none.get(), nullptr);
+      return call_with_self(it->second, name, &unwrap_script_object(o), none.get(), nullptr);
   return PyUnicode_FromFormat("<cresset.ScriptObject of %s at %p>", info.qualified_name.c_str(), o);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -193,7 +192,7 @@ PyObject* object_reduce(PyObject* o, PyObject*) {
   CRESSET_CHECK(get_state != info.methods.end(), "Tried to serialize object ", info.qualified_name,
                 " which does not have a __getstate__ method defined! Give the class a def_pickle.");
   const Ref none = checked(PyTuple_New(0));
-  const Ref state = checked(call_with_self(info, get_state->second, "__getstate__", &unwrap_script_object(o), none.get(), nullptr));
+  const Ref state = checked(call_with_self(get_state->second, "__getstate__", &unwrap_script_object(o), none.get(), nullptr));
   const Ref module = checked(PyImport_ImportModule("cresset._C"));
   const Ref restore = checked(PyObject_GetAttrString(module.get(), "_restore_custom_object"));
   return Py_BuildValue("(O(sO))", restore.get(), info.qualified_name.c_str(), state.get());
@@ -225,7 +224,7 @@ PyObject* make_object(PyObject*, PyObject* const* args, Py_ssize_t) {
   CRESSET_CHECK(constructor != info.methods.end(), "Custom C++ class: '", info.qualified_name,
                 " (of Python compilation unit at: 0)' does not have an '__init__' method bound. Did you forget to add "
                 "'.def(torch::init<...>)' to its registration?");
-  return call_with_self(info, constructor->second, "__init__", nullptr, args[1], args[2]);
+  return call_with_self(constructor->second, "__init__", nullptr, args[1], args[2]);
   CRESSET_PY_CATCH(nullptr)
 }
 // _restore_custom_object(qualified name, state)
@@ -235,7 +234,7 @@ PyObject* restore_object(PyObject*, PyObject* const* args, Py_ssize_t) {
   const auto set_state = info.methods.find("__setstate__");
   CRESSET_CHECK(set_state != info.methods.end(), info.qualified_name, ": this class has no __setstate__. Give it a def_pickle.");
   const Ref state = checked(PyTuple_Pack(1, args[1]));
-  return call_with_self(info, set_state->second, "__setstate__", nullptr, state.get(), nullptr);
+  return call_with_self(set_state->second, "__setstate__", nullptr, state.get(), nullptr);
   CRESSET_PY_CATCH(nullptr)
 }
 // _custom_static_method(qualified name, name): None when there is none.
