@@ -26,43 +26,43 @@ using Tensors = std::vector<Tensor>;
 // --- what is checked
 
 void check_one(const char* op, const Tensor& t) {
-  CRESSET_CHECK_VALUE(t.defined(), "ProcessGroupGloo::", op, ": a tensor was required; an undefined one was given.");
-  CRESSET_CHECK_VALUE(t.layout() == Layout::Strided, "ProcessGroupGloo::", op, ": unsupported layout");
-  CRESSET_CHECK_VALUE(t.is_cpu(), "ProcessGroupGloo::", op, ": unsupported device type ", DeviceTypeName(t.device().type()));
+  CRESSET_CHECK(t.defined(), "ProcessGroupGloo::", op, ": a tensor was required; an undefined one was given.");
+  CRESSET_CHECK(t.layout() == Layout::Strided, "ProcessGroupGloo::", op, ": unsupported layout");
+  CRESSET_CHECK(t.is_cpu(), "ProcessGroupGloo::", op, ": unsupported device type ", DeviceTypeName(t.device().type()));
 }
 /// All of one type and shape.
 void check_alike(const char* op, const Tensors& tensors, const Tensor& like) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     check_one(op, tensors[i]);
-    CRESSET_CHECK_VALUE(tensors[i].scalar_type() == like.scalar_type(), "ProcessGroupGloo::", op, ": invalid tensor type at index ", i,
-                        " (expected ", toString(like.scalar_type()), ", got ", toString(tensors[i].scalar_type()), ")");
-    CRESSET_CHECK_VALUE(tensors[i].sizes() == like.sizes(), "ProcessGroupGloo::", op, ": invalid tensor size at index ", i, " (expected ",
-                        like.sizes(), ", got ", tensors[i].sizes(), ")");
+    CRESSET_CHECK(tensors[i].scalar_type() == like.scalar_type(), "ProcessGroupGloo::", op, ": invalid tensor type at index ", i,
+                  " (expected ", toString(like.scalar_type()), ", got ", toString(tensors[i].scalar_type()), ")");
+    CRESSET_CHECK(tensors[i].sizes() == like.sizes(), "ProcessGroupGloo::", op, ": invalid tensor size at index ", i, " (expected ",
+                  like.sizes(), ", got ", tensors[i].sizes(), ")");
   }
 }
 void check_some(const char* op, const Tensors& tensors) {
-  CRESSET_CHECK_VALUE(!tensors.empty(), "ProcessGroupGloo::", op, ": requires non-empty tensor list");
+  CRESSET_CHECK(!tensors.empty(), "ProcessGroupGloo::", op, ": requires non-empty tensor list");
 }
 void check_root(const char* op, int64_t root, int size) {
-  CRESSET_CHECK_VALUE(root >= 0 && root < size, "ProcessGroupGloo::", op, ": invalid root rank: ", root);
+  CRESSET_CHECK(root >= 0 && root < size, "ProcessGroupGloo::", op, ": invalid root rank: ", root);
 }
 void check_single(const char* op, const char* what, std::size_t n) {
-  CRESSET_CHECK_VALUE(n == 1, "ProcessGroupGloo::", op, ": requires a single-element ", what);
+  CRESSET_CHECK(n == 1, "ProcessGroupGloo::", op, ": requires a single-element ", what);
 }
 /// Rows of dimension 0 for each rank; equal ones where no splits were given.
 std::vector<int64_t> checked_splits(std::vector<int64_t> splits, const Tensor& t, int size, const char* what) {
   const int64_t rows = t.dim() ? t.size(0) : 1;
   if (splits.empty()) {
-    CRESSET_CHECK_VALUE(rows % size == 0, "Tensor's dim 0 does not divide equally across group size");
+    CRESSET_CHECK(rows % size == 0, "Tensor's dim 0 does not divide equally across group size");
     return std::vector<int64_t>(static_cast<std::size_t>(size), rows / size);
   }
-  CRESSET_CHECK_VALUE(splits.size() == static_cast<std::size_t>(size), "Number of tensor splits not equal to group size");
+  CRESSET_CHECK(splits.size() == static_cast<std::size_t>(size), "Number of tensor splits not equal to group size");
   int64_t sum = 0;
   for (const int64_t n : splits) {
-    CRESSET_CHECK_VALUE(n >= 0, "alltoall_base: splits from 0 up were required; ", n, " was given as one of the ", what, " splits.");
+    CRESSET_CHECK(n >= 0, "alltoall_base: splits from 0 up were required; ", n, " was given as one of the ", what, " splits.");
     sum += n;
   }
-  CRESSET_CHECK_VALUE(sum == rows, "Split sizes doesn't match total dim 0 size");
+  CRESSET_CHECK(sum == rows, "Split sizes doesn't match total dim 0 size");
   return splits;
 }
 
@@ -110,8 +110,8 @@ Tensors joined(const std::vector<Tensors>& lists) {
 
 /// The values that a rank brings: multiplied by its factor, for PREMUL_SUM, in memory of their own.
 Tensor premultiplied(const Tensor& t, const ReduceOp& op) {
-  CRESSET_CHECK_VALUE(op.number || op.tensor.defined(),
-                      "ReduceOp.PREMUL_SUM: a factor was required; none was given. _make_nccl_premul_sum(factor) makes one.");
+  CRESSET_CHECK(op.number || op.tensor.defined(),
+                "ReduceOp.PREMUL_SUM: a factor was required; none was given. _make_nccl_premul_sum(factor) makes one.");
   return op.tensor.defined() ? t * op.tensor.to(t.options()) : t * Scalar(*op.number);
 }
 void finish_average(const Tensor& t, const ReduceOp& op, int size) {
@@ -237,8 +237,8 @@ Tensors equal_parts(const Tensor& t, int size) {
 intrusive_ptr<Work> GlooGroup::broadcast(Tensors& tensors, const BroadcastOptions& opts) {
   const char* op = "broadcast";
   check_root(op, opts.rootRank, size_);
-  CRESSET_CHECK_VALUE(opts.rootTensor >= 0 && opts.rootTensor < static_cast<int64_t>(tensors.size()),
-                      "ProcessGroupGloo::broadcast: invalid root tensor: ", opts.rootTensor);
+  CRESSET_CHECK(opts.rootTensor >= 0 && opts.rootTensor < static_cast<int64_t>(tensors.size()),
+                "ProcessGroupGloo::broadcast: invalid root tensor: ", opts.rootTensor);
   check_alike(op, tensors, tensors[0]);
   return start(OpType::BROADCAST, opts, tensors, [tensors, opts](const GlooCall& call) {
     const Tensor& root = tensors[static_cast<std::size_t>(opts.rootTensor)];
@@ -264,13 +264,13 @@ intrusive_ptr<Work> GlooGroup::scatter(Tensors& outputs, std::vector<Tensors>& i
   check_one(op, outputs[0]);
   const bool is_root = opts.rootRank == rank_;
   if (is_root) {
-    CRESSET_CHECK_VALUE(inputs.size() == 1, "ProcessGroupGloo::scatter: requires a single-element input list containing a list with ",
-                        size_, " tensors");
-    CRESSET_CHECK_VALUE(inputs[0].size() == static_cast<std::size_t>(size_), "ProcessGroupGloo::scatter: Incorrect input list size ",
-                        inputs[0].size(), ". Input list size should be ", size_, ", same as size of the process group.");
+    CRESSET_CHECK(inputs.size() == 1, "ProcessGroupGloo::scatter: requires a single-element input list containing a list with ", size_,
+                  " tensors");
+    CRESSET_CHECK(inputs[0].size() == static_cast<std::size_t>(size_), "ProcessGroupGloo::scatter: Incorrect input list size ",
+                  inputs[0].size(), ". Input list size should be ", size_, ", same as size of the process group.");
     check_alike(op, inputs[0], outputs[0]);
   } else {
-    CRESSET_CHECK_VALUE(inputs.empty(), "ProcessGroupGloo::scatter: requires empty input on non-root");
+    CRESSET_CHECK(inputs.empty(), "ProcessGroupGloo::scatter: requires empty input on non-root");
   }
   const Tensors parts = is_root ? inputs[0] : Tensors();
   return start(OpType::SCATTER, opts, outputs, [parts, output = outputs[0], opts](const GlooCall& call) {
@@ -320,10 +320,9 @@ intrusive_ptr<Work> GlooGroup::allreduce_coalesced(Tensors& tensors, const Allre
   const char* op = "allreduce_coalesced";
   check_some(op, tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    CRESSET_CHECK_VALUE(tensors[i].layout() == tensors[0].layout(),
-                        "ProcessGroupGloo::allreduce_coalesced: invalid tensor layout at index ", i);
-    CRESSET_CHECK_VALUE(tensors[i].scalar_type() == tensors[0].scalar_type(),
-                        "ProcessGroupGloo::allreduce_coalesced: tensors must all have the same type");
+    CRESSET_CHECK(tensors[i].layout() == tensors[0].layout(), "ProcessGroupGloo::allreduce_coalesced: invalid tensor layout at index ", i);
+    CRESSET_CHECK(tensors[i].scalar_type() == tensors[0].scalar_type(),
+                  "ProcessGroupGloo::allreduce_coalesced: tensors must all have the same type");
     check_one(op, tensors[i]);
   }
   const ReduceFunction f = reduce_function(opts.reduceOp, tensors[0].scalar_type());
@@ -342,8 +341,8 @@ intrusive_ptr<Work> GlooGroup::allreduce_coalesced(Tensors& tensors, const Allre
 intrusive_ptr<Work> GlooGroup::reduce(Tensors& tensors, const ReduceOptions& opts) {
   const char* op = "reduce";
   check_root(op, opts.rootRank, size_);
-  CRESSET_CHECK_VALUE(opts.rootTensor >= 0 && opts.rootTensor < static_cast<int64_t>(tensors.size()),
-                      "ProcessGroupGloo::reduce: invalid root tensor: ", opts.rootTensor);
+  CRESSET_CHECK(opts.rootTensor >= 0 && opts.rootTensor < static_cast<int64_t>(tensors.size()),
+                "ProcessGroupGloo::reduce: invalid root tensor: ", opts.rootTensor);
   check_single(op, "tensor list", tensors.size());
   check_one(op, tensors[0]);
   const ReduceFunction f = reduce_function(opts.reduceOp, tensors[0].scalar_type());
@@ -370,17 +369,16 @@ intrusive_ptr<Work> GlooGroup::reduce(Tensors& tensors, const ReduceOptions& opt
 intrusive_ptr<Work> GlooGroup::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs, const ReduceScatterOptions& opts) {
   const char* op = "reduce_scatter";
   check_single(op, "output tensor list", outputs.size());
-  CRESSET_CHECK_VALUE(inputs.size() == 1 && inputs[0].size() == static_cast<std::size_t>(size_),
-                      "ProcessGroupGloo::reduce_scatter: ", "requires a single-element input list containing a list with ", size_,
-                      " tensors");
+  CRESSET_CHECK(inputs.size() == 1 && inputs[0].size() == static_cast<std::size_t>(size_),
+                "ProcessGroupGloo::reduce_scatter: ", "requires a single-element input list containing a list with ", size_, " tensors");
   check_one(op, outputs[0]);
   for (std::size_t i = 0; i < inputs[0].size(); ++i) {
     const Tensor& t = inputs[0][i];
     check_one(op, t);
-    CRESSET_CHECK_VALUE(t.scalar_type() == outputs[0].scalar_type(), "ProcessGroupGloo::reduce_scatter: invalid tensor type at index ", i);
-    CRESSET_CHECK_VALUE(i != static_cast<std::size_t>(rank_) || t.numel() == outputs[0].numel(),
-                        "ProcessGroupGloo::reduce_scatter: invalid tensor size at index ", i, " (expected ", outputs[0].sizes(), ", got ",
-                        t.sizes(), ")");
+    CRESSET_CHECK(t.scalar_type() == outputs[0].scalar_type(), "ProcessGroupGloo::reduce_scatter: invalid tensor type at index ", i);
+    CRESSET_CHECK(i != static_cast<std::size_t>(rank_) || t.numel() == outputs[0].numel(),
+                  "ProcessGroupGloo::reduce_scatter: invalid tensor size at index ", i, " (expected ", outputs[0].sizes(), ", got ",
+                  t.sizes(), ")");
   }
   reduce_function(opts.reduceOp, outputs[0].scalar_type());
   return start(OpType::REDUCE_SCATTER, opts, outputs, [parts = inputs[0], output = outputs[0], opts](const GlooCall& call) {
@@ -394,8 +392,8 @@ intrusive_ptr<Work> GlooGroup::_reduce_scatter_base(Tensor& output, Tensor& inpu
 }
 
 intrusive_ptr<Work> GlooGroup::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs, const ReduceScatterOptions& opts) {
-  CRESSET_CHECK_VALUE(outputs.size() == inputs.size(), "reduce_scatter_tensor_coalesced: as many outputs as inputs were required; ",
-                      outputs.size(), " and ", inputs.size(), " were given.");
+  CRESSET_CHECK(outputs.size() == inputs.size(), "reduce_scatter_tensor_coalesced: as many outputs as inputs were required; ",
+                outputs.size(), " and ", inputs.size(), " were given.");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_one("reduce_scatter", outputs[i]);
     check_one("reduce_scatter", inputs[i]);
@@ -419,13 +417,13 @@ intrusive_ptr<Work> GlooGroup::gather(std::vector<Tensors>& outputs, Tensors& in
   check_one(op, inputs[0]);
   const bool is_root = opts.rootRank == rank_;
   if (is_root) {
-    CRESSET_CHECK_VALUE(outputs.size() == 1, "ProcessGroupGloo::gather: requires a single-element output list containing a list with ",
-                        size_, " tensors.");
-    CRESSET_CHECK_VALUE(outputs[0].size() == static_cast<std::size_t>(size_), "ProcessGroupGloo::gather: Incorrect output list size ",
-                        outputs[0].size(), ". Output list size should be ", size_, ", same as size of the process group.");
+    CRESSET_CHECK(outputs.size() == 1, "ProcessGroupGloo::gather: requires a single-element output list containing a list with ", size_,
+                  " tensors.");
+    CRESSET_CHECK(outputs[0].size() == static_cast<std::size_t>(size_), "ProcessGroupGloo::gather: Incorrect output list size ",
+                  outputs[0].size(), ". Output list size should be ", size_, ", same as size of the process group.");
     check_alike(op, outputs[0], inputs[0]);
   } else {
-    CRESSET_CHECK_VALUE(outputs.empty(), "ProcessGroupGloo::gather: requires empty output on non-root");
+    CRESSET_CHECK(outputs.empty(), "ProcessGroupGloo::gather: requires empty output on non-root");
   }
   const Tensors parts = is_root ? outputs[0] : Tensors();
   return start(OpType::GATHER, opts, parts, [parts, input = inputs[0], opts](const GlooCall& call) {
@@ -449,13 +447,12 @@ intrusive_ptr<Work> GlooGroup::gather(std::vector<Tensors>& outputs, Tensors& in
 
 intrusive_ptr<Work> GlooGroup::allgather(std::vector<Tensors>& outputs, Tensors& inputs, const AllgatherOptions& opts) {
   const char* op = "allgather";
-  CRESSET_CHECK_VALUE(!inputs.empty(), "ProcessGroupGloo::allgather: requires non-empty input tensor list");
-  CRESSET_CHECK_VALUE(inputs.size() == outputs.size(),
-                      "ProcessGroupGloo::allgather: requires input/output tensor lists to have the same length");
+  CRESSET_CHECK(!inputs.empty(), "ProcessGroupGloo::allgather: requires non-empty input tensor list");
+  CRESSET_CHECK(inputs.size() == outputs.size(), "ProcessGroupGloo::allgather: requires input/output tensor lists to have the same length");
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    CRESSET_CHECK_VALUE(outputs[i].size() == inputs.size() * static_cast<std::size_t>(size_),
-                        "ProcessGroupGloo::allgather: invalid output tensor list at index ", i, " (expected length ",
-                        inputs.size() * static_cast<std::size_t>(size_), ", got ", outputs[i].size(), ")");
+    CRESSET_CHECK(outputs[i].size() == inputs.size() * static_cast<std::size_t>(size_),
+                  "ProcessGroupGloo::allgather: invalid output tensor list at index ", i, " (expected length ",
+                  inputs.size() * static_cast<std::size_t>(size_), ", got ", outputs[i].size(), ")");
   check_alike(op, inputs, inputs[0]);
   for (const Tensors& list : outputs) check_alike(op, list, inputs[0]);
   return start(OpType::ALLGATHER, opts, joined(outputs), [outputs, inputs](const GlooCall& call) {
@@ -473,8 +470,8 @@ intrusive_ptr<Work> GlooGroup::_allgather_base(Tensor& output, Tensor& input, co
 }
 
 intrusive_ptr<Work> GlooGroup::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs, const AllgatherOptions& opts) {
-  CRESSET_CHECK_VALUE(outputs.size() == inputs.size(), "allgather_into_tensor_coalesced: as many outputs as inputs were required; ",
-                      outputs.size(), " and ", inputs.size(), " were given.");
+  CRESSET_CHECK(outputs.size() == inputs.size(), "allgather_into_tensor_coalesced: as many outputs as inputs were required; ",
+                outputs.size(), " and ", inputs.size(), " were given.");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_one("allgather", outputs[i]);
     check_one("allgather", inputs[i]);
@@ -493,12 +490,12 @@ intrusive_ptr<Work> GlooGroup::allgather_into_tensor_coalesced(Tensors& outputs,
 }
 
 intrusive_ptr<Work> GlooGroup::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs, const AllgatherOptions& opts) {
-  CRESSET_CHECK_VALUE(!inputs.empty(), "ProcessGroupGloo::allgather_coalesced: requires non-empty input tensor list");
-  CRESSET_CHECK_VALUE(outputs.size() == static_cast<std::size_t>(size_),
-                      "ProcessGroupGloo::allgather_coalesced: output lists should be equal to world size");
+  CRESSET_CHECK(!inputs.empty(), "ProcessGroupGloo::allgather_coalesced: requires non-empty input tensor list");
+  CRESSET_CHECK(outputs.size() == static_cast<std::size_t>(size_),
+                "ProcessGroupGloo::allgather_coalesced: output lists should be equal to world size");
   for (const Tensors& list : outputs) {
-    CRESSET_CHECK_VALUE(list.size() == inputs.size(), "ProcessGroupGloo::allgather_coalesced: invalid output size: (expected length ",
-                        inputs.size(), ", got ", list.size(), ")");
+    CRESSET_CHECK(list.size() == inputs.size(), "ProcessGroupGloo::allgather_coalesced: invalid output size: (expected length ",
+                  inputs.size(), ", got ", list.size(), ")");
     for (std::size_t i = 0; i < list.size(); ++i) check_alike("allgather_coalesced", {list[i]}, inputs[i]);
   }
   return start(OpType::ALLGATHER_COALESCED, opts, joined(outputs), [outputs, inputs](const GlooCall& call) {
@@ -534,8 +531,8 @@ intrusive_ptr<Work> GlooGroup::alltoall_base(Tensor& output, Tensor& input, std:
 
 intrusive_ptr<Work> GlooGroup::alltoall(Tensors& outputs, Tensors& inputs, const AllToAllOptions& opts) {
   for (const Tensors* list : {&outputs, &inputs}) {
-    CRESSET_CHECK_VALUE(list->size() == static_cast<std::size_t>(size_), "ProcessGroupGloo::alltoall: a list of ", size_,
-                        " tensors was required; ", list->size(), " were given.");
+    CRESSET_CHECK(list->size() == static_cast<std::size_t>(size_), "ProcessGroupGloo::alltoall: a list of ", size_,
+                  " tensors was required; ", list->size(), " were given.");
     for (const Tensor& t : *list) check_one("alltoall", t);
   }
   return start(OpType::ALLTOALL, opts, outputs, [outputs, inputs](const GlooCall& call) {

@@ -188,7 +188,10 @@ void GlooGroup::run_queue() {
     const auto work = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    execute(*work);
+    {
+      const ThreadStateGuard as_the_caller(work->state);
+      execute(*work);
+    }
     lock.lock();
   }
 }
@@ -225,11 +228,18 @@ void GlooGroup::execute(GlooWork& work) {
 
 // --- errors that name ranks
 
+namespace {
+/// How long ranks that come to their timeouts about now may take to say so.
+std::chrono::milliseconds patience_with_late(std::chrono::milliseconds timeout) {
+  return std::clamp(timeout / 2, std::chrono::milliseconds(200), std::chrono::milliseconds(3000));
+}
+}  // namespace
+
 std::string GlooGroup::late_ranks(uint64_t sequence, const std::string& what, std::chrono::milliseconds timeout) {
   // Who waits, too, comes to its timeout about now, and says what it waits in. Who does not is late.
   const auto key = [](int rank) { return "late/" + std::to_string(rank); };
   store_->set(key(rank_), what);
-  const auto deadline = deadline_after(std::clamp(timeout / 2, std::chrono::milliseconds(200), std::chrono::milliseconds(3000)));
+  const auto deadline = deadline_after(patience_with_late(timeout));
   std::vector<std::string> keys;
   for (int r = 0; r < size_; ++r) keys.push_back(key(r));
   while (!store_->check(keys) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -246,6 +256,19 @@ std::string GlooGroup::late_ranks(uint64_t sequence, const std::string& what, st
   return elsewhere.empty() ? "all ranks wait" : elsewhere;
 }
 
+std::string GlooGroup::told_by(int lost, const std::string& what, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  store_->set("late/" + std::to_string(rank_), what);  // for who counts those that take part
+  const std::string theirs = "late/" + std::to_string(lost);
+  const auto begin = Clock::now();
+  for (;;) {
+    if (store_->check({"failure"})) return store_->get_to_str("failure");
+    const auto patience = store_->check({theirs}) ? patience_with_late(timeout) + std::chrono::seconds(1) : std::chrono::milliseconds(200);
+    if (Clock::now() - begin >= patience) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 std::exception_ptr GlooGroup::explained(const std::string& what, std::chrono::milliseconds timeout, std::optional<int> peer,
                                         const std::exception& e) {
   const std::string words = words_of(e);
@@ -257,22 +280,27 @@ std::exception_ptr GlooGroup::explained(const std::string& what, std::chrono::mi
     } else if (late) {
       cause = what + " timed out after " + std::to_string(timeout.count()) + " ms: rank " + std::to_string(*peer) + " did not take part";
     } else {
-      for (int r = 0; r < size_ && cause.empty(); ++r) {
+      std::optional<int> lost;
+      for (int r = 0; r < size_ && !lost; ++r) {
         const std::string& address = connections_.addresses[static_cast<std::size_t>(r)];
-        if (!address.empty() && words.find(address) != std::string::npos) cause = "rank " + std::to_string(r) + " is gone";
+        if (!address.empty() && words.find(address) != std::string::npos) lost = r;
       }
       // Some errors name a socket of which nobody told; the connection that it was of takes no more calls.
-      for (int r = 0; r < size_ && cause.empty(); ++r) {
+      for (int r = 0; r < size_ && !lost; ++r) {
         uint8_t nothing = 0;
         constexpr uint64_t kSlot = (~uint64_t{0} >> 1) - 1;
         if (r == rank_) continue;
         try {
           connections_.context->createUnboundBuffer(&nothing, 1)->recv(r, kSlot);
         } catch (const std::exception&) {
-          cause = "rank " + std::to_string(r) + " is gone";
+          lost = r;
         }
       }
-      if (cause.empty() && peer) cause = "rank " + std::to_string(*peer) + " is gone";
+      if (!lost) lost = peer;
+      if (lost) {
+        cause = "rank " + std::to_string(*lost) + " is gone";
+        if (const std::string told = told_by(*lost, what, timeout); !told.empty()) cause = told;
+      }
     }
     if (cause.empty()) cause = "a rank is gone";
     // The first cause is everybody's: connections that end because of it are not told about.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/thread_state.h"
 #include "distributed/gloo_context.h"
 
 namespace cresset::distributed {
@@ -49,6 +50,9 @@ class GlooGroup final : public GlooBackend {
   intrusive_ptr<Work> start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs, Body body);
   void execute(GlooWork& work);
   void run_queue();
+  /// The cause that is known already, or "". A rank that times out closes its connections before it can tell why, which looks as if it were
+  /// gone: where it is about to tell, this waits.
+  std::string told_by(int lost, const std::string& what, std::chrono::milliseconds timeout);
   std::string late_ranks(uint64_t sequence, const std::string& what, std::chrono::milliseconds timeout);
   void check_usable(const char* what);
   /// Ends the connections; what waits for them on other threads fails.
@@ -83,6 +87,7 @@ class GlooWork final : public Work {
   void done(std::exception_ptr error);
 
   std::function<void(const GlooCall&)> body;
+  const ThreadState state = ThreadState::capture();  // of the caller, for the thread that does the work
   const uint32_t tag;
   const uint64_t sequence;
   const std::chrono::milliseconds timeout;

@@ -32,6 +32,7 @@ std::shared_ptr<TcpServer> server_for(const TCPStoreOptions& options) {
   if (options.multiTenant)
     if (auto there = shared[options.port].lock()) return there;
   Descriptor listening = options.masterListenFd ? Descriptor(*options.masterListenFd) : listen_on(options.port);
+  if (options.masterListenFd) listen(listening.get(), 2048);  // it may only have its address yet
   const uint16_t port = port_of(listening.get());
   CRESSET_CHECK_AS(DistNetworkError, !options.masterListenFd || options.port == 0 || port == options.port,
                    "The port on the master_listen_fd is ", static_cast<int64_t>(port), "; ", static_cast<int64_t>(options.port),

@@ -188,6 +188,12 @@ void bind_collectives(Class& c) {
       .def("abort", &G::abort, Unlocked());
 }
 
+/// The Python object of a backend: of Gloo's Python does not know the class that does the work.
+py::object own_object(const intrusive_ptr<Backend>& backend) {
+  if (auto* gloo = dynamic_cast<GlooBackend*>(backend.get())) return py::cast(intrusive_ptr<GlooBackend>::reclaim_copy(gloo));
+  return py::cast(backend);
+}
+
 DeviceType device_type_of(const Device& d) { return d.type(); }
 
 struct GlooDevice {
@@ -280,7 +286,8 @@ void init_groups(py::module_& module) {
   group.def("name", &ProcessGroup::getBackendName)
       .def("_get_backend_name", &ProcessGroup::getBackendName)
       .def(
-          "_get_backend", [](const ProcessGroup& g, const Device& d) { return g.getBackend(device_type_of(d)); }, py::arg("device"))
+          "_get_backend", [](const ProcessGroup& g, const Device& d) { return own_object(g.getBackend(device_type_of(d))); },
+          py::arg("device"))
       .def(
           "_register_backend",
           [](ProcessGroup& g, const Device& d, ProcessGroup::BackendType type, const std::optional<intrusive_ptr<Backend>>& b) {

@@ -285,16 +285,16 @@ def words(rank):
 def test_words(pool):
     assert [line.split("\n")[0] for line in pool.run(words)[0]] == [
         "TypeError: Invalid function argument. Expected parameter `tensor` of type torch.Tensor",
-        "ValueError: ProcessGroupGloo::broadcast: invalid root rank: 7",
+        "RuntimeError: ProcessGroupGloo::broadcast: invalid root rank: 7",
         "ValueError: Invalid destination rank: destination rank should not be the same as the rank of the current process. (Rank 0)",
         "ValueError: Cannot use ReduceOp.BAND with non-integral dtype",
         "RuntimeError: No backend type associated with device type meta",
-        "ValueError: ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length 3, got 1)",
+        "RuntimeError: ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length 3, got 1)",
         "ValueError: output tensor size must be equal to world_size times input tensor size",
         "ValueError: input tensor must be the same size as output size times world size",
         "ValueError: trying to initialize the default process group twice!",
         "ValueError: The new group's rank should be within the world_size set by init_process_group",
-        "ValueError: Tensor's dim 0 does not divide equally across group size",
+        "RuntimeError: Tensor's dim 0 does not divide equally across group size",
         "ValueError: Invalid usage of tensors with different dtypesFound cresset.float32 and  cresset.int32",
     ]
 
