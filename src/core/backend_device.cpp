@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <shared_mutex>
+#include <tuple>
 
 #include <cresset/base/fork.h>
 #include <cresset/core/device_generator.h>
@@ -42,7 +43,8 @@ namespace {
 struct Current {
   std::array<DeviceIndex, kDeviceTypeCount> device{};
   std::map<std::pair<DeviceType, DeviceIndex>, StreamId> streams;  // those that are not the default
-  friend auto operator<=>(const Current&, const Current&) = default;
+  // By hand: libc++ compares arrays and maps with <=> from 17 on only.
+  friend bool operator<(const Current& a, const Current& b) { return std::tie(a.device, a.streams) < std::tie(b.device, b.streams); }
 };
 const Current no_changes;
 thread_local const Current* current = &no_changes;

@@ -147,7 +147,7 @@ void count(const char* op, const Tensor& t) { count_round_trip(operator_of(op), 
 struct Pattern {
   std::array<unsigned char, 16> bytes{};
   std::size_t size = 0;
-  auto operator<=>(const Pattern&) const = default;
+  bool operator<(const Pattern& other) const { return std::tie(bytes, size) < std::tie(other.bytes, other.size); }
 };
 
 Pattern pattern_of(const Scalar& value, ScalarType type) {
