@@ -5,6 +5,7 @@
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_creation.h>
 
+#include "base/parse_number.h"
 #include "cli/commands.h"
 
 namespace cresset::cli {
@@ -40,7 +41,7 @@ IValue argument(const std::string& text, const Argument& declared, const std::st
       error == std::errc() && end == text.data() + text.size())
     return integer;
   double number = 0;
-  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (const auto [end, error] = parse_double(text.data(), text.data() + text.size(), number);
       error == std::errc() && end == text.data() + text.size())
     return number;
   return text;

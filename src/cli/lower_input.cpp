@@ -7,6 +7,8 @@
 #include <cresset/ops/functions_random.h>
 #include <cresset/ops/tensor_literal.h>
 
+#include "base/parse_number.h"
+
 namespace cresset::cli {
 namespace {
 
@@ -33,7 +35,7 @@ DimVector sizes_from(const std::string& text, std::size_t open) {
 template <class T>
 std::optional<T> number(const std::string& text) {
   T v{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
+  const auto [end, error] = parse_number(text.data(), text.data() + text.size(), v);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(v) : std::nullopt;
 }
 

@@ -1,5 +1,4 @@
 // `cresset run`: a method of an archive on .npy files.
-#include <charconv>
 #include <cstdio>
 
 #include <cresset/base/interrupt.h>
@@ -8,6 +7,7 @@
 #include <cresset/ir/archive.h>
 #include <cresset/ops/functions.h>
 
+#include "base/parse_number.h"
 #include "cli/commands.h"
 #include "cli/models.h"
 #include "cli/npy.h"
@@ -25,7 +25,7 @@ struct RunOptions {
 IValue input_value(const std::string& text, const TypePtr& declared, Device device) {
   const TypePtr& type = declared->kind == TypeKind::Optional ? declared->contained[0] : declared;
   const auto number = [&](auto value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto [end, error] = parse_number(text.data(), text.data() + text.size(), value);
     CRESSET_CHECK_VALUE(error == std::errc() && end == text.data() + text.size(), "run: '", text, "' is no ", type->annotation_str(), ".");
     return value;
   };

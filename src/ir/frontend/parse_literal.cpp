@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/parse_number.h"
 #include "ir/frontend/parser.h"
 
 namespace cresset::jit {
@@ -31,7 +32,7 @@ bool contains(std::string_view text, char lower) {
 
 double float_of(const std::string& digits) {
   double v = 0;
-  const auto r = std::from_chars(digits.data(), digits.data() + digits.size(), v);
+  const auto r = parse_double(digits.data(), digits.data() + digits.size(), v);
   // Out of range: infinity or zero, which strtod tells apart.
   return r.ec == std::errc::result_out_of_range ? std::strtod(digits.c_str(), nullptr) : v;
 }

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <sstream>
 
@@ -10,6 +11,7 @@
 #include <cresset/dispatch/script_values.h>
 #include <cresset/ops/print.h>
 
+#include "base/parse_number.h"
 #include "ir/operators/builtin_call.h"
 #include "ir/text/text.h"
 
@@ -317,7 +319,7 @@ double to_float(Text s) {
   std::string t = trimmed(s);
   const char* first = t.data() + (t.size() > 1 && t[0] == '+' ? 1 : 0);
   double v = 0;
-  const auto [end, error] = std::from_chars(first, t.data() + t.size(), v);
+  const auto [end, error] = parse_double(first, t.data() + t.size(), v);
   CRESSET_CHECK_VALUE(error == std::errc() && end == t.data() + t.size() && !t.empty(), "could not convert string to float: '", s, "'");
   return v;
 }

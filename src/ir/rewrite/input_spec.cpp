@@ -2,6 +2,7 @@
 #include <cresset/ir/input_spec.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include <cresset/base/error.h>

@@ -2,9 +2,12 @@
 #include "ir/text/literal_reader.h"
 
 #include <bit>
+#include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 
+#include "base/parse_number.h"
 #include "ir/text/text.h"
 
 namespace cresset::jit {
@@ -206,7 +209,7 @@ class LiteralReader {
     const char *first = c_.text.data() + digits, *last = c_.text.data() + c_.at;
     if (floating) {
       l.kind = Literal::Kind::Float;
-      const auto [end, error] = std::from_chars(first, last, l.f);
+      const auto [end, error] = parse_double(first, last, l.f);
       if (error == std::errc::result_out_of_range) {
         // Too large or too small for a double: what strtod gives.
         l.f = std::strtod(std::string(first, last).c_str(), nullptr);

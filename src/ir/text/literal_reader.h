@@ -1,6 +1,7 @@
 // Literals of attributes: read first, given a meaning when the attribute's type is known.
 #pragma once
 
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>

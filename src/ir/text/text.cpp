@@ -2,9 +2,13 @@
 #include "ir/text/text.h"
 
 #include <bit>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+
+#include "base/parse_number.h"
 
 namespace cresset::jit {
 
@@ -188,7 +192,7 @@ std::optional<Tensor> tensor_from_display(std::string_view text, const Type& giv
   const char *first = text.data(), *end = text.data() + text.size();
   if (isFloatingType(dtype)) {
     double v = 0;
-    const auto [at, error] = std::from_chars(first, end, v);
+    const auto [at, error] = parse_double(first, end, v);
     if (error != std::errc() || at != end) return std::nullopt;
     switch (dtype) {
       case ScalarType::Double: *static_cast<double*>(t.data_ptr()) = v; break;

@@ -3,12 +3,17 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <numeric>
+#include <string>
 
 #include <cresset/base/half.h>
 #include <cresset/base/intrusive_ptr.h>
 #include <cresset/base/parallel.h>
 #include <cresset/base/small_vector.h>
+
+#include "base/parse_number.h"
 
 namespace cresset {
 namespace {
@@ -29,6 +34,49 @@ TEST(SmallVector, GrowsMovesAndErases) {
   copy = std::move(small);
   EXPECT_EQ(copy.size(), 1u);
   EXPECT_EQ(to_string(DimVector{1, 2}), "[1, 2]");
+}
+
+// Both ways, of which a build takes one: by the C++ library, and by the C library where that has no such function.
+TEST(ParseNumber, ReadsDoublesAsFromChars) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const struct {
+    const char* text;
+    double value;
+    std::size_t length;
+    std::errc error;
+  } cases[] = {
+      {"1.5", 1.5, 3, {}},
+      {"-2e3", -2000, 4, {}},
+      {".5,", 0.5, 2, {}},
+      {"0x1", 0, 1, {}},
+      {"-0", -0.0, 2, {}},
+      {"inf", kInfinity, 3, {}},
+      {"-Infinity", -kInfinity, 9, {}},
+      {"1e", 1, 1, {}},
+      {"4.9e-324", 4.9e-324, 8, {}},
+      {"1e-310", 1e-310, 6, {}},
+      {"1.7976931348623157e308", 1.7976931348623157e308, 22, {}},
+      {"1e999", 7, 5, std::errc::result_out_of_range},
+      {"-1e-999", 7, 7, std::errc::result_out_of_range},
+      {"", 7, 0, std::errc::invalid_argument},
+      {" 1", 7, 0, std::errc::invalid_argument},
+      {"+1", 7, 0, std::errc::invalid_argument},
+      {"--1", 7, 0, std::errc::invalid_argument},
+      {"abc", 7, 0, std::errc::invalid_argument},
+  };
+  for (const auto& c : cases)
+    for (const auto read : {&parse_double, &detail::parse_double_by_strtod}) {
+      double v = 7;
+      const auto [end, error] = read(c.text, c.text + std::strlen(c.text), v);
+      EXPECT_EQ(v, c.value) << c.text;
+      EXPECT_EQ(std::signbit(v), std::signbit(c.value)) << c.text;
+      EXPECT_EQ(end, c.text + c.length) << c.text;
+      EXPECT_EQ(error, c.error) << c.text;
+    }
+  const std::string part = "12345";
+  double v = 0;
+  EXPECT_EQ(detail::parse_double_by_strtod(part.data(), part.data() + 2, v).ptr, part.data() + 2);
+  EXPECT_EQ(v, 12);
 }
 
 TEST(ArrayRef, SlicesAndChecks) {
