@@ -3,6 +3,8 @@
 #include <cresset/dispatch/custom_class.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <mutex>
 #include <typeindex>
 #include <unordered_map>

@@ -2,6 +2,7 @@
 
 #include <cresset/core/grad_mode.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <thread>
 
 #include "distributed/key_values.h"
 #include "distributed/tcp_protocol.h"

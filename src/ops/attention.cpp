@@ -1,4 +1,5 @@
 // Scaled dot-product attention as products and softmax; long sequences by a kernel that never holds the matrix of scores.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,5 @@
 // Short-time Fourier transforms: windowed frames of a signal, and the signal back from them (Griffin and Lim 1984).
+#include <algorithm>
 #include <array>
 #include <string>
 

@@ -1,6 +1,7 @@
 // Factorisations: LU, inverse and determinant, spectra, QR. Outputs are column-major, so LAPACK writes into them.
 #include "backends/cpu/decomposition.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <cresset/ops/functions_copy.h>

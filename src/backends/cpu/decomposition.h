@@ -1,6 +1,7 @@
 // What kernels of factorisations share: column-major copies and walks over batches of matrices.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 

@@ -1,4 +1,5 @@
 // Kernels on triangular factors: Cholesky, LU, LDL, reflections, determinants, least squares.
+#include <algorithm>
 #include <limits>
 #include <vector>
 

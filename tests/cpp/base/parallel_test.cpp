@@ -1,4 +1,5 @@
 // The pool behind parallel_for: parts, helpers, regions inside of and beside each other; processors.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>

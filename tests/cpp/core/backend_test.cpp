@@ -1,6 +1,7 @@
 // Tables of backends: what registration checks, what the core builds from a table, guards, streams, events, names.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
