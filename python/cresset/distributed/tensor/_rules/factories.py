@@ -22,12 +22,18 @@ def like(call):
     return found
 
 
+def _same_strides(call, spec, placement):
+    """Have all parts the strides that follow from the whole's: parts are even, or divided along the dimension with the largest stride."""
+    stride = call.argument("stride")
+    return even(spec) or stride[placement.dim] == max(stride)
+
+
 @register(*_NEW)
 def new(call):
     """Of the same sizes: divided as the other is; else the whole, whatever the other is."""
     spec, size = call.specs[0], tuple(call.argument("size"))
     found = [everywhere(call)]
     for p in spec.placements:
-        same = p.is_shard() and size == tuple(spec.shape) and (call.name != "new_empty_strided" or even(spec))
+        same = p.is_shard() and size == tuple(spec.shape) and (call.name != "new_empty_strided" or _same_strides(call, spec, p))
         found.append(Strategy(Shard(p.dim) if same else Replicate(), (p,)))
     return found
