@@ -56,8 +56,7 @@ EACH_PROCESSOR void multiply_rows(const float* x, const uint8_t* codes, const fl
     for (int64_t b = 0; b < blocks; ++b, codes += kHalf) {
       const float* const v = x + b * kBlock;
       for (int64_t i = 0; i < kHalf; ++i)
-        sums[i] +=
-            scales[b] * (v[i] * static_cast<float>((codes[i] & 15) - 8) + v[i + kHalf] * static_cast<float>((codes[i] >> 4) - 8));
+        sums[i] += scales[b] * (v[i] * static_cast<float>((codes[i] & 15) - 8) + v[i + kHalf] * static_cast<float>((codes[i] >> 4) - 8));
     }
     y[r] = std::accumulate(sums, sums + kHalf, 0.0f);
   }
@@ -174,8 +173,8 @@ Tensor times_transposed(const Tensor& x, const Blocks& w) {
   float* y = out.mutable_data_ptr<float>();
   parallel_for(0, w.rows, 1 + (int64_t{1} << 18) / (blocks * kBlock + 1), [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < m; ++i)
-      multiply_rows(from + i * blocks * kBlock, codes + begin * blocks * bytes_of_block(codes), scales + begin * blocks, blocks, end - begin,
-                    y + i * w.rows + begin);
+      multiply_rows(from + i * blocks * kBlock, codes + begin * blocks * bytes_of_block(codes), scales + begin * blocks, blocks,
+                    end - begin, y + i * w.rows + begin);
   });
   return out;
 }
@@ -210,7 +209,8 @@ Tensor q8_mm(const Tensor& self, const Tensor& mat2) {
   const bool wide = w.codes.scalar_type() == kChar;
   if (x.size(0) > kFewRows) return cresset::mm(x, to_dense(mat2)).to(self.scalar_type());
   const Tensor out = h.transposed ? wide ? times_transposed<int8_t>(x, w) : times_transposed<uint8_t>(x, w)
-                                  : wide ? times<int8_t>(x, w) : times<uint8_t>(x, w);
+                     : wide ? times<int8_t>(x, w)
+                                  : times<uint8_t>(x, w);
   return out.to(self.scalar_type());
 }
 

@@ -116,8 +116,7 @@ Tensor scaled_mm_impl(const Tensor& self, const Tensor& mat2, const Tensor& scal
                 mat2.size(0), "x", mat2.size(1), ")");
   check_scales(self, mat2, scale_a, scale_b);
   const bool rescaled = scale_result && scale_result->defined();
-  CRESSET_CHECK(!rescaled || (scale_result->numel() == 1 && scale_result->scalar_type() == kFloat),
-                "scale_result must be a float scalar");
+  CRESSET_CHECK(!rescaled || (scale_result->numel() == 1 && scale_result->scalar_type() == kFloat), "scale_result must be a float scalar");
   const bool biased = bias && bias->defined();
   CRESSET_CHECK(!biased || bias->numel() == mat2.size(1), "Bias must be size ", mat2.size(1), " but got ", biased ? bias->numel() : 0);
   Tensor out = cresset::mm(self.to(kFloat), mat2.to(kFloat));

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kLanes = 16;
 
-// As many bytes as V has floats, as 32-bit integers. The compiler widens vectors of bytes element by element, so the instructions are named.
+// As many bytes as V has floats, as 32-bit integers. The compiler widens vectors of bytes element by element, so the instructions are
+// named.
 template <class V, class T>
 CRESSET_VECTOR_INLINE auto widened_ints(const T* p) {
   constexpr int count = sizeof(V) / sizeof(float);

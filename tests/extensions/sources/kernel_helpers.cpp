@@ -1,6 +1,7 @@
 // What kernels of vendors take from c10/util and ATen/native, with PyTorch's headers for each.
 #include <torch/extension.h>
 
+#include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/native/ConvUtils.h>
 #include <ATen/native/ForeachUtils.h>
@@ -8,7 +9,6 @@
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/native/layer_norm.h>
-#include <ATen/WrapDimUtilsMulti.h>
 #include <c10/core/DynamicCast.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/accumulate.h>
