@@ -567,7 +567,9 @@ struct PrivateUse1HooksInterface : cresset::PrivateUse1HooksInterface {
 inline Generator GetGeneratorForPrivateuse1(DeviceIndex index) { return cresset::make_generator_for(Device(kPrivateUse1, index)); }
 
 /// Zeros for kernels that only look at sizes; they have memory here.
-CRESSET_COMPAT_RARE Tensor _efficientzerotensor(IntArrayRef size, const TensorOptions& options = {}) { return cresset::zeros(size, options); }
+CRESSET_COMPAT_RARE Tensor _efficientzerotensor(IntArrayRef size, const TensorOptions& options = {}) {
+  return cresset::zeros(size, options);
+}
 
 /// A tensor that may be absent, without a count of its own.
 class OptionalTensorRef {
@@ -587,7 +589,7 @@ class OptionalTensorRef {
 namespace detail {
 CRESSET_COMPAT_RARE void check_rng_state(const Tensor& state) {
   CRESSET_CHECK_TYPE(state.layout() == kStrided && state.device().type() == kCPU && state.scalar_type() == kByte && state.is_contiguous(),
-                   "RNG state must be a torch.ByteTensor");
+                     "RNG state must be a torch.ByteTensor");
 }
 }  // namespace detail
 

@@ -87,7 +87,8 @@ inline int64_t storage_size_for(IntArrayRef size, IntArrayRef stride) {
   return static_cast<int64_t>(at::detail::computeStorageNbytes(size, stride, 1, 0));
 }
 inline Tensor& resize_named_tensor_(Tensor& self, IntArrayRef size, std::optional<c10::MemoryFormat> format = std::nullopt) {
-  TORCH_CHECK(self.sizes() == size, "Cannot resize named tensor with resize_ or resize_as_ (tried to resize ", self.sizes(), " to ", size, ")");
+  TORCH_CHECK(self.sizes() == size, "Cannot resize named tensor with resize_ or resize_as_ (tried to resize ", self.sizes(), " to ", size,
+              ")");
   TORCH_CHECK(!format, "Unsupported memory format for named tensor resize ", *format);
   return self;
 }
@@ -107,8 +108,7 @@ inline void checkSetStorage(Tensor& result, c10::Storage storage, int64_t offset
 }
 inline void setStrided(const Tensor& self, IntArrayRef size, IntArrayRef stride, int64_t offset) {
   TORCH_CHECK(size.size() == stride.size(), "mismatch in length of strides and shape");
-  for (const int64_t s : stride)
-    TORCH_CHECK(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
+  for (const int64_t s : stride) TORCH_CHECK(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
   const std::size_t needed = at::detail::computeStorageNbytes(size, stride, self.itemsize(), static_cast<std::size_t>(offset));
   TORCH_CHECK(c10::multiply_integers(size) == 0 || needed <= self.storage().nbytes(), "setStorage: sizes ", size, ", strides ", stride,
               ", storage offset ", offset, ", and itemsize ", self.itemsize(), " requiring a storage size of ", needed,
@@ -190,10 +190,14 @@ inline std::vector<int64_t> conv_input_size(IntArrayRef output, IntArrayRef weig
 inline std::pair<int64_t, int64_t> _check_layer_norm_inputs(const Tensor& input, IntArrayRef shape, const Tensor& weight,
                                                             const Tensor& bias) {
   const auto n = static_cast<int64_t>(shape.size());
-  TORCH_CHECK(n >= 1, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-              "normalized_shape = ", shape);
-  TORCH_CHECK(!weight.defined() || weight.sizes() == shape, "Expected weight to be of same shape as normalized_shape, but got weight of "
-              "shape ", weight.sizes(), " and normalized_shape = ", shape);
+  TORCH_CHECK(n >= 1,
+              "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+              "normalized_shape = ",
+              shape);
+  TORCH_CHECK(!weight.defined() || weight.sizes() == shape,
+              "Expected weight to be of same shape as normalized_shape, but got weight of "
+              "shape ",
+              weight.sizes(), " and normalized_shape = ", shape);
   TORCH_CHECK(!bias.defined() || bias.sizes() == shape, "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
               bias.sizes(), " and normalized_shape = ", shape);
   const bool fits = input.dim() >= n && input.sizes().slice(static_cast<std::size_t>(input.dim() - n)) == shape;
@@ -225,8 +229,8 @@ inline bool can_use_fast_route(c10::ArrayRef<TensorList> lists, c10::ArrayRef<Sc
   for (const TensorList& list : lists)
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Tensor &t = list[i], &first = lists[0][i];
-      if (t.scalar_type() != like.scalar_type() || t.device() != like.device() || t.layout() != kStrided || !t.is_non_overlapping_and_dense() ||
-          t.sizes() != first.sizes() || t.strides() != first.strides())
+      if (t.scalar_type() != like.scalar_type() || t.device() != like.device() || t.layout() != kStrided ||
+          !t.is_non_overlapping_and_dense() || t.sizes() != first.sizes() || t.strides() != first.strides())
         return false;
     }
   if (does_op_promote_integer_inputs_to_float && c10::isIntegralType(like.scalar_type(), true)) return false;
@@ -248,7 +252,8 @@ inline bool can_use_fast_route(TensorList a, TensorList b, bool promotes = false
 
 namespace c10::impl {
 /// All tensors of a call are of one device, or of none.
-inline void check_and_update_common_device(std::optional<Device>& common, const at::Tensor& t, const std::string& op, const std::string& argument) {
+inline void check_and_update_common_device(std::optional<Device>& common, const at::Tensor& t, const std::string& op,
+                                           const std::string& argument) {
   if (!t.defined()) return;
   TORCH_CHECK(!common || *common == t.device(), "Expected all tensors to be on the same device, but found at least two devices, ", *common,
               " and ", t.device(), "! (when checking argument for argument ", argument, " in method ", op, ")");

@@ -40,8 +40,8 @@ inline void check_pool(const Tensor& input, c10::ArrayRef<int64_t> kernel, c10::
     TORCH_CHECK(kernel[i] > 0, "kernel size should be greater than zero, but got ", kernel);
     TORCH_CHECK(stride[i] > 0, "stride should be greater than zero, but got ", stride);
     TORCH_CHECK(dilation[i] > 0, "dilation should be greater than zero, but got ", dilation);
-    TORCH_CHECK(kernel[i] / 2 >= pad[i], "pad should be smaller than or equal to half of kernel size, but got padding ", pad, " for kernel ",
-                kernel);
+    TORCH_CHECK(kernel[i] / 2 >= pad[i], "pad should be smaller than or equal to half of kernel size, but got padding ", pad,
+                " for kernel ", kernel);
   }
   TORCH_CHECK(input.dim() == n + 1 || input.dim() == n + 2, "Expected ", n + 1, "D or ", n + 2,
               "D (batch mode) tensor with optional 0 dim batch size for input, but got:", input.sizes());
@@ -62,9 +62,10 @@ inline void check_pool_gradient(const Tensor& grad, int64_t planes, c10::ArrayRe
 inline void pool2d_shape_check(const Tensor& input, int64_t kH, int64_t kW, int64_t dH, int64_t dW, int64_t padH, int64_t padW,
                                int64_t dilationH, int64_t dilationW, int64_t nInputPlane, int64_t inputHeight, int64_t inputWidth,
                                int64_t outputHeight, int64_t outputWidth, c10::MemoryFormat format = c10::MemoryFormat::Contiguous) {
-  TORCH_CHECK(format != c10::MemoryFormat::ChannelsLast || input.dim() == 4,
-              "Expected 4D (batch mode) tensor expected for input with channels_last layout with optional 0 dim batch size for input, but got:",
-              input.sizes());
+  TORCH_CHECK(
+      format != c10::MemoryFormat::ChannelsLast || input.dim() == 4,
+      "Expected 4D (batch mode) tensor expected for input with channels_last layout with optional 0 dim batch size for input, but got:",
+      input.sizes());
   detail::check_pool(input, {kH, kW}, {dH, dW}, {padH, padW}, {dilationH, dilationW}, nInputPlane, {inputHeight, inputWidth},
                      {outputHeight, outputWidth});
 }
@@ -89,8 +90,8 @@ inline void pool3d_shape_check(const Tensor& input, int64_t nslices, int kT, int
                                int64_t oheight, int64_t owidth, const char* /*fn_name*/, bool check_input_size = false) {
   detail::check_pool(input, {kT, kH, kW}, {dT, dH, dW}, {pT, pH, pW}, {dilationT, dilationH, dilationW}, nslices, {itime, iheight, iwidth},
                      {otime, oheight, owidth});
-  TORCH_CHECK(!check_input_size || (itime >= kT && iheight >= kH && iwidth >= kW), "input image (T: ", itime, " H: ", iheight, " W: ", iwidth,
-              ") smaller than kernel size (kT: ", kT, " kH: ", kH, " kW: ", kW, ")");
+  TORCH_CHECK(!check_input_size || (itime >= kT && iheight >= kH && iwidth >= kW), "input image (T: ", itime, " H: ", iheight,
+              " W: ", iwidth, ") smaller than kernel size (kT: ", kT, " kH: ", kH, " kW: ", kW, ")");
 }
 inline void avg_pool3d_backward_shape_check(const Tensor& input, const Tensor& gradOutput, int64_t nslices, int kT, int kH, int kW, int dT,
                                             int dH, int dW, int pT, int pH, int pW, int64_t itime, int64_t iheight, int64_t iwidth,
