@@ -8,7 +8,7 @@
 
 namespace at::detail {
 // Older sources pass what Tensor::type() gives.
-inline ScalarType scalar_type_of(ScalarType t) { return t; }
+inline cresset::ScalarType scalar_type_of(cresset::ScalarType t) { return t; }
 template <class T>
 auto scalar_type_of(const T& t) -> decltype(t.scalarType()) {
   return t.scalarType();

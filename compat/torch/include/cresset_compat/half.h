@@ -93,8 +93,8 @@ CRESSET_COMPAT_MAP(c10::qint32, QInt32)
 #undef CRESSET_COMPAT_MAP
 }  // namespace cresset
 namespace c10::impl {
-template <ScalarType S>
+template <cresset::ScalarType S>
 using ScalarTypeToCPPTypeT = typename cresset::ScalarTypeToCPPType<S>::type;
-template <ScalarType S>
+template <cresset::ScalarType S>
 using ScalarTypeToCPPType = cresset::ScalarTypeToCPPType<S>;
 }  // namespace c10::impl
