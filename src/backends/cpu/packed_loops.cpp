@@ -3,6 +3,7 @@
 
 #include <type_traits>
 #if defined(__x86_64__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // what GCC 12's own header does in _mm512_undefined_epi32
 #include <immintrin.h>
 #endif
 
