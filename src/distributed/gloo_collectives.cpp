@@ -12,7 +12,7 @@
 
 #include <cstring>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "distributed/gloo_group.h"
 #include "distributed/reduce.h"

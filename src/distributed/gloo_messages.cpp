@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include <cresset/core/grad_mode.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "distributed/gloo_group.h"
 #include "distributed/wait_slices.h"

@@ -1,5 +1,5 @@
 #include <cresset/distributed/debug.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_creation.h>
 
 #include <algorithm>
 #include <atomic>

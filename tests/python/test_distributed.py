@@ -38,14 +38,13 @@ def test_import_loads_none_of_it():
 def test_what_programs_import_before_they_ask():
     import cresset.distributed.autograd as dist_autograd
     import cresset.distributed.rpc as rpc
-    from cresset.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from cresset.distributed.device_mesh import DeviceMesh
     from cresset.distributed.tensor import DTensor
 
     assert not rpc.is_available() and not dist_autograd.is_available()
     assert not isinstance(torch.ones(1), DTensor) and not isinstance(None, (DeviceMesh, torch.distributed.ProcessGroup))
-    for make in (lambda: DTensor(torch.ones(1)), DeviceMesh, lambda: init_device_mesh("cpu", (1,)), dist_autograd.context().__enter__):
-        with pytest.raises(RuntimeError, match="not part of Cresset"):
-            make()
+    with pytest.raises(RuntimeError, match="not part of Cresset"):
+        dist_autograd.context().__enter__()
 
 
 def test_a_failing_process_writes_down_why(tmp_path, monkeypatch):

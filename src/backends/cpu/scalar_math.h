@@ -523,9 +523,9 @@ inline T logit(T x, std::optional<double> eps) {
 }
 template <class T>
 inline T logit_backward(T grad, T x, std::optional<double> eps) {
-  const T slope = grad / (abs(x) * (T(1) - x));  // abs: of the numbers below 0 only -0 is asked for
-  if (eps && !(*eps < 0)) return (x < static_cast<T>(*eps) || x > static_cast<T>(1 - *eps)) ? T(0) : slope;
-  return (x < T(0) || x > T(1)) ? kNan<T> : slope;
+  if (!eps || *eps < 0)  // abs: of the numbers below 0 only -0 has a slope, which is that of 0
+    return (x < T(0) || x > T(1)) ? kNan<T> : grad / (abs(x) * (T(1) - x));
+  return (x < static_cast<T>(*eps) || x > static_cast<T>(1 - *eps)) ? T(0) : grad / (x * (T(1) - x));
 }
 template <class T>
 inline T sinc(T x) {

@@ -170,10 +170,10 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropou
 
 
 def _attend_fused(
-    q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, batch: int
+    q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, batch: int, heads: int
 ) -> Tensor:
     """Results (N L, E) by the kernel that keeps no weights."""
-    heads, length, source, head = q.size(0) // batch, q.size(1), k.size(1), q.size(2)
+    length, source, head = q.size(1), k.size(1), q.size(2)
     if attn_mask is not None:
         if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
             attn_mask = attn_mask.unsqueeze(0)
@@ -254,7 +254,7 @@ def multi_head_attention_forward(
         if average_attn_weights:
             weights = weights.mean(1)
         return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
-    out = _attend_fused(q, k, v, attn_mask, dropout_p, is_causal, batch)
+    out = _attend_fused(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads)
     out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     return (out if batched else out.squeeze(1)), None
 
