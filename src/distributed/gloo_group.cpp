@@ -122,6 +122,7 @@ GlooGroup::GlooGroup(const intrusive_ptr<Store>& store, int rank, int size, intr
 GlooGroup::~GlooGroup() { shutdown(); }
 
 void GlooGroup::shutdown() {
+  if (!state_.here()) return;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;

@@ -2,6 +2,7 @@
 // gloo_collectives.cpp, messages and barriers in gloo_messages.cpp.
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "base/thread_state.h"
 #include "distributed/gloo_context.h"
+#include "distributed/of_this_process.h"
 
 namespace cresset::distributed {
 
@@ -63,14 +65,23 @@ class GlooGroup final : public GlooBackend {
 
   const intrusive_ptr<Store> store_;
   const intrusive_ptr<GlooOptions> options_;
-  GlooConnections connections_;
+
+  struct State {
+    GlooConnections connections;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<intrusive_ptr<GlooWork>> queue;
+    std::vector<std::thread> threads;
+  };
+  const OfThisProcess<State> state_{std::in_place};
+  GlooConnections& connections_ = state_->connections;
   std::atomic<uint32_t> next_tag_{0};
   std::atomic<uint64_t> sequence_{0}, barriers_{0};
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<intrusive_ptr<GlooWork>> queue_;
-  std::vector<std::thread> threads_;
+  std::mutex& mutex_ = state_->mutex;
+  std::condition_variable& changed_ = state_->changed;
+  std::deque<intrusive_ptr<GlooWork>>& queue_ = state_->queue;
+  std::vector<std::thread>& threads_ = state_->threads;
   int running_ = 0;  // calls that wait for Gloo
   bool stopping_ = false;
   std::string broken_;  // why the connections cannot be used any more

@@ -241,7 +241,7 @@ struct TcpServer::Loop {
   std::thread thread;
 };
 
-TcpServer::TcpServer(Descriptor listening) : port_(port_of(listening.get())), loop_(std::make_unique<Loop>(std::move(listening))) {}
+TcpServer::TcpServer(Descriptor listening) : port_(port_of(listening.get())), loop_(std::in_place, std::move(listening)) {}
 TcpServer::~TcpServer() = default;
 
 }  // namespace cresset::distributed

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
+#include "distributed/of_this_process.h"
 #include "distributed/socket.h"
 
 namespace cresset::distributed {
@@ -17,7 +17,7 @@ class TcpServer {
  private:
   struct Loop;
   const uint16_t port_;
-  std::unique_ptr<Loop> loop_;
+  OfThisProcess<Loop> loop_;
 };
 
 }  // namespace cresset::distributed

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from datetime import timedelta
@@ -146,3 +147,25 @@ def test_control_c():
         for process in pool.processes:
             process.kill()
         pool.close()
+
+
+def test_a_forked_child_drops_what_has_threads():
+    """Servers and groups of the parent end without their threads, and go on in the parent."""
+    code = (
+        "import gc, os, cresset, cresset.distributed as dist\n"
+        "store = dist.TCPStore('localhost', 0, 1, True, wait_for_workers=False)\n"
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+        "dist.all_reduce(cresset.ones(3), async_op=True).wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    dist.destroy_process_group()\n"
+        "    del store\n"
+        "    gc.collect()\n"
+        "    os._exit(7)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
+        "dist.all_reduce(cresset.ones(3), async_op=True).wait()\n"
+        "store.set('key', 'value')\n"
+        "print(store.get('key').decode())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("value\n", "", 0)
