@@ -130,6 +130,7 @@ def test_priorities():
             last_high = high.record_event()
         last_high.synchronize()
         order.append(last_low.query())
+        last_low.synchronize()
     assert order == [False] and y.tolist() == [2] and x.tolist() == [5]
 
 
