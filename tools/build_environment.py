@@ -25,6 +25,12 @@ def emulated_python(build: Path) -> Path | None:
     return Path(os.path.normpath(sysroot), "usr/bin/python3-arm64") if sysroot else None
 
 
+def python_of_tests() -> str:
+    """The interpreter that has what tests need: that of tools/setup where it ran, else this one."""
+    ours = ROOT / ".venv/bin/python"
+    return str(ours) if ours.exists() else sys.executable
+
+
 def of_cpp() -> dict[str, str]:
     return {name: os.environ.get(name, NO_MEMORY) for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
 

@@ -8,6 +8,7 @@ from cresset._C_distributed import ReduceOp
 
 from . import _groups
 from ._groups import GroupMember, _group_or_default, _rank_not_in_group, _warn_not_in_group, get_group_rank, get_rank
+from ._sparse_sums import sum_sparse
 
 __all__ = [
     "P2POp", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all",
@@ -78,13 +79,18 @@ def supports_complex(reduceOp):
 # --- one tensor each
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
-    """Reduce the tensors of all ranks, of one shape and dtype, in place on every rank. With `async_op` a Work, else None."""
+    """Reduce the tensors of all ranks, of one shape and dtype, in place on every rank. With `async_op` a Work, else None.
+
+    Sparse tensors (COO) are added; the sum is coalesced.
+    """
     if not isinstance(tensor, _Tensor):
         _check_tensor(tensor, "tensor")
     if group is None:
         group = _groups._get_default_group()
     elif _rank_not_in_group(group):
         return _warn_not_in_group("all_reduce")
+    if tensor.layout != cresset.strided:
+        return sum_sparse(tensor, op, group, async_op)
     opts = _C.AllreduceOptions()
     opts.reduceOp = op
     if _coalescing is not None:

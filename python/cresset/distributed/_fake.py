@@ -1,57 +1,22 @@
 """The backend "fake": one process that plays one rank of many. Collectives end at once and give no other rank's values."""
 
-from cresset._C_distributed import Backend, Store, Work
+from cresset._C_distributed import Backend, Store
 from cresset.futures import Future
+
+from ._works import FutureWork
 
 __all__ = ["FakeProcessGroup"]
 
 
-class _FutureWork(Work):
-    """Work that is done when a future is."""
-
-    def __init__(self, future):
-        super().__init__()
-        self._future = future
-
-    def wait(self, timeout=None):
-        """Waits for the future; True. Raises its error."""
-        self._future.wait()
-        return True
-
-    def get_future(self):
-        """The future."""
-        return self._future
-
-    def is_completed(self):
-        """Is the future done?"""
-        return self._future.done()
-
-    def is_success(self):
-        """Is it done without an error?"""
-        return self._future.done() and self.exception() is None
-
-    def exception(self):
-        """The future's error, or None."""
-        try:
-            self._future.value()
-        except Exception as error:
-            return error
-        return None
-
-    def result(self):
-        """The future's value."""
-        return self._future.value()
-
-
 def _create_work_from_future(future):
     """Work that is done when the future is, and has its value."""
-    return _FutureWork(future)
+    return FutureWork(future)
 
 
 def _done(value):
     future = Future()
     future.set_result(value)
-    return _FutureWork(future)
+    return FutureWork(future)
 
 
 class FakeProcessGroup(Backend):

@@ -14,7 +14,7 @@ from cresset._C_distributed import BroadcastOptions, Work
 from cresset.futures import Future
 
 from . import _collectives, _groups
-from ._sparse_gradients import SparseBucket, sum_of_sparse
+from ._sparse_gradients import SparseBucket
 
 __all__ = ["GradBucket", "Reducer", "assign", "broadcast_coalesced"]
 
@@ -320,7 +320,8 @@ class _Averages:
         bucket = self.buckets[number]
         if self.hook is None and bucket.sparse:
             with cresset.no_grad():
-                bucket.buffer = sum_of_sparse(bucket.buffer / (self.divisor or self.size), self.group)
+                bucket.buffer = bucket.buffer / (self.divisor or self.size)
+            _collectives.all_reduce(bucket.buffer, group=self.group)
             return
         if self.hook is None:
             with cresset.no_grad():

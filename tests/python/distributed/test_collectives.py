@@ -342,3 +342,54 @@ def test_a_group_of_one_rank():
         assert pool.run(alone) == [True]
     finally:
         pool.close()
+
+
+# --- sparse tensors
+
+SPARSE = {
+    "vectors": ([[0, 2], [1, 2], [3]], (4,), ()),
+    "repeated": ([[0, 0], [0], [0, 0, 0]], (4,), ()),
+    "rows": ([[1, 2], [], [2]], (5, 3), (3,)),
+    "none": ([[], [], []], (2,), ()),
+}
+
+
+def sparse_of(rank, name, dtype):
+    places, size, dense = SPARSE[name]
+    entries = ((torch.arange(len(places[rank]) * (dense[0] if dense else 1)) + 1 + rank) % 5).reshape(-1, *dense).to(dtype)
+    return torch.sparse_coo_tensor(torch.tensor([places[rank]], dtype=torch.int64), entries, size)
+
+
+def sparse_sum(rank, name, dtype, is_async):
+    mine = sparse_of(rank, name, dtype)
+    work = dist.all_reduce(mine, async_op=is_async)
+    if is_async:
+        assert work.wait() and work.is_completed() and work.get_future().value()[0] is mine
+    expected = sum(sparse_of(r, name, dtype).to_dense() for r in range(SIZE))
+    assert mine.is_coalesced() and mine.to_dense().equal(expected) and mine.dtype == dtype
+    assert mine._nnz() == len({p for places in SPARSE[name][0] for p in places})
+    return True
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse(pool, name, dtype, is_async):
+    assert all(pool.run(sparse_sum, name, dtype, is_async))
+
+
+def sparse_errors(rank):
+    x = sparse_of(rank, "vectors", torch.float32)
+    with pytest.raises(RuntimeError, match=r"unsupported reduction operation \(allreduce of sparse tensors only works with ReduceOp.SUM\)"):
+        dist.all_reduce(x, op=dist.ReduceOp.MAX)
+    with pytest.raises(RuntimeError, match="unsupported layout"):
+        dist.all_reduce(torch.eye(3).to_sparse_csr())
+    other = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.tensor([1.0]), (4 + (rank == 1),))
+    with pytest.raises(RuntimeError, match="one size were required on all ranks; that of rank 1 differs from that of rank 0"):
+        dist.all_reduce(other)
+    assert x.to_dense().equal(sparse_of(rank, "vectors", torch.float32).to_dense())
+    return True
+
+
+def test_errors_of_sparse(pool):
+    assert all(pool.run(sparse_errors))

@@ -2,19 +2,12 @@
 
 import cresset
 from cresset import distributed as dist
-from cresset.distributed._sparse_gradients import sum_of_sparse
-from cresset.futures import Future
 
 __all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook", "fp16_compress_wrapper"]
 
 
 def _mean(group, buffer):
-    """A future of the average of a buffer, in place; of a sparse one the average itself."""
-    if buffer.layout != cresset.strided:
-        future = Future()
-        group = dist.group.WORLD if group is None else group
-        future.set_result(sum_of_sparse(buffer / dist.get_world_size(group), group))
-        return future
+    """A future of the average of a buffer, in place."""
     buffer.div_(dist.get_world_size(group))
     future = dist.all_reduce(buffer, group=group, async_op=True).get_future()
     return future.then(lambda future: future.value()[0])
