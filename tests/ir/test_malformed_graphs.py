@@ -69,5 +69,11 @@ def test_what_is_said(kind):
         _C._create_function_from_graph("f", _C.parse_ir(f"graph(%x):\n  prim::{kind}()\n  return (%x)"))(cresset.ones(2))
 
 
+@pytest.mark.parametrize("node", ["%a, %b = prim::Enter(%x)", "%a, %b = prim::Exit(%x)", "%a, %b, %c = prim::TypeCheck[types=[Float(2)]](%x)"])
+def test_more_results_than_a_node_gives(node):
+    with pytest.raises(RuntimeError, match=r"^prim::(Enter|Exit): a node with 1 results was required; it has 2\.|^prim::TypeCheck: a node with 2 results was required; it has 3\."):
+        _C._create_function_from_graph("f", _C.parse_ir(f"graph(%x : Tensor):\n  {node}\n  return (%x)"))(cresset.ones(2))
+
+
 if __name__ == "__main__":
     run_all()

@@ -45,24 +45,32 @@ void set_python_op_handler(PythonOpHandler handler) {
 void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack& stack) {
   const Call& c = code.calls[i.a];
   f.count_call();
+  // What was called leaves its results on the stack; the last ones are the node's, and others are of no use.
+  const std::size_t before = stack.size();
+  const auto give = [&] {
+    CRESSET_CHECK(stack.size() >= before + c.out_count, c.node->kind().toQualString(), ": a node with ", stack.size() - before,
+                  " results was required; it has ", c.out_count, ".");
+    f.pop_outputs(stack, c);
+    stack.resize(before);
+  };
   switch (i.op) {
     case Opcode::CALL_GRAPH:
       f.push_inputs(stack, c);
       c.graph->run(stack);
-      f.pop_outputs(stack, c);
+      give();
       return;
     case Opcode::CALL_FUNCTION:
       // The function itself is the first operand.
       for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);
       call_function(*c.callee, stack);
-      f.pop_outputs(stack, c);
+      give();
       return;
     case Opcode::CALL_VALUE: {
       f.push(stack, code.operands[c.in_begin]);
       const auto callee = pop(stack).toFunction();
       for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);
       call_function(static_cast<Function&>(*callee), stack);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::CALL_METHOD: {
@@ -71,18 +79,18 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
         custom_class_of(*c.type)->methods.at(c.name).run(stack);
         f.store(pop(stack), code.operands[c.in_begin]);
         stack.emplace_back();
-        f.pop_outputs(stack, c);
+        give();
         return;
       }
       f.push_inputs(stack, c);
       if (const IValue self = peek(stack, 0, c.in_count); !c.callee && self.isCustomClass()) {
         call_custom_method(self, c.name, stack);
-        f.pop_outputs(stack, c);
+        give();
         return;
       }
       Function& method = c.callee ? *c.callee : method_of(peek(stack, 0, c.in_count), c.name);
       call_function(method, stack);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::MAKE_LIST: {
@@ -90,7 +98,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       elements.reserve(c.in_count);
       for (uint32_t k = 0; k < c.in_count; ++k) f.push(elements, code.operands[c.in_begin + k]);
       stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(elements), c.type));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::MAKE_TUPLE: {
@@ -98,7 +106,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       elements.reserve(c.in_count);
       for (uint32_t k = 0; k < c.in_count; ++k) f.push(elements, code.operands[c.in_begin + k]);
       stack.emplace_back(make_intrusive<ivalue::TupleImpl>(std::move(elements), c.type));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::MAKE_DICT: {
@@ -112,7 +120,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       }
       drop(stack, c.in_count);
       stack.emplace_back(std::move(dict));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::MAKE_OBJECT: {
@@ -120,7 +128,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
         stack.emplace_back();
       else
         stack.emplace_back(new_object(c.type, static_cast<const ClassType&>(*c.type).numAttributes()));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::UNPACK_TUPLE: {
@@ -129,7 +137,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       const auto& elements = tuple.toTupleElements();
       CRESSET_CHECK(elements.size() == c.out_count, "Expected ", c.out_count, " elements in a tuple but found ", elements.size());
       for (const IValue& e : elements) stack.push_back(e);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::UNPACK_LIST: {
@@ -138,7 +146,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       const auto& elements = list.toListImpl().elements;
       CRESSET_CHECK(elements.size() == c.out_count, "Expected ", c.out_count, " elements in a list but found ", elements.size());
       for (const IValue& e : elements) stack.push_back(e);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::INDEX_TUPLE: {
@@ -149,7 +157,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       const int64_t n = static_cast<int64_t>(elements.size()), index = at < 0 ? at + n : at;
       CRESSET_CHECK_INDEX(index >= 0 && index < n, "Tuple index out of range");
       stack.push_back(elements[static_cast<std::size_t>(index)]);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::SLICE_TUPLE: {
@@ -160,14 +168,14 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       const auto clamp = [&](int64_t k) { return std::clamp<int64_t>(k < 0 ? k + n : k, 0, n); };
       const int64_t from = clamp(c.begin), to = std::max(from, clamp(c.end));
       stack.emplace_back(make_intrusive<ivalue::TupleImpl>(std::vector<IValue>(elements.begin() + from, elements.begin() + to)));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::GET_ATTRIBUTE: {
       f.push_inputs(stack, c);
       const IValue object = pop(stack);
       stack.push_back(attribute(object, c));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::SET_ATTRIBUTE: {
@@ -182,7 +190,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       f.push_inputs(stack, c);
       const IValue object = pop(stack);
       stack.emplace_back(class_of(object.toObjectRef()).hasAttribute(c.name));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::IS_INSTANCE: {
@@ -191,7 +199,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       bool is = false;
       for (const TypePtr& t : c.types) is = is || value_is_of_type(v, *t);
       stack.emplace_back(is);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::FORK: {
@@ -206,7 +214,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
           },
           c.type);
       stack.emplace_back(std::move(future));
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::GUARD:
@@ -214,7 +222,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       CRESSET_CHECK(value_is_of_type(stack.back(), *c.types[0]), "Guard: a tensor of type '", c.types[0]->str(), "' was required; '",
                     stack.back().isTensor() ? TensorType::create(stack.back().toTensor())->str() : stack.back().type()->str(),
                     "' was given.");
-      f.pop_outputs(stack, c);
+      give();
       return;
     case Opcode::CHECK_TYPES: {
       f.push_inputs(stack, c);
@@ -229,7 +237,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
         }
       }
       stack.emplace_back(all);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::ENTER: {
@@ -239,10 +247,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
         call_function(method_of(object, "__enter__"), stack);
         f.open.push_back(std::move(object));
       }
-      if (c.out_count == 0)
-        stack.pop_back();
-      else
-        f.pop_outputs(stack, c);
+      give();
       return;
     }
     case Opcode::EXIT: {
@@ -253,11 +258,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
         for (int k = 0; k < 3; ++k) stack.emplace_back();
         call_function(exit, stack);
       }
-      if (c.out_count == 0) {
-        if (!stack.empty()) stack.pop_back();
-      } else {
-        f.pop_outputs(stack, c);
-      }
+      give();
       return;
     }
     case Opcode::PYTHON: {
@@ -269,7 +270,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       CRESSET_CHECK(handler, "the Python function of ", c.node->str(), " cannot be called from here.");
       f.push_inputs(stack, c);
       handler(*c.node, stack);
-      f.pop_outputs(stack, c);
+      give();
       return;
     }
     default: CRESSET_INTERNAL_ASSERT(false, "opcode");
