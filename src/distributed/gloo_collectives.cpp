@@ -108,11 +108,13 @@ Tensors joined(const std::vector<Tensors>& lists) {
 
 // --- reductions
 
-/// The values that a rank brings: multiplied by its factor, for PREMUL_SUM, in memory of their own.
+/// The values that a rank brings: multiplied by its factor, for PREMUL_SUM, in memory of their own. Their dtype stays, whatever the factor is.
 Tensor premultiplied(const Tensor& t, const ReduceOp& op) {
   CRESSET_CHECK(op.number || op.tensor.defined(),
                 "ReduceOp.PREMUL_SUM: a factor was required; none was given. _make_nccl_premul_sum(factor) makes one.");
-  return op.tensor.defined() ? t * op.tensor.to(t.options()) : t * Scalar(*op.number);
+  CRESSET_CHECK(!op.tensor.defined() || op.tensor.numel() == 1, "ReduceOp.PREMUL_SUM: a factor of one element was required; it has ",
+                op.tensor.defined() ? op.tensor.numel() : 1, ".");
+  return (op.tensor.defined() ? t * op.tensor.to(t.device()) : t * Scalar(*op.number)).to(t.scalar_type());
 }
 void finish_average(const Tensor& t, const ReduceOp& op, int size) {
   if (op == ReduceOp::AVG)

@@ -89,14 +89,40 @@ def reduce_everywhere(rank, kind, dtype):
     torch.testing.assert_close(part, expected[rank], **tolerance)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_reductions(pool, dtype):
+def kinds_of(dtype):
     integral = dtype[0] in "ui" or dtype == "bool"
     kinds = ["SUM", "PRODUCT"] + ([] if dtype.startswith("complex") else ["MIN", "MAX"]) + (["BAND", "BOR", "BXOR"] if integral else [])
-    if dtype != "bool":
-        kinds.append("AVG")
-    for kind in kinds:
+    return kinds + ([] if dtype == "bool" else ["AVG"])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reductions(pool, dtype):
+    for kind in kinds_of(dtype):
         pool.run(reduce_everywhere, kind, dtype)
+
+
+def factors(rank):
+    """PREMUL_SUM keeps the dtype, whatever the factor is."""
+    for dtype in DTYPES[1:]:
+        x = values(rank, dtype)
+        wide = torch.complex128 if dtype.startswith("complex") else torch.float64
+        for factor in (2.0, 2.5, torch.tensor(2.5), torch.tensor([2.5])):
+            expected = sum((values(r, dtype).to(wide) * float(factor)).to(x.dtype) for r in range(SIZE))
+            for call in (lambda y, op: dist.all_reduce(y, op), lambda y, op: dist.reduce(y, 0, op), lambda y, op: dist.all_reduce_coalesced([y], op)):
+                y = x.clone()
+                call(y, dist._make_nccl_premul_sum(factor))
+                assert y.dtype == x.dtype
+                if rank == 0:
+                    torch.testing.assert_close(y, expected, rtol=2e-2, atol=1e-5)
+            part = torch.empty(3, dtype=x.dtype)
+            dist.reduce_scatter_tensor(part, x[:SIZE].contiguous(), dist._make_nccl_premul_sum(factor))
+            torch.testing.assert_close(part, expected[rank], rtol=2e-2, atol=1e-5)
+    with pytest.raises(RuntimeError, match="ReduceOp.PREMUL_SUM: a factor of one element was required; it has 2"):
+        dist.all_reduce(torch.ones(2), dist._make_nccl_premul_sum(torch.ones(2)))
+
+
+def test_factors(pool):
+    pool.run(factors)
 
 
 def large_and_empty(rank):
