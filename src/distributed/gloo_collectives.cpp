@@ -108,7 +108,7 @@ Tensors joined(const std::vector<Tensors>& lists) {
 
 // --- reductions
 
-/// The values that a rank brings: multiplied by its factor, for PREMUL_SUM, in memory of their own. Their dtype stays, whatever the factor is.
+/// The values that a rank brings: multiplied by its factor, for PREMUL_SUM, in memory of their own. Their dtype stays.
 Tensor premultiplied(const Tensor& t, const ReduceOp& op) {
   CRESSET_CHECK(op.number || op.tensor.defined(),
                 "ReduceOp.PREMUL_SUM: a factor was required; none was given. _make_nccl_premul_sum(factor) makes one.");

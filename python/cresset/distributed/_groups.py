@@ -2,6 +2,7 @@
 
 import atexit
 import hashlib
+import importlib.util
 import os
 import warnings
 from collections import namedtuple
@@ -118,8 +119,8 @@ def is_gloo_available():
 
 
 def is_mpi_available():
-    """False, until a backend of that name is registered."""
-    return "MPI" in Backend._plugins
+    """Is mpi4py here (pip install mpi4py, beside Open MPI or MPICH), or was a backend of that name registered?"""
+    return "MPI" in Backend._plugins or importlib.util.find_spec("mpi4py") is not None
 
 
 def is_nccl_available():
@@ -139,7 +140,7 @@ def is_xccl_available():
 
 def is_backend_available(backend):
     """Can groups be made with this backend?"""
-    return backend.lower() == Backend.GLOO or backend.upper() in Backend._plugins
+    return backend.lower() == Backend.GLOO or backend.upper() in Backend._plugins or backend.lower() == Backend.MPI and is_mpi_available()
 
 
 def is_torchelastic_launched():
@@ -298,6 +299,8 @@ def _make_backend(name, store, rank, size, timeout, options, ranks, group_name):
         if plugin.extended_api:
             return plugin.creator_fn(_Options(store, rank, size, timeout, group_name, ranks), options)
         return plugin.creator_fn(store, rank, size, timeout)
+    if name == Backend.MPI and is_mpi_available():
+        return _mpi().MpiGroup(rank, size, ranks, group_name, timeout)
     if name != Backend.GLOO:
         if name in (Backend.NCCL, Backend.UCC, Backend.MPI, Backend.XCCL):
             raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
@@ -307,6 +310,11 @@ def _make_backend(name, store, rank, size, timeout, options, ranks, group_name):
         options._timeout = timeout
     options.global_ranks_in_group, options.group_name = ranks, group_name
     return ProcessGroupGloo(store, rank, size, options)
+
+
+def _mpi():
+    """The module, whose import starts MPI."""
+    return importlib.import_module("cresset.distributed._mpi")
 
 
 def _made(kind, made, store, rank, size, timeout):
@@ -368,7 +376,7 @@ def init_process_group(
 ):
     """Join the default process group: every process makes the same call, and it returns when all have come.
 
-    `backend` is "gloo", a registered name, "cpu:gloo,device:name", or None for the default of each device. Processes find each other by
+    `backend` is "gloo", "mpi" (whose processes mpirun starts, and knows ranks of), a registered name, "cpu:gloo,device:name", or None for the default of each device. Processes find each other by
     `init_method` ("env://", the default; "tcp://host:port"; "file:///path", with `rank` and `world_size`) or by a `store`. `timeout` (a
     timedelta, 30 minutes by default) is for this and all collectives. ValueError for a second call.
     """
@@ -376,7 +384,12 @@ def init_process_group(
         raise ValueError("trying to initialize the default process group twice!")
     assert store is None or init_method is None, "Cannot specify both init_method and store."
     timeout = _checked_timeout(default_pg_timeout if timeout is None else timeout)
-    if store is not None:
+    if backend == Backend.MPI and "MPI" not in Backend._plugins and is_mpi_available():
+        if world_size != -1 or rank != -1:
+            warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are assigned by the MPI runtime.", stacklevel=2)
+        store, rank, world_size = _mpi().rendezvous(timeout)
+        store = PrefixStore("default_pg", store)
+    elif store is not None:
         assert world_size > 0, "world_size must be positive if using store"
         assert rank >= 0, "rank must be non-negative if using store"
     else:

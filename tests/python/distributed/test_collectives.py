@@ -277,11 +277,15 @@ def groups(rank):
         dist.all_reduce(b)
     assert a.tolist() == [3.0, 3.0] and b.item() == 3 and manager is not None
     dist.barrier()
+
+
+def watched(rank):
     dist.monitored_barrier(timeout=timedelta(seconds=20))
 
 
 def test_groups(pool):
     pool.run(groups)
+    pool.run(watched)
 
 
 def words(rank):
