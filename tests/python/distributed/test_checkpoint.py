@@ -7,7 +7,6 @@ import pickle
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,17 +17,8 @@ from cresset import nn
 from cresset.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataIndex, TensorProperties
 from cresset.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled", "ignore:Detected an existing checkpoint")
-
-
-@pytest.fixture(scope="module", params=[2, 3])
-def pool(request):
-    ranks = Ranks(request.param, globals())
-    yield ranks
-    ranks.close()
 
 
 class Shard:

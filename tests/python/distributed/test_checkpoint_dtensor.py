@@ -1,7 +1,5 @@
 """Checkpoints and states of DTensors: other meshes and placements on load, saves in the background, whole states and those of rank 0."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,23 +10,6 @@ from cresset import nn
 from cresset.distributed.checkpoint import state_dict as sd
 from cresset.distributed.device_mesh import init_device_mesh
 from cresset.distributed.tensor import Replicate, Shard, distribute_tensor
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
-
-
-@pytest.fixture(scope="module")
-def pair():
-    ranks = Ranks(2, globals())
-    yield ranks
-    ranks.close()
-
-
-@pytest.fixture(scope="module")
-def four():
-    ranks = Ranks(4, globals())
-    yield ranks
-    ranks.close()
 
 
 def whole():

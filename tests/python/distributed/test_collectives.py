@@ -1,28 +1,18 @@
 """Every collective, on two and three ranks: values, dtypes, forms, words of errors."""
 
 import os
-import sys
 import warnings
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 import cresset as torch
 import cresset.distributed as dist
 
-sys.path.insert(0, str(Path(__file__).parent))
 from ranks import RankError, Ranks
 
 SIZE = 3
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
-
-
-@pytest.fixture(scope="module")
-def pool():
-    ranks = Ranks(SIZE, globals())
-    yield ranks
-    ranks.close()
 
 
 def values(rank, dtype, shape=(4, 3)):
@@ -51,9 +41,9 @@ def reduce_long(rank, bytes_):
 
 
 @pytest.mark.parametrize("bytes_", [1, 65536, 65537, 1_000_003])
-def test_lengths(pool, bytes_):
+def test_lengths(three, bytes_):
     """Up to 64 kB three ranks exchange all at once; then Gloo's ring."""
-    pool.run(reduce_long, bytes_)
+    three.run(reduce_long, bytes_)
 
 
 def scheduling_policies(rank):
@@ -62,8 +52,8 @@ def scheduling_policies(rank):
 
 
 @pytest.mark.skipif(os.sched_getscheduler(0) != os.SCHED_OTHER, reason="threads keep another policy that they begin with")
-def test_the_thread_of_the_connections_is_patient(pool):
-    assert pool.run(scheduling_policies) == [(os.SCHED_OTHER, 1)] * SIZE
+def test_the_thread_of_the_connections_is_patient(three):
+    assert three.run(scheduling_policies) == [(os.SCHED_OTHER, 1)] * SIZE
 
 
 def reduce_everywhere(rank, kind, dtype):
@@ -96,9 +86,9 @@ def kinds_of(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_reductions(pool, dtype):
+def test_reductions(three, dtype):
     for kind in kinds_of(dtype):
-        pool.run(reduce_everywhere, kind, dtype)
+        three.run(reduce_everywhere, kind, dtype)
 
 
 def factors(rank):
@@ -121,8 +111,8 @@ def factors(rank):
         dist.all_reduce(torch.ones(2), dist._make_nccl_premul_sum(torch.ones(2)))
 
 
-def test_factors(pool):
-    pool.run(factors)
+def test_factors(three):
+    three.run(factors)
 
 
 def large_and_empty(rank):
@@ -143,8 +133,8 @@ def large_and_empty(rank):
     assert leaf._version > before
 
 
-def test_sizes_factors_and_versions(pool):
-    pool.run(large_and_empty)
+def test_sizes_factors_and_versions(three):
+    three.run(large_and_empty)
 
 
 def moving(rank, dtype):
@@ -173,8 +163,8 @@ def moving(rank, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_moving(pool, dtype):
-    pool.run(moving, dtype)
+def test_moving(three, dtype):
+    three.run(moving, dtype)
 
 
 def exchanges(rank):
@@ -192,8 +182,8 @@ def exchanges(rank):
     assert all(o.unique().tolist() == [float(r)] for r, o in enumerate(outs))
 
 
-def test_exchanges(pool):
-    pool.run(exchanges)
+def test_exchanges(three):
+    three.run(exchanges)
 
 
 def messages(rank):
@@ -222,8 +212,8 @@ def messages(rank):
     assert y.item() == before and total.item() == 3
 
 
-def test_messages(pool):
-    pool.run(messages)
+def test_messages(three):
+    three.run(messages)
 
 
 def objects(rank):
@@ -246,8 +236,8 @@ def objects(rank):
         assert dist.recv_object_list(got, 0) == 0 and got == ["over", 1]
 
 
-def test_objects(pool):
-    pool.run(objects)
+def test_objects(three):
+    three.run(objects)
 
 
 def groups(rank):
@@ -283,9 +273,9 @@ def watched(rank):
     dist.monitored_barrier(timeout=timedelta(seconds=20))
 
 
-def test_groups(pool):
-    pool.run(groups)
-    pool.run(watched)
+def test_groups(three):
+    three.run(groups)
+    three.run(watched)
 
 
 def words(rank):
@@ -312,8 +302,8 @@ def words(rank):
     ]
 
 
-def test_words(pool):
-    assert [line.split("\n")[0] for line in pool.run(words)[0]] == [
+def test_words(three):
+    assert [line.split("\n")[0] for line in three.run(words)[0]] == [
         "TypeError: Invalid function argument. Expected parameter `tensor` of type torch.Tensor",
         "RuntimeError: ProcessGroupGloo::broadcast: invalid root rank: 7",
         "ValueError: Invalid destination rank: destination rank should not be the same as the rank of the current process. (Rank 0)",
@@ -334,9 +324,9 @@ def failing(rank):
         raise KeyError("only here")
 
 
-def test_the_harness_tells_who_failed(pool):
+def test_the_harness_tells_who_failed(three):
     with pytest.raises(RankError) as failure:
-        pool.run(failing)
+        three.run(failing)
     assert failure.value.errors == {1: "KeyError: 'only here'"}
 
 
@@ -367,11 +357,11 @@ def alone(rank):
 
 
 def test_a_group_of_one_rank():
-    pool = Ranks(1, globals())
+    one = Ranks(1, globals())
     try:
-        assert pool.run(alone) == [True]
+        assert one.run(alone) == [True]
     finally:
-        pool.close()
+        one.close()
 
 
 # --- sparse tensors
@@ -404,8 +394,8 @@ def sparse_sum(rank, name, dtype, is_async):
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
 @pytest.mark.parametrize("name", SPARSE)
-def test_sparse(pool, name, dtype, is_async):
-    assert all(pool.run(sparse_sum, name, dtype, is_async))
+def test_sparse(three, name, dtype, is_async):
+    assert all(three.run(sparse_sum, name, dtype, is_async))
 
 
 def sparse_errors(rank):
@@ -421,5 +411,5 @@ def sparse_errors(rank):
     return True
 
 
-def test_errors_of_sparse(pool):
-    assert all(pool.run(sparse_errors))
+def test_errors_of_sparse(three):
+    assert all(three.run(sparse_errors))

@@ -1,8 +1,6 @@
 """Communication hooks beside exact averages; PowerSGD on gradients of low rank and with error feedback; mixed precision."""
 
 import pickle
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,16 +12,6 @@ from cresset.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import Pos
 from cresset.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, _orthogonalize
 from cresset.nn.parallel import DistributedDataParallel
 from cresset.nn.parallel.distributed import _MixedPrecision
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
-
-
-@pytest.fixture(scope="module", params=[2, 3])
-def pool(request):
-    ranks = Ranks(request.param, globals())
-    yield ranks
-    ranks.close()
 
 
 class Given(nn.Module):

@@ -5,7 +5,6 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,22 +14,7 @@ from cresset import nn
 from cresset.distributed.algorithms.ddp_comm_hooks import default_hooks
 from cresset.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import RankError, Ranks
-
-
-@pytest.fixture(scope="module", params=[2, 3])
-def pool(request):
-    ranks = Ranks(request.param, globals())
-    yield ranks
-    ranks.close()
-
-
-@pytest.fixture(scope="module")
-def pair():
-    ranks = Ranks(2, globals())
-    yield ranks
-    ranks.close()
+from ranks import RankError
 
 
 class Net(nn.Module):

@@ -3,24 +3,12 @@
 import copy
 import pickle
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
 import cresset
 import cresset.distributed as dist
 from cresset.distributed.device_mesh import DeviceMesh, init_device_mesh
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
-
-
-@pytest.fixture(scope="module")
-def pool():
-    ranks = Ranks(4, globals())
-    yield ranks
-    ranks.close()
 
 
 def places(rank):
@@ -98,5 +86,5 @@ def errors(rank):
 
 
 @pytest.mark.parametrize("program", [places, parts, of_groups, errors])
-def test_mesh(pool, program):
-    pool.run(program)
+def test_mesh(four, program):
+    four.run(program)

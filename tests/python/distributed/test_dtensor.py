@@ -4,8 +4,6 @@ import copy
 import io
 import itertools
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,16 +16,6 @@ from cresset.distributed.tensor import DTensor, Partial, Replicate, Shard, distr
 from cresset.distributed.tensor.debug import CommDebugMode
 from cresset.distributed.tensor.experimental import implicit_replication, local_map, register_sharding
 from cresset.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, loss_parallel, parallelize_module
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
-
-
-@pytest.fixture(scope="module")
-def pool():
-    ranks = Ranks(4, globals())
-    yield ranks
-    ranks.close()
 
 
 def redistribution(rank, shape):
@@ -49,8 +37,8 @@ def redistribution(rank, shape):
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (5, 7), (1, 3), (3, 2)])
-def test_redistribution(pool, shape):
-    pool.run(redistribution, shape)
+def test_redistribution(four, shape):
+    four.run(redistribution, shape)
 
 
 def local_parts(rank):
@@ -88,8 +76,8 @@ def factories(rank):
     return same.tolist(), parts.tolist(), dropped.tolist()
 
 
-def test_factories_and_streams(pool):
-    results = pool.run(factories)
+def test_factories_and_streams(four):
+    results = four.run(factories)
     for kind in (0, 2):
         assert all(r[kind] == results[0][kind] for r in results)
     assert len({tuple(r[1]) for r in results}) == 4 and 0 < sum(results[0][2]) < 128
@@ -190,5 +178,5 @@ def errors(rank):
 
 
 @pytest.mark.parametrize("program", [local_parts, parallel, embeddings_and_losses, from_outside, errors])
-def test_dtensor(pool, program):
-    pool.run(program)
+def test_dtensor(four, program):
+    four.run(program)

@@ -1,9 +1,7 @@
-"""Every operator of a list, under every placement of its arguments along a mesh of two ranks: the whole is what plain tensors give, gradients too."""
+"""Every operator of a list, under every placement of its arguments along a mesh of pair ranks: the whole is what plain tensors give, gradients too."""
 
 import itertools
 import random
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +11,6 @@ from cresset.distributed.device_mesh import init_device_mesh
 from cresset.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
 from cresset.distributed.tensor._redistribute import Redistribute
 
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
 
 # name: (function, sizes of the floating arguments)
 CASES = {
@@ -121,23 +117,9 @@ def along_two_dimensions(rank, name):
     _check(name, mesh, choices)
 
 
-@pytest.fixture(scope="module")
-def two():
-    pool = Ranks(2, globals())
-    yield pool
-    pool.close()
-
-
-@pytest.fixture(scope="module")
-def four():
-    pool = Ranks(4, globals())
-    yield pool
-    pool.close()
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_operator(two, name):
-    two.run(along_one_dimension, name)
+def test_operator(pair, name):
+    pair.run(along_one_dimension, name)
 
 
 @pytest.mark.parametrize("name", ["add", "mm", "view", "flatten", "split heads", "sum", "sum dim", "softmax", "layer_norm", "cat", "linear", "mse", "conv", "norm"])

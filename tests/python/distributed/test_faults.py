@@ -6,14 +6,12 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 import cresset as torch
 import cresset.distributed as dist
 
-sys.path.insert(0, str(Path(__file__).parent))
 from ranks import RankError, Ranks
 
 

@@ -2,8 +2,6 @@
 
 import copy
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from cresset.distributed.device_mesh import init_device_mesh
 from cresset.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard
 from cresset.distributed.tensor import DTensor, Shard
 from cresset.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
 
 
 class Classifier(nn.Module):
@@ -163,13 +158,6 @@ def methods(rank):
     fully_shard(empty)
     with pytest.raises(RuntimeError, match="should be materialized from meta device"):
         empty(cresset.randn(2, 5))
-
-
-@pytest.fixture(scope="module")
-def four():
-    ranks = Ranks(4, globals())
-    yield ranks
-    ranks.close()
 
 
 @pytest.mark.parametrize("program", [mixed, with_tensor_parallelism, methods])

@@ -1,8 +1,6 @@
 """Functional collectives on two ranks: values, gradients, graphs, sizes on meta devices, words of errors."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +9,6 @@ import cresset.distributed as dist
 import cresset.distributed._functional_collectives as funcol
 from cresset.distributed.device_mesh import init_device_mesh
 
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
 
 # What PyTorch 2.13 gives on rank 0 of two for x = [0, 1, 2, 3] + rank, and the gradient of (y * [1, 2, …] * (rank + 1)).sum(); broadcast's is the sum of
 # all ranks' at its source, where PyTorch leaves each rank its own.
@@ -26,13 +22,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def pool():
-    ranks = Ranks(2, globals())
-    yield ranks
-    ranks.close()
-
-
 def values(rank, name):
     function, *_ = CASES[name]
     x = (cresset.arange(4.0) + rank).requires_grad_()
@@ -43,8 +32,8 @@ def values(rank, name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_and_gradients(pool, name):
-    result, gradient = pool.run(values, name)[0]
+def test_values_and_gradients(pair, name):
+    result, gradient = pair.run(values, name)[0]
     assert (result, gradient) == (CASES[name][1], CASES[name][2])
 
 
@@ -98,5 +87,5 @@ def errors(rank):
 
 
 @pytest.mark.parametrize("program", [forms, graphs, errors])
-def test_functional(pool, program):
-    pool.run(program)
+def test_functional(pair, program):
+    pair.run(program)

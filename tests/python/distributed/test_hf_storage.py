@@ -4,8 +4,6 @@ import json
 import os
 import struct
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,6 @@ import cresset.distributed.checkpoint as dcp
 from cresset.distributed.device_mesh import init_device_mesh
 from cresset.distributed.tensor import Shard, distribute_tensor
 
-sys.path.insert(0, str(Path(__file__).parent))
 from ranks import Ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")

@@ -1,7 +1,5 @@
 """Ranks with different numbers of inputs: Join, and DistributedDataParallel.join beside one process that sees the same batches."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,15 +10,7 @@ from cresset.distributed.algorithms.ddp_comm_hooks import default_hooks
 from cresset.distributed.algorithms.join import Join, Joinable, JoinHook
 from cresset.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import RankError, Ranks
-
-
-@pytest.fixture(scope="module", params=[2, 3])
-def pool(request):
-    ranks = Ranks(request.param, globals())
-    yield ranks
-    ranks.close()
+from ranks import RankError
 
 
 class Counter(Joinable):

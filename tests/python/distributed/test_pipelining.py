@@ -2,8 +2,6 @@
 
 import copy
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,22 +13,7 @@ from cresset.distributed.pipelining._actions import _Action, _add_send_recv, _fo
 from cresset.distributed.pipelining.microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks, sum_reducer
 from cresset.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, str(Path(__file__).parent))
 from ranks import RankError, Ranks
-
-
-@pytest.fixture(scope="module", params=[2, 3])
-def pool(request):
-    ranks = Ranks(request.param, globals())
-    yield ranks
-    ranks.close()
-
-
-@pytest.fixture(scope="module")
-def pair():
-    ranks = Ranks(2, globals())
-    yield ranks
-    ranks.close()
 
 
 class Block(nn.Module):

@@ -1,7 +1,5 @@
 """ShardedTensor: boxes on ranks, specifications, and checkpoints between specifications."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,16 +9,6 @@ import cresset.distributed.checkpoint as dcp
 from cresset.distributed._shard import sharded_tensor
 from cresset.distributed._shard.sharding_spec import ChunkShardingSpec, EnumerableShardingSpec, ShardMetadata
 from cresset.distributed.remote_device import _remote_device
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
-
-
-@pytest.fixture(scope="module")
-def pair():
-    ranks = Ranks(2, globals())
-    yield ranks
-    ranks.close()
 
 
 SPECS = [

@@ -1,8 +1,6 @@
 """States by names: the same for a model and the same in DistributedDataParallel, got and set, whole and flat, from rank 0 to all."""
 
 import copy
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,16 +10,6 @@ from cresset import nn
 from cresset.distributed.checkpoint import state_dict as sd
 from cresset.distributed.checkpoint.state_dict import StateDictOptions
 from cresset.nn.parallel import DistributedDataParallel
-
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import Ranks
-
-
-@pytest.fixture(scope="module")
-def pair():
-    ranks = Ranks(2, globals())
-    yield ranks
-    ranks.close()
 
 
 def model_of(seed=0, frozen=False):

@@ -1,8 +1,6 @@
 """ZeroRedundancyOptimizer beside the optimizer itself on one process; shares, states, groups, words of errors; other optimizers of distributed.optim."""
 
 import copy
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,22 +12,7 @@ from cresset.distributed.algorithms.model_averaging import averagers, hierarchic
 from cresset.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer, as_functional_optim
 from cresset.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, str(Path(__file__).parent))
-from ranks import RankError, Ranks
-
-
-@pytest.fixture(scope="module", params=[2, 3])
-def pool(request):
-    ranks = Ranks(request.param, globals())
-    yield ranks
-    ranks.close()
-
-
-@pytest.fixture(scope="module")
-def pair():
-    ranks = Ranks(2, globals())
-    yield ranks
-    ranks.close()
+from ranks import RankError
 
 
 def net():
