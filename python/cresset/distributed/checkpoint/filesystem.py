@@ -200,28 +200,17 @@ def _for_file(tensor):
     return tensor if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size() else tensor.clone()
 
 
-class _FileSystemWriter(StorageWriter):
-    """Writes a checkpoint into a folder of a FileSystemBase; see FileSystemWriter."""
+class _InFolder:
+    """What reads or writes the folder `path` of a FileSystem."""
 
-    def __init__(self, path, single_file_per_rank=True, sync_files=True, thread_count=1, per_thread_copy_ahead=10_000_000, overwrite=True,
-                 _extensions=None, serialization_format=SerializationFormat.TORCH_SAVE, *args, **kwargs):  # fmt: skip
+    def __init__(self, path):
         super().__init__()
-        if _extensions:
-            raise NotImplementedError("FileSystemWriter: files whose bytes pass through extensions are not part of Cresset.")
-        if serialization_format != SerializationFormat.TORCH_SAVE:
-            raise NotImplementedError(f"FileSystemWriter: SerializationFormat.TORCH_SAVE was required; {serialization_format} was given.")
-        if thread_count < 1:
-            raise ValueError(f"FileSystemWriter: a thread_count of at least 1 was required; {thread_count} was given.")
         self.fs = FileSystem()
         self.path = self.fs.init_path(path)
-        self.single_file_per_rank, self.sync_files, self.thread_count = single_file_per_rank, sync_files, thread_count
-        self.per_thread_copy_ahead, self.overwrite = per_thread_copy_ahead, overwrite
-        self.save_id = _generate_uuid()
 
-    def reset(self, checkpoint_id=None):
+    def _move_to(self, checkpoint_id):
         if checkpoint_id:
             self.path = self.fs.init_path(checkpoint_id)
-        self.save_id = _generate_uuid()
 
     @property
     def checkpoint_id(self):
@@ -231,6 +220,27 @@ class _FileSystemWriter(StorageWriter):
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id):
         return FileSystem.validate_checkpoint_id(checkpoint_id)
+
+
+class _FileSystemWriter(_InFolder, StorageWriter):
+    """Writes a checkpoint into a folder of a FileSystemBase; see FileSystemWriter."""
+
+    def __init__(self, path, single_file_per_rank=True, sync_files=True, thread_count=1, per_thread_copy_ahead=10_000_000, overwrite=True,
+                 _extensions=None, serialization_format=SerializationFormat.TORCH_SAVE, *args, **kwargs):  # fmt: skip
+        if _extensions:
+            raise NotImplementedError("FileSystemWriter: files whose bytes pass through extensions are not part of Cresset.")
+        if serialization_format != SerializationFormat.TORCH_SAVE:
+            raise NotImplementedError(f"FileSystemWriter: SerializationFormat.TORCH_SAVE was required; {serialization_format} was given.")
+        if thread_count < 1:
+            raise ValueError(f"FileSystemWriter: a thread_count of at least 1 was required; {thread_count} was given.")
+        super().__init__(path)
+        self.single_file_per_rank, self.sync_files, self.thread_count = single_file_per_rank, sync_files, thread_count
+        self.per_thread_copy_ahead, self.overwrite = per_thread_copy_ahead, overwrite
+        self.save_id = _generate_uuid()
+
+    def reset(self, checkpoint_id=None):
+        self._move_to(checkpoint_id)
+        self.save_id = _generate_uuid()
 
     def storage_meta(self):
         return StorageMeta(checkpoint_id=self.checkpoint_id, save_id=self.save_id)
@@ -352,29 +362,17 @@ class FileSystemWriter(_FileSystemWriter, BlockingAsyncStager):
         return super().stage(state_dict)
 
 
-class FileSystemReader(StorageReader):
+class FileSystemReader(_InFolder, StorageReader):
     """Reads the checkpoint in the folder `path`. No code of it runs: what is no tensor is read as load(weights_only=True) does."""
 
     def __init__(self, path, _extension_registry=None):
-        super().__init__()
-        self.fs = FileSystem()
-        self.path = self.fs.init_path(path)
+        super().__init__(path)
         self.storage_data, self.load_id = {}, _generate_uuid()
 
     def reset(self, checkpoint_id=None):
         self.storage_data = {}
-        if checkpoint_id:
-            self.path = self.fs.init_path(checkpoint_id)
+        self._move_to(checkpoint_id)
         self.load_id = _generate_uuid()
-
-    @property
-    def checkpoint_id(self):
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id):
-        return FileSystem.validate_checkpoint_id(checkpoint_id)
 
     def read_metadata(self, *args, **kwargs):
         """FileNotFoundError for a folder without a complete checkpoint, pickle.UnpicklingError for a file that is no metadata."""

@@ -143,16 +143,21 @@ def _memory(state, index, batches, dtype, device):
     return ps, qs
 
 
+def _uncompressed(state, group, bucket):
+    """The average as it is, of the first iterations."""
+    state.maybe_increase_iter(bucket)
+    return default_hooks.allreduce_hook(group, bucket)
+
+
 def powerSGD_hook(state, bucket):
     """The average of a bucket; each gradient that is worth it as a product of thin matrices, the rest as it is.
 
     A gradient of shape [n, ...] counts as n x m. P = M Q is summed over ranks and made orthonormal, Q = M' P is averaged, and P Q' is the result.
     """
     group = _group_of(state)
-    size, buffer = dist.get_world_size(group), bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
-        state.maybe_increase_iter(bucket)
-        return default_hooks.allreduce_hook(group, bucket)
+        return _uncompressed(state, group, bucket)
+    size, buffer = dist.get_world_size(group), bucket.buffer()
     whole, index = _with_error(state, bucket, buffer), bucket.index()
     plain, matrices = [], []
     for gradient in bucket.gradients():
@@ -207,10 +212,9 @@ def _finish(state, bucket, whole, buffer):
 def batched_powerSGD_hook(state, bucket):
     """As powerSGD_hook with the whole bucket as one square matrix: quicker and less exact."""
     group = _group_of(state)
-    size, buffer = dist.get_world_size(group), bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
-        state.maybe_increase_iter(bucket)
-        return default_hooks.allreduce_hook(group, bucket)
+        return _uncompressed(state, group, bucket)
+    size, buffer = dist.get_world_size(group), bucket.buffer()
     whole, index = _with_error(state, bucket, buffer), bucket.index()
     side = math.ceil(math.sqrt(buffer.numel()))
     square = cresset.nn.functional.pad(buffer, (0, side * side - buffer.numel())).view(side, side)
