@@ -10,8 +10,8 @@ def one_of(probs, logits):
     return logits if probs is None else probs
 
 
-class Odds:
-    """`probs` of an event in `[0, 1]` or its log-odds `logits`; `_param` is the one that was given."""
+class ProbsAndLogits:
+    """`probs` of an event in `[0, 1]` and its log-odds `logits`: an instance has one, the other is computed when it is asked for."""
 
     @lazy_property
     def logits(self):
@@ -22,6 +22,10 @@ class Odds:
     def probs(self):
         """1 / (1 + exp(-logits))"""
         return logits_to_probs(self.logits, is_binary=True)
+
+
+class Odds(ProbsAndLogits):
+    """The same, with `_param` for the one that was given."""
 
     @property
     def param_shape(self):

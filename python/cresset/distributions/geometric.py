@@ -4,14 +4,14 @@ import cresset
 from cresset.nn.functional import binary_cross_entropy_with_logits
 
 from . import constraints
-from ._parameters import one_of
+from ._parameters import ProbsAndLogits, one_of
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(ProbsAndLogits, Distribution):
     """The number of failures before the first success of trials with probability `probs` in `(0, 1]`, or log-odds `logits`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -46,16 +46,6 @@ class Geometric(Distribution):
     @property
     def variance(self):
         return (1.0 / self.probs - 1.0) / self.probs
-
-    @lazy_property
-    def logits(self):
-        """log(probs / (1 - probs))"""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """1 / (1 + exp(-logits))"""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape=cresset.Size()):
         with cresset.no_grad():
