@@ -97,6 +97,15 @@ def register_module_parameter_registration_hook(hook):
     return _add(_global_parameter_registration_hooks, hook)
 
 
+def registered(hooks, module, name, value):
+    """What a module keeps under `name`: `value`, or what the last of the registration hooks gave in its place."""
+    for hook in hooks.values():
+        result = hook(module, name, value)
+        if result is not None:
+            value = result
+    return value
+
+
 def _as_tuple(value):
     return value if isinstance(value, tuple) else (value,)
 

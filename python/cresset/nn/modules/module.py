@@ -167,22 +167,14 @@ class Module(_HookedModule, _StatefulModule):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_modules")
-            for hook in _hooks._global_module_registration_hooks.values():
-                result = hook(self, name, value)
-                if result is not None:
-                    value = result
-            modules[name] = value
+            modules[name] = _hooks.registered(_hooks._global_module_registration_hooks, self, name, value)
             return
         if modules is not None and name in modules:
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{_kind(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
-            for hook in _hooks._global_module_registration_hooks.values():
-                result = hook(self, name, value)
-                if result is not None:
-                    value = result
-            modules[name] = value
+            modules[name] = _hooks.registered(_hooks._global_module_registration_hooks, self, name, value)
             return
         buffers = d.get("_buffers")
         is_buffer = tensor and isinstance(value, Buffer)
@@ -198,11 +190,7 @@ class Module(_HookedModule, _StatefulModule):
                 self._forget(name, "_buffers")
                 self.register_buffer(name, value, persistent)
                 return
-            for hook in _hooks._global_buffer_registration_hooks.values():
-                result = hook(self, name, value)
-                if result is not None:
-                    value = result
-            buffers[name] = value
+            buffers[name] = _hooks.registered(_hooks._global_buffer_registration_hooks, self, name, value)
             return
         super().__setattr__(name, value)
 
@@ -250,10 +238,7 @@ class Module(_HookedModule, _StatefulModule):
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
                     f"'{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
-            for hook in _hooks._global_parameter_registration_hooks.values():
-                result = hook(self, name, param)
-                if result is not None:
-                    param = result
+            param = _hooks.registered(_hooks._global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
@@ -267,11 +252,7 @@ class Module(_HookedModule, _StatefulModule):
             raise TypeError(
                 f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        for hook in _hooks._global_buffer_registration_hooks.values():
-            result = hook(self, name, tensor)
-            if result is not None:
-                tensor = result
-        self._buffers[name] = tensor
+        self._buffers[name] = _hooks.registered(_hooks._global_buffer_registration_hooks, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -284,11 +265,7 @@ class Module(_HookedModule, _StatefulModule):
         _check_name("module", name)
         if hasattr(self, name) and name not in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
-        for hook in _hooks._global_module_registration_hooks.values():
-            result = hook(self, name, module)
-            if result is not None:
-                module = result
-        self._modules[name] = module
+        self._modules[name] = _hooks.registered(_hooks._global_module_registration_hooks, self, name, module)
 
     register_module = add_module
 
