@@ -6,8 +6,7 @@ import math
 import warnings
 from collections import Counter
 
-from cresset import Tensor
-
+from ._schedule import EPOCH_WARNING, LRScheduler, per_group, set_value
 from .optimizer import Optimizer
 
 __all__ = [
@@ -15,136 +14,6 @@ __all__ = [
     "PolynomialLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "SequentialLR", "ChainedScheduler",
     "ReduceLROnPlateau", "CyclicLR",
 ]  # fmt: skip
-
-_EPOCH_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-    "`scheduler.step()` to step the scheduler."
-)
-
-
-def _set(group, key, value):
-    """Set a hyperparameter, in place when it is a tensor."""
-    if isinstance(group[key], Tensor):
-        group[key].fill_(value.item() if isinstance(value, Tensor) else value)
-    else:
-        group[key] = value
-
-
-def _copy(value):
-    return value.clone() if isinstance(value, Tensor) else value
-
-
-def _per_group(optimizer, name, value):
-    """`value` as a list with one entry for each parameter group."""
-    groups = optimizer.param_groups
-    if isinstance(value, (list, tuple)):
-        if len(value) != len(groups):
-            raise ValueError(
-                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {len(groups)}."
-            )
-        values = list(value)
-    else:
-        values = [value] * len(groups)
-    return [v.clone() if isinstance(v, Tensor) else v for v in values]  # groups change theirs
-
-
-class LRScheduler:
-    """Base class: subclasses define `get_lr()`, the list of new rates for the epoch `self.last_epoch`."""
-
-    # The rate follows from the epoch alone where a subclass also defines `_get_closed_form_lr()`.
-    _get_lr_called_within_step = False
-    _is_initial = False
-
-    def __init__(self, optimizer, last_epoch=-1):
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        if last_epoch == -1:
-            for group in optimizer.param_groups:
-                group.setdefault("initial_lr", _copy(group["lr"]))
-        else:
-            for i, group in enumerate(optimizer.param_groups):
-                if "initial_lr" not in group:
-                    raise KeyError(
-                        f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0. "
-                        "Load the optimizer's state first, or use last_epoch=-1 for a fresh run."
-                    )
-        self.base_lrs = [_copy(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        optimizer._opt_called = False
-        self._initial_step()
-
-    def _initial_step(self):
-        self._step_count = 0
-        self._is_initial = True
-        try:
-            self.step()
-        finally:
-            self._is_initial = False
-
-    def state_dict(self):
-        """Everything but the optimiser."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict):
-        """Take over what state_dict returned."""
-        self.__dict__.update(state_dict)
-
-    def get_last_lr(self):
-        """The rates that were set last, one for each group."""
-        return self._last_lr
-
-    def get_lr(self):
-        """The rates of the current epoch, from those of the epoch before."""
-        raise NotImplementedError(f"{type(self).__name__}.get_lr: every schedule defines its own")
-
-    def _warn_outside_step(self):
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3
-            )
-
-    def _current(self):
-        return [_copy(group["lr"]) for group in self.optimizer.param_groups]
-
-    def step(self, epoch=None):
-        """Go to the next epoch (or to `epoch`) and set the rates."""
-        if self._step_count == 1:
-            if "step" in self.optimizer.__dict__:
-                warnings.warn(
-                    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make "
-                    "sure to call `optimizer.step()` before `lr_scheduler.step()`.",
-                    stacklevel=2,
-                )
-            elif not getattr(self.optimizer, "_opt_called", True):
-                warnings.warn(
-                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call "
-                    "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in "
-                    "PyTorch skipping the first value of the learning rate schedule. See more details at "
-                    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
-                    stacklevel=2,
-                )
-        self._step_count += 1
-        if epoch is not None:
-            warnings.warn(_EPOCH_WARNING, stacklevel=2)
-        self._update_lr(epoch)
-
-    def _update_lr(self, epoch=None):
-        self._get_lr_called_within_step = True
-        try:
-            if epoch is None:
-                self.last_epoch += 1
-                values = self.get_lr()
-            else:
-                self.last_epoch = epoch
-                closed = getattr(self, "_get_closed_form_lr", None)
-                values = self.get_lr() if closed is None else closed()
-        finally:
-            self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
-            _set(group, "lr", lr)
-        self._last_lr = self._current()
-
 
 _LRScheduler = LRScheduler  # the name of old programs
 
@@ -409,7 +278,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         finally:
             self._get_lr_called_within_step = False
         for group, lr in zip(self.optimizer.param_groups, values):
-            _set(group, "lr", lr)
+            set_value(group, "lr", lr)
         self._last_lr = self._current()
 
 
@@ -454,7 +323,7 @@ class OneCycleLR(LRScheduler):
             for i, end in enumerate(ends)
         ]  # fmt: skip
         self._anneal_func_type = anneal_strategy
-        highest = _per_group(optimizer, "max_lr", max_lr)
+        highest = per_group(optimizer, "max_lr", max_lr)
         if last_epoch == -1:
             for group, top in zip(optimizer.param_groups, highest):
                 group["initial_lr"] = top / div_factor
@@ -466,8 +335,8 @@ class OneCycleLR(LRScheduler):
                 raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
             self.use_beta1 = "betas" in optimizer.defaults
             if last_epoch == -1:
-                highest = _per_group(optimizer, "max_momentum", max_momentum)
-                lowest = _per_group(optimizer, "base_momentum", base_momentum)
+                highest = per_group(optimizer, "max_momentum", max_momentum)
+                lowest = per_group(optimizer, "base_momentum", base_momentum)
                 for group, high, low in zip(optimizer.param_groups, highest, lowest):
                     self._set_momentum(group, high)
                     group["max_momentum"] = high
@@ -530,11 +399,11 @@ class CyclicLR(LRScheduler):
     ):  # fmt: skip
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        lowest = _per_group(optimizer, "base_lr", base_lr)
+        lowest = per_group(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, lowest):
-                _set(group, "lr", rate)
-        self.max_lrs = _per_group(optimizer, "max_lr", max_lr)
+                set_value(group, "lr", rate)
+        self.max_lrs = per_group(optimizer, "max_lr", max_lr)
         step_size_up = float(step_size_up)
         self.total_size = step_size_up + (step_size_up if step_size_down is None else float(step_size_down))
         self.step_ratio = step_size_up / self.total_size
@@ -548,8 +417,8 @@ class CyclicLR(LRScheduler):
             if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
                 raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
             self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums = _per_group(optimizer, "base_momentum", base_momentum)
-            self.max_momentums = _per_group(optimizer, "max_momentum", max_momentum)
+            self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
+            self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
             if last_epoch == -1:
                 for group, high, low in zip(optimizer.param_groups, self.max_momentums, self.base_momentums):
                     self._set_momentum(group, high)
@@ -648,7 +517,7 @@ class SequentialLR(LRScheduler):
         self.optimizer = optimizer
         # Each schedule has already set its first rate: go back and let only the first one start.
         for group in optimizer.param_groups:
-            _set(group, "lr", group["initial_lr"])
+            set_value(group, "lr", group["initial_lr"])
         for scheduler in schedulers:
             scheduler.last_epoch -= 1
         schedulers[0]._initial_step()
@@ -738,7 +607,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.factor = factor
         self.optimizer = optimizer
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
-        self.min_lrs = _per_group(optimizer, "min_lr", min_lr)
+        self.min_lrs = per_group(optimizer, "min_lr", min_lr)
         self.patience = patience
         self.cooldown = cooldown
         self.eps = eps
@@ -775,7 +644,7 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is None:
             epoch = self.last_epoch + 1
         else:
-            warnings.warn(_EPOCH_WARNING, stacklevel=2)
+            warnings.warn(EPOCH_WARNING, stacklevel=2)
         self.last_epoch = epoch
         if self.is_better(current, self.best):
             self.best = current
@@ -803,4 +672,4 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, low)
             if old - new > self.eps:
-                _set(group, "lr", new)
+                set_value(group, "lr", new)

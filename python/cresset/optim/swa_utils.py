@@ -6,7 +6,7 @@ import math
 import cresset
 from cresset.nn import Module
 
-from .lr_scheduler import LRScheduler, _per_group
+from ._schedule import LRScheduler, per_group
 
 __all__ = [
     "AveragedModel", "SWALR", "update_bn", "get_ema_multi_avg_fn", "get_swa_multi_avg_fn", "get_ema_avg_fn", "get_swa_avg_fn",
@@ -148,7 +148,7 @@ class SWALR(LRScheduler):
     """Anneals the rate of each group to `swa_lr` within `anneal_epochs` and keeps it there."""
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
-        for group, rate in zip(optimizer.param_groups, _per_group(optimizer, "swa_lr", swa_lr)):
+        for group, rate in zip(optimizer.param_groups, per_group(optimizer, "swa_lr", swa_lr)):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
