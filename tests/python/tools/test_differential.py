@@ -68,9 +68,9 @@ def test_outs_over_memory_of_their_own(calls):
 
 
 def test_meant_differences(tool, tmp_path):
-    file = tmp_path / "known.toml"
-    file.write_text('["it is meant"]\nsort = ["bool"]\n"aten::add*" = ["^value: .*NaN", "^raises: TypeError", "^gradient: @ conj"]\n"aten::cos aten::sin*" = ["^value"]\n')
-    known = tool("differential").Known(file)
+    (tmp_path / "results.toml").write_text('["it is meant"]\n"aten::add*" = ["^value: .*NaN", "^raises: TypeError", "^gradient: @ conj"]\n')
+    (tmp_path / "more.toml").write_text('["it is meant"]\n"aten::cos aten::sin*" = ["^value"]\n')
+    known = tool("differential").Known(tmp_path)
     assert known.reason("aten::add.Tensor", "value: 3 NaN, want 1", "plain") == "it is meant"
     assert known.reason("aten::add.Tensor", "value: max abs diff 3", "plain") is None
     assert known.reason("aten::add.Tensor", "gradient: 3", "grad aten::add(float32[3] conj)") == "it is meant"
@@ -80,7 +80,7 @@ def test_meant_differences(tool, tmp_path):
 
 
 def test_the_list_of_meant_differences_is_readable(tool):
-    known = tool("differential").Known(ROOT / "tools/oracle_known.toml")
+    known = tool("differential").Known(ROOT / "tools/differential_known")
     assert known.reason("aten::special_zeta", "no error: want NotImplementedError: \"zeta_cpu\" not implemented for 'Half' in call", "plain")
 
 
