@@ -48,8 +48,7 @@ std::size_t hash_node(const Node* n) {
   return h;
 }
 
-namespace {
-bool same_attribute(const AttributeValue& a, const AttributeValue& b) {
+bool equal_attributes(const AttributeValue& a, const AttributeValue& b) {
   if (a.index() != b.index()) return false;
   return std::visit(
       [&](const auto& x) -> bool {
@@ -67,8 +66,6 @@ bool same_attribute(const AttributeValue& a, const AttributeValue& b) {
       a);
 }
 
-}  // namespace
-
 bool equal_nodes(const Node* a, const Node* b) {
   if (a->kind() != b->kind() || a->inputs() != b->inputs() || a->outputs().size() != b->outputs().size() ||
       a->attributes().size() != b->attributes().size())
@@ -76,7 +73,7 @@ bool equal_nodes(const Node* a, const Node* b) {
   for (std::size_t i = 0; i < a->outputs().size(); ++i)
     if (!(*a->output(i)->type() == *b->output(i)->type())) return false;
   for (const Attribute& x : a->attributes())
-    if (!b->hasAttribute(x.name) || !same_attribute(x.value, b->attribute(x.name))) return false;
+    if (!b->hasAttribute(x.name) || !equal_attributes(x.value, b->attribute(x.name))) return false;
   return true;
 }
 

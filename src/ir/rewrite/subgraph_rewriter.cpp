@@ -9,6 +9,7 @@
 #include <cresset/ir/module.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/graph/node_equality.h"
 #include "ir/graph/pointer_map.h"
 #include "ir/rewrite/pass_tools.h"
 
@@ -40,20 +41,7 @@ bool fits_attribute(const AttributeValue& pattern, const AttributeValue& target)
       return false;  // a text that is no expression matches itself only
     }
   }
-  return std::visit(
-      [&](const auto& p) -> bool {
-        using T = std::decay_t<decltype(p)>;
-        const T& t = std::get<T>(target);
-        if constexpr (std::is_same_v<T, std::shared_ptr<Graph>> || std::is_same_v<T, std::vector<std::shared_ptr<Graph>>>)
-          return false;
-        else if constexpr (std::is_same_v<T, TypePtr>)
-          return *p == *t;
-        else if constexpr (std::is_same_v<T, std::vector<TypePtr>>)
-          return std::equal(p.begin(), p.end(), t.begin(), t.end(), [](const auto& x, const auto& y) { return *x == *y; });
-        else
-          return sameConstant(IValue(p), IValue(t));
-      },
-      pattern);
+  return equal_attributes(pattern, target);
 }
 
 bool fit_attributes(const Node* pattern, const Node* target) {
