@@ -21,28 +21,9 @@
 namespace cresset::ops {
 namespace {
 
-// PyTorch's errors of products name types of C++.
-std::string cpp_name(ScalarType type) {
-  switch (type) {
-    case kByte: return "unsigned char";
-    case kChar: return "signed char";
-    case kShort: return "short int";
-    case kInt: return "int";
-    case kLong: return "long int";
-    case kHalf: return "c10::Half";
-    case kBFloat16: return "c10::BFloat16";
-    case kFloat: return "float";
-    case kDouble: return "double";
-    case kComplexFloat: return "c10::complex<float>";
-    case kComplexDouble: return "c10::complex<double>";
-    case kBool: return "bool";
-    default: return dtype_name(type);
-  }
-}
-
 void check_same_dtype(const Tensor& a, const Tensor& b) {
-  CRESSET_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.scalar_type()),
-                " != ", cpp_name(b.scalar_type()));
+  CRESSET_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(a.scalar_type()),
+                " != ", cpp_type_name(b.scalar_type()));
 }
 
 void check_same_dtypes_of_addmv(ScalarType self, const Tensor& mat, const Tensor& vec) {
