@@ -9,6 +9,7 @@
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/dispatch.h"
+#include "python/override.h"
 #include "python/printed_name.h"
 #include "python/python_kernel.h"
 
@@ -198,14 +199,10 @@ void python_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
 }
 
 PyObject* disabled_torch_dispatch(PyObject*, PyObject* args, PyObject* kwargs) {
-  PyObject *func, *types, *call_args = nullptr, *call_kwargs = nullptr;
-  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO", const_cast<char**>(names), &func, &types, &call_args, &call_kwargs))
-    return nullptr;
-  const Ref positional = Ref::steal(call_args ? PySequence_Tuple(call_args) : PyTuple_New(0));
-  if (!positional) return nullptr;
+  ProtocolCall call;
+  if (!call.parse(args, kwargs)) return nullptr;
   const impl::ExcludeDispatchKeyGuard guard(kPythonKeys);
-  return PyObject_Call(func, positional.get(), call_kwargs == Py_None ? nullptr : call_kwargs);
+  return call.run();
 }
 PyMethodDef no_dispatch_def = {"_disabled_torch_dispatch_impl",
                                reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&disabled_torch_dispatch)),

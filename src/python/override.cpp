@@ -28,16 +28,12 @@ void refresh_modes() {
 }
 
 PyObject* disabled_torch_function(PyObject*, PyObject* args, PyObject* kwargs) {
-  PyObject *func, *types, *call_args = nullptr, *call_kwargs = nullptr;
-  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO", const_cast<char**>(names), &func, &types, &call_args, &call_kwargs))
-    return nullptr;
-  const Ref positional = Ref::steal(call_args ? PySequence_Tuple(call_args) : PyTuple_New(0));
-  if (!positional) return nullptr;
+  ProtocolCall call;
+  if (!call.parse(args, kwargs)) return nullptr;
   OverrideState& s = override_state();
   const bool saved = s.subclasses_disabled;
   s.subclasses_disabled = true;
-  PyObject* r = PyObject_Call(func, positional.get(), call_kwargs == Py_None ? nullptr : call_kwargs);
+  PyObject* r = call.run();
   s.subclasses_disabled = saved;
   return r;
 }
@@ -54,39 +50,34 @@ PyMethodDef disabled_def = {"_disabled_torch_function_impl",
 
 // Tensor.__torch_function__(func, types, args=(), kwargs=None): runs func, results become cls.
 PyObject* default_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
-  PyObject *func, *types, *call_args = nullptr, *call_kwargs = nullptr;
-  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types, &call_args,
-                                   &call_kwargs))
-    return nullptr;
-  const Ref type_list = Ref::steal(PySequence_Tuple(types));
+  ProtocolCall call;
+  if (!call.parse(args, kwargs, "OO|OO:__torch_function__")) return nullptr;
+  const Ref type_list = Ref::steal(PySequence_Tuple(call.types));
   if (!type_list) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type_list.get()); ++i) {
     const int r = PyObject_IsSubclass(cls, PyTuple_GET_ITEM(type_list.get(), i));
     if (r < 0) return nullptr;
     if (r == 0) Py_RETURN_NOTIMPLEMENTED;
   }
-  const Ref positional = Ref::steal(call_args ? PySequence_Tuple(call_args) : PyTuple_New(0));
-  if (!positional) return nullptr;
   OverrideState& s = override_state();
   const bool saved = s.subclasses_disabled;
   // Functions of this package do not ask again while they are told not to.
   static thread_local PyObject* running = nullptr;
-  if (saved && running == func) {
+  if (saved && running == call.func) {
     PyErr_Format(PyExc_TypeError,
                  "%R is no function of Cresset, and cannot work with a tensor of it. Convert the tensor: torch.from_dlpack(t) makes one of "
                  "PyTorch that shares its memory, cresset.from_dlpack(t) one of Cresset.",
-                 func);
+                 call.func);
     return nullptr;
   }
-  PyObject* const outer = std::exchange(running, func);
+  PyObject* const outer = std::exchange(running, call.func);
   s.subclasses_disabled = true;
-  Ref result = Ref::steal(PyObject_Call(func, positional.get(), call_kwargs == Py_None ? nullptr : call_kwargs));
+  Ref result = Ref::steal(call.run());
   s.subclasses_disabled = saved;
   running = outer;
   if (!result) return nullptr;
   if (nowrap_functions) {
-    const int r = PySet_Contains(nowrap_functions, func);
+    const int r = PySet_Contains(nowrap_functions, call.func);
     if (r > 0) return result.release();
     if (r < 0) PyErr_Clear();  // an unhashable callable is in no set
   }
@@ -184,6 +175,14 @@ Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, 
 }  // namespace
 
 bool was_endless_question() { return Question::endless; }
+
+bool ProtocolCall::parse(PyObject* given, PyObject* named, const char* format) {
+  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
+  PyObject* sequence = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(given, named, format, const_cast<char**>(names), &func, &types, &sequence, &kwargs)) return false;
+  args = Ref::steal(sequence ? PySequence_Tuple(sequence) : PyTuple_New(0));
+  return static_cast<bool>(args);
+}
 
 OverrideState& override_state() {
   thread_local OverrideState state;

@@ -19,6 +19,18 @@ OverrideState& override_state();
 /// Number of active modes of this thread when they are enabled, else 0; read on every call.
 extern thread_local int active_modes;
 
+/// What __torch_function__ and __torch_dispatch__ are called with: (func, types, args=(), kwargs=None).
+struct ProtocolCall {
+  PyObject* func = nullptr;
+  PyObject* types = nullptr;
+  Ref args;  // a tuple
+  PyObject* kwargs = nullptr;
+  /// False with an error set. `format` may end in ":name" for it.
+  bool parse(PyObject* given, PyObject* named, const char* format = "OO|OO");
+  /// func(*args, **kwargs)
+  PyObject* run() const { return PyObject_Call(func, args.get(), kwargs == Py_None ? nullptr : kwargs); }
+};
+
 /// Does the type of o override operations? Never for exact tensors.
 bool type_overrides(PyTypeObject* type);
 
