@@ -27,6 +27,25 @@ Rule rule_of(const OperatorHandle& op) {
   return {};
 }
 
+const char* word_of(BatchRule rule) {
+  switch (rule) {
+    case BatchRule::Loop: return "loop";
+    case BatchRule::Decompose: return "decompose";
+    case BatchRule::Pointwise: return "pointwise";
+    case BatchRule::Dim: return "dim";
+    case BatchRule::Full: return "full";
+    case BatchRule::Leading: return "leading";
+    case BatchRule::Broadcast: return "broadcast";
+    case BatchRule::Fold: return "fold";
+    case BatchRule::Random: return "random";
+    case BatchRule::Functional: return "functional";
+    case BatchRule::Code: return "code";
+    case BatchRule::Dynamic: return "dynamic";
+    case BatchRule::Out: return "out";
+  }
+  return "loop";
+}
+
 namespace {
 
 /// rule_of, remembered for the operators of the table.

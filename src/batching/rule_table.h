@@ -16,7 +16,9 @@ struct Rule {
 };
 
 /// The rule of an operator: its row's, Decompose for other composites, otherwise Loop.
-Rule rule_of(const OperatorHandle& op);
+CRESSET_API Rule rule_of(const OperatorHandle& op);
+/// The word of the row key `batch` for it, "functional" or "out".
+CRESSET_API const char* word_of(ops::BatchRule rule);
 
 /// Of this process: may operators without a rule go through the examples one by one, and do they say so?
 struct LoopSettings {

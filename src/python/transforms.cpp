@@ -76,6 +76,14 @@ void init_transforms(PyObject* module) {
     return Object(checked(Py_BuildValue("(OLL)", value.get(), static_cast<long long>(b->batch_dim()), static_cast<long long>(b->level()))));
   });
 
+  // (word, inner dimensions) of the row key `batch` of "aten::name.overload": how an operator runs on a batch.
+  def(module, "_batch_rule", [](const std::string& name) {
+    const OperatorName parsed = parse_operator_name(name);
+    const batching::Rule rule =
+        batching::rule_of(Dispatcher::singleton().findSchemaOrThrow(parsed.name.c_str(), parsed.overload_name.c_str()));
+    return Object(checked(Py_BuildValue("(si)", batching::word_of(rule.kind), static_cast<int>(rule.inner))));
+  });
+
   // (operators without a rule may loop, they warn): given values replace the settings, None leaves them.
   def(module, "_debug_only_are_vmap_fallback_warnings_enabled", [] { return batching::loop_settings().warns.load(); });
   def(module, "_debug_only_display_vmap_fallback_warnings", [](bool display) { batching::loop_settings().warns = display; });

@@ -52,6 +52,10 @@ CASES = {
     "smooth_l1": (F.smooth_l1_loss, (5, 2), (5, 2)), "bce": (lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid()), (4, 6), (4, 6)),
     "conv": (lambda x, w, b: F.conv2d(x, w, b, padding=1), (2, 4, 5, 5), (6, 4, 3, 3), (6,)), "max_pool": (lambda x: F.max_pool2d(x, 2), (2, 4, 6, 6)),
     "avg_pool": (lambda x: F.adaptive_avg_pool2d(x, 1), (2, 4, 6, 6)), "interpolate": (lambda x: F.interpolate(x, scale_factor=2), (2, 4, 3, 3)),
+    "pool of one image": (lambda x: F.max_pool2d(x, 2), (4, 6, 6)), "pad of one image": (lambda x: F.pad(x, (1, 1, 1, 1), "reflect"), (4, 6, 6)),
+    "fractional": (lambda x, s: F.fractional_max_pool2d(x, 2, output_size=2, _random_samples=s.sigmoid()), (2, 4, 6, 6), (2, 4, 2)),
+    "inverse": (lambda x: cresset.linalg.matrix_exp(x).inverse(), (4, 3, 3)), "det": (lambda x: x.det(), (4, 3, 3)),
+    "cholesky": (lambda x: cresset.linalg.cholesky(cresset.linalg.matrix_exp(x + x.mT)), (4, 3, 3)), "triu": (cresset.triu, (3, 4, 4)),
     "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), (2, 4, 3, 6), (2, 4, 3, 6), (2, 4, 3, 6)),
     "causal attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), (2, 4, 3, 6), (2, 4, 3, 6), (2, 4, 3, 6)),
     "in place": (lambda x: x.clone().mul_(2).add_(1), (4, 6)),
@@ -60,7 +64,7 @@ CASES = {
 # What these write in place is no term of a sum.
 NOT_OF_TERMS = {"in place", "fill"}
 _MOST = 8  # combinations of placements of one case
-WITHOUT_GRADIENT = {"argmax", "any", "all", "fill", "zeros_like"}
+WITHOUT_GRADIENT = {"argmax", "fractional", "det", "cholesky", "any", "all", "fill", "zeros_like"}
 
 
 def _placements(name, shape, ranks):

@@ -12,20 +12,17 @@ import cresset
 
 from .. import _collectives
 from ..device_mesh import DeviceMesh
+from ._rules import batch_word
 
 __all__ = ["is_rng_supported_mesh", "manual_seed"]
 
-_RANDOM = {
-    "bernoulli", "bernoulli_", "uniform_", "normal_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_", "native_dropout", "rand_like",
-    "randn_like", "randint_like", "dropout", "rrelu_with_noise", "uniform", "normal", "poisson", "binomial", "multinomial",
-}  # fmt: skip
 _streams = weakref.WeakKeyDictionary()  # root mesh → {mesh: generator}
 _MASK = (1 << 63) - 1
 
 
 def is_random(op):
     """Does the operator draw random numbers?"""
-    return op._schema.name.partition("::")[2] in _RANDOM
+    return batch_word(op)[0] == "random"
 
 
 def is_rng_supported_mesh(device_mesh):

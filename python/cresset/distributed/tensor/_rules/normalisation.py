@@ -2,8 +2,8 @@
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard
-from .pointwise import outputs_like
-from .registry import register
+from .pointwise import outputs_like, rule as pointwise_rule
+from .registry import batch_word, register, register_word
 
 
 def _outer(call, shape, normalized):
@@ -36,42 +36,59 @@ def layer_norm_backward(call):
     return found
 
 
-def _first_dims(count):
-    """The first `count` dimensions are independent; further tensors (indices, weights of the same sizes) lie like the first."""
+def _along(call, dims):
+    """Along each of these dimensions; further tensors (indices, weights of the same sizes) lie like the first."""
+    spec = call.specs[0]
+    found = [everywhere(call)._replace(outputs=outputs_like(call, Replicate()))]
+    for d in dims:
+        inputs = tuple(Shard(d) if s.ndim == spec.ndim and s.shape[d] == spec.shape[d] else Replicate() for s in call.specs)
+        found.append(Strategy(outputs_like(call, Shard(d)), inputs))
+    return found
+
+
+def _images(inner):
+    """Operators on images, as pooling: of (N, C, ...) both N and C, of (C, ...) C; `inner` counts C and what is behind it."""
 
     def rule(call):
         spec = call.specs[0]
-        found = [everywhere(call)._replace(outputs=outputs_like(call, Replicate()))]
-        batch = min(count, spec.ndim)
-        for d in range(batch):
-            inputs = tuple(Shard(d) if s.ndim == spec.ndim and s.shape[d] == spec.shape[d] else Replicate() for s in call.specs)
-            found.append(Strategy(outputs_like(call, Shard(d)), inputs))
-        found += [Strategy(outputs_like(call, p), (p,)) for p in {p for p in spec.placements if p.is_partial("sum")} if len(call.specs) == 1 and call.name in _LINEAR]
+        found = _along(call, range(spec.ndim - inner + 1))
+        if len(call.specs) == 1 and call.name in _LINEAR:
+            found += [Strategy(outputs_like(call, p), (p,)) for p in {p for p in spec.placements if p.is_partial("sum")}]
         return found
 
     return rule
 
 
-_LINEAR = {"avg_pool2d", "avg_pool1d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "constant_pad_nd"}
-_SPATIAL = {
-    1: ("grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward", "im2col", "col2im"),
-    2: (
-        "max_pool2d_with_indices", "max_pool2d", "max_pool2d_with_indices_backward", "max_pool2d_backward", "avg_pool2d", "avg_pool2d_backward", "_adaptive_avg_pool2d",
-        "_adaptive_avg_pool2d_backward", "adaptive_max_pool2d", "adaptive_max_pool2d_backward", "adaptive_avg_pool2d", "upsample_nearest2d", "upsample_bilinear2d",
-        "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "upsample_nearest1d", "upsample_linear1d", "upsample_nearest3d",
-        "upsample_trilinear3d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "avg_pool3d", "avg_pool3d_backward",
-        "max_pool3d_with_indices", "max_pool3d_with_indices_backward", "avg_pool1d", "max_pool1d", "adaptive_avg_pool1d", "_adaptive_avg_pool3d", "reflection_pad1d",
-        "reflection_pad2d", "replication_pad2d", "replication_pad1d", "upsample_nearest2d_backward", "upsample_bilinear2d_backward",
-        "upsample_bicubic2d_backward", "reflection_pad2d_backward", "replication_pad2d_backward", "reflection_pad1d_backward",
-        "max_unpool2d", "max_unpool3d", "adaptive_max_pool3d", "adaptive_max_pool3d_backward", "_adaptive_avg_pool3d_backward", "reflection_pad3d",
-        "reflection_pad3d_backward", "replication_pad1d_backward", "replication_pad3d", "replication_pad3d_backward", "upsample_linear1d_backward",
-        "upsample_nearest1d_backward", "upsample_nearest3d_backward", "upsample_trilinear3d_backward", "_upsample_bicubic2d_aa_backward",
-        "_upsample_bilinear2d_aa_backward", "_upsample_lanczos2d_aa", "_upsample_lanczos2d_aa_backward", "_upsample_nearest_exact1d_backward",
-        "_upsample_nearest_exact2d_backward", "_upsample_nearest_exact3d_backward", "adaptive_max_pool1d", "max_pool1d_with_indices",
-    ),
-}  # fmt: skip
-for _count, _names in _SPATIAL.items():
-    register(*_names)(_first_dims(_count))
+_LINEAR = {"avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"}
+register_word("fold", _images)
+
+
+@register("grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward", "im2col", "col2im", "fractional_max_pool2d", "fractional_max_pool3d")
+def batch_alone(call):
+    """Along N: the channels' sizes mean something else in another tensor or in the result."""
+    inner = batch_word(call.op)[1]
+    if call.specs[0].ndim <= inner:
+        return [everywhere(call)._replace(outputs=outputs_like(call, Replicate()))]
+    found = [everywhere(call)._replace(outputs=outputs_like(call, Replicate()))]
+    return found + [Strategy(outputs_like(call, Shard(0)), (Shard(0),) * len(call.specs))]
+
+
+def _matrices(least):
+    """Operators on the last dimensions, as on matrices: what stands before the last `least` is a batch anyway. Without a number: element by element."""
+    if least == 0:
+        return pointwise_rule
+
+    def rule(call):
+        spec = call.specs[0]
+        batches = range(spec.ndim - least)
+        alike = all(s.ndim >= least and s.shape[: s.ndim - least] == spec.shape[: spec.ndim - least] for s in call.specs)
+        found = [everywhere(call)._replace(outputs=outputs_like(call, Replicate()))]
+        return found + [Strategy(outputs_like(call, Shard(d)), (Shard(d),) * len(call.specs)) for d in batches if alike]
+
+    return rule
+
+
+register_word("leading", _matrices)
 
 
 @register("constant_pad_nd")

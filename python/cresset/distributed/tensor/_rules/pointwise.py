@@ -1,11 +1,11 @@
-"""Operators that work element by element, with broadcasting: found by the tag `pointwise` of their rows.
+"""Operators that work element by element, with broadcasting: found by the word `pointwise`, which is how their rows run on a batch, or by the tag.
 
 They follow what their inputs have: any dimension along which an input is divided. Terms of a sum pass through those that are linear.
 """
 
 from .._call import Strategy, everywhere
 from ..placement_types import Partial, Replicate, Shard
-from .registry import register, rule_of_tag
+from .registry import register, register_word
 
 # Linear in all their tensors together: terms in, terms out.
 _ADDITIVE = {"add", "sub", "neg", "real", "imag", "positive", "_conj", "conj", "_neg_view", "to", "_to_copy", "clone", "detach", "alias", "lift_fresh", "lift", "contiguous", "rsub", "subtract"}
@@ -115,17 +115,13 @@ def _with_out(call, strategy):
     return strategy._replace(inputs=tuple(outputs if i == out else p for i, p in enumerate(strategy.inputs)))
 
 
+# Made of other operators, or with a batching rule of their own; and two whose rows align ranks as these do.
 register(
-    "alias", "detach", "clone", "_to_copy", "lift_fresh", "lift", "contiguous", "to", "copy", "native_dropout", "dropout",
-    "native_dropout_backward", "bernoulli", "uniform", "normal", "exponential", "geometric", "log_normal", "cauchy", "random",
-    "rrelu_with_noise", "masked_fill", "where", "clamp", "clamp_min", "clamp_max", "hardtanh", "hardtanh_backward", "threshold_backward", "gelu_backward", "_fake_quantize",
-    "nan_to_num", "isclose", "lerp", "addcmul", "addcdiv", "frexp", "polygamma", "positive", "conj", "_conj", "real", "imag",
-    "_conj_physical", "resolve_conj", "resolve_neg", "_prelu_kernel_backward", "complex", "polar", "poisson",
-    "binomial", "_standard_gamma", "_standard_gamma_grad", "alias_copy", "detach_copy", "prelu", "_prelu_kernel", "normal_functional", "_dirichlet_grad",
-)(rule)
-
-
-rule_of_tag("pointwise", rule)
+    "lift_fresh", "copy", "alias_copy", "detach", "detach_copy", "native_dropout_backward", "masked_fill", "isclose", "_prelu_kernel_backward", "_conj",
+    "_standard_gamma_grad", "_dirichlet_grad",
+)(rule)  # fmt: skip
+register_word("pointwise", lambda _: rule)
+register_word("random", lambda _: rule)
 
 
 @register("fill", "zero")

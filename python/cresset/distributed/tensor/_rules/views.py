@@ -151,11 +151,6 @@ def _triangle(call, spec):
     return {d: d for d in range(spec.ndim - 2)}
 
 
-def _trailing_two(call, spec):
-    """Operators on matrices in the last dimensions."""
-    return {d: d for d in range(spec.ndim - 2)}
-
-
 def _complex_view(call, spec):
     return {d: d for d in range(spec.ndim)}
 
@@ -205,6 +200,14 @@ def _transformed(call, spec):
 
 
 register("_fft_c2c", "_fft_c2r", "_fft_r2c")(rule_with(_transformed, True))
+
+
+def _drawn_from(call, spec):
+    """Numbers of distributions along the last dimension."""
+    return {d: d for d in range(spec.ndim - 1)}
+
+
+register("multinomial", "_sample_dirichlet")(rule_with(_drawn_from, False))
 
 
 @register("slice_scatter", "select_scatter")
