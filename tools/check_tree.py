@@ -1,7 +1,8 @@
-"""Compares the map of folders in ARCHITECTURE.md with the tree, and the source lists of CMake with the sources.
+"""Compares the map of folders in ARCHITECTURE.md with the tree, the source lists of CMake with the sources, and names of files with the files.
 
 ARCHITECTURE.md names a folder as `path/` in backquotes. Every folder it names must exist, and it must name every top
-folder and every folder directly below src/. Prints one line a difference; the exit status is 1 when there is one.
+folder and every folder directly below src/. Source lists are complete and in alphabetical order, tests of C++ stand in the folder of a
+layer, and a file that a comment or a page of the design names exists. Prints one line a difference; the exit status is 1 when there is one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOFT_LIMIT = 800
 TEXT = {".h", ".cpp", ".inc", ".py", ".toml", ".cmake", ".md"}
+SOURCE_LINE = re.compile(r"\s+([\w./-]+\.cpp)\)?")
+FILE_NAME = re.compile(r"(?<![\w/.*<-])((?:[\w-]+/)*[\w-]+\.(?:cpp|h|toml|py|inc|cmake|md))(?![\w.])")
+# Names that stand for any file, files of others, and the one generated file that is named.
+NO_FILES = {"y.h", "y.cpp", "y_test.cpp", "_test.cpp", "file.h", "file.py", "app.cpp", "Python.h", "symbol_names.h"}
+PYTORCHS = ("torch/", "ATen/", "c10/")  # headers, which compat/ provides
+COMMENTS = {".cpp": "//", ".h": "//", ".inc": "//", ".py": "#", ".toml": "#", ".cmake": "#", ".txt": "#"}
 
 
 def files_of(root: Path) -> list[Path]:
@@ -57,6 +64,59 @@ def check_source_lists(root: Path, files: list[Path]) -> list[str]:
     return problems
 
 
+def check_order(root: Path, files: list[Path]) -> list[str]:
+    """The sources of a list, one a line, are in alphabetical order."""
+    problems = []
+    for file in files:
+        if file.name != "CMakeLists.txt":
+            continue
+        before = ""
+        for number, line in enumerate((root / file).read_text().splitlines(), 1):
+            found = SOURCE_LINE.fullmatch(line)
+            name = found[1] if found else ""
+            if name and name < before:
+                problems.append(f"{file}:{number}: {name} stands behind {before}; sources are listed in alphabetical order")
+            before = name
+    return problems
+
+
+def check_test_rooms(files: list[Path]) -> list[str]:
+    """Tests of C++ stand in tests/cpp/X, where src/X or src/backends/X is a folder."""
+    folders = folders_of(files)
+    rooms = sorted({file.parts[2] for file in files if file.parts[:2] == ("tests", "cpp") and len(file.parts) > 3})
+    return [f"tests/cpp/{room} has no room src/{room}" for room in rooms if not {f"src/{room}", f"src/backends/{room}"} & folders]
+
+
+def prose_of(file: Path, text: str):
+    """(line, text) of a page's lines outside of code, and of a source's comments."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if file.suffix == ".md":
+            code ^= line.startswith("```")
+            if not code:
+                yield number, line
+        elif (begin := line.find(COMMENTS[file.suffix])) >= 0:
+            yield number, line[begin:]
+
+
+def check_file_names(root: Path, files: list[Path]) -> list[str]:
+    """A file that a comment, or a page of the design, names is there: by its name alone, or by the end of its path."""
+    paths = {}
+    for file in files:
+        paths.setdefault(file.name, []).append(f"/{file}")
+    problems = []
+    for file in files:
+        pages = file.suffix == ".md" and (file.parent in (Path("."), Path("docs/design")) and file.name != "CHANGELOG.md")
+        sources = file.suffix in COMMENTS and (file.parts[0] in ("src", "include", "cmake", "python", "tools") or file.name == "CMakeLists.txt")
+        for number, text in prose_of(file, (root / file).read_text()) if pages or sources else ():
+            for name in FILE_NAME.findall(text):
+                last = name.rpartition("/")[2]
+                ours = last not in NO_FILES and not name.startswith(PYTORCHS)
+                if ours and not any(path.endswith(f"/{name}") for path in paths.get(last, ())):
+                    problems.append(f"{file}:{number}: names {name}, which does not exist")
+    return problems
+
+
 def long_files(root: Path, files: list[Path]) -> list[tuple[int, Path]]:
     """Text files above the soft limit of lines, longest first."""
     sizes = [(len((root / f).read_text(errors="replace").splitlines()), f) for f in files if f.suffix in TEXT]
@@ -68,7 +128,8 @@ def main() -> int:
     parser.add_argument("--sizes", action="store_true", help="also print the files above the soft limit of lines")
     options = parser.parse_args()
     files = files_of(ROOT)
-    problems = check_map((ROOT / "ARCHITECTURE.md").read_text(), files) + check_source_lists(ROOT, files)
+    problems = check_map((ROOT / "ARCHITECTURE.md").read_text(), files) + check_source_lists(ROOT, files) + check_order(ROOT, files)
+    problems += check_test_rooms(files) + check_file_names(ROOT, files)
     print("\n".join(problems), end="\n" if problems else "")
     if options.sizes:
         for lines, file in long_files(ROOT, files):

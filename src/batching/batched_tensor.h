@@ -2,7 +2,7 @@
 //
 // A batched tensor has the sizes and strides of one example; its value has one dimension more. Levels nest: the value may itself be
 // batched, always at a lower level, so that the outermost wrapper is the innermost vmap. The only functionality among its keys
-// is FuncTorchBatched: rules (batching/fallback.h) take the wrapper off and call the operator again, and whatever stands below,
+// is FuncTorchBatched: rules (batching/rules.h) take the wrapper off and call the operator again, and whatever stands below,
 // autograd first of all, sees ordinary tensors.
 #pragma once
 

@@ -128,6 +128,34 @@ def test_map_differences_are_found():
     ]
 
 
+def test_lists_of_sources_are_complete_and_in_order():
+    files = tree.files_of(ROOT)
+    assert tree.check_source_lists(ROOT, files) + tree.check_order(ROOT, files) + tree.check_test_rooms(files) == []
+
+
+def test_files_that_are_named_exist():
+    assert tree.check_file_names(ROOT, tree.files_of(ROOT)) == []
+
+
+def test_faults_of_lists_and_names_are_found(tmp_path):
+    texts = {
+        "src/base/CMakeLists.txt": "# error.cpp\nlayer(base\n  b.cpp\n  a.cpp)\n", "src/base/a.cpp": "// as base/b.cpp and a.cpp\n", "src/base/b.cpp": 'f("c.cpp");\n',
+        "src/base/c.cpp": "", "tests/cpp/attic/a_test.cpp": "", "docs/design/page.md": "`a.cpp`, src/core/a.cpp\n```\nd.cpp\n```\nd.h\n", "CHANGELOG.md": "old.cpp\n",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    files = [Path(name) for name in texts]
+    assert tree.check_source_lists(tmp_path, files) == ["src/base/c.cpp is not in src/base/CMakeLists.txt"]
+    assert tree.check_order(tmp_path, files) == ["src/base/CMakeLists.txt:4: a.cpp stands behind b.cpp; sources are listed in alphabetical order"]
+    assert tree.check_test_rooms(files) == ["tests/cpp/attic has no room src/attic"]
+    assert tree.check_file_names(tmp_path, files) == [
+        "src/base/CMakeLists.txt:1: names error.cpp, which does not exist",
+        "docs/design/page.md:1: names src/core/a.cpp, which does not exist",
+        "docs/design/page.md:5: names d.h, which does not exist",
+    ]
+
+
 def test_operators_stand_in_the_table_only():
     assert operator_lists.check() == []
 

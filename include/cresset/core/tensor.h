@@ -88,7 +88,7 @@ class CRESSET_API Tensor : public TensorBase {
   }
   void set_data(const Tensor& new_data) const;
 
-  // Operators and indexing (src/ops/tensor_operators.cpp).
+  // Operators and indexing (src/ops/tensor/tensor_operators.cpp).
   Tensor operator-() const;
   Tensor operator~() const;
   Tensor& operator+=(const Tensor& o);

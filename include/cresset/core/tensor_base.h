@@ -184,7 +184,7 @@ class CRESSET_API TensorBase {
   TensorBase tensor_data() const;
   TensorBase variable_data() const;
 
-  // The few operators that code without operators needs (src/ops/tensor_aliases.cpp).
+  // The few operators that code without operators needs (src/ops/tensor/tensor_aliases.cpp).
   TensorBase contiguous(MemoryFormat memory_format = MemoryFormat::Contiguous) const;
   TensorBase to(TensorOptions options = {}, bool non_blocking = false, bool copy = false,
                 std::optional<MemoryFormat> memory_format = std::nullopt) const;

@@ -24,7 +24,7 @@ class Emitter {
   FunctionSchema run();
 
  private:
-  // Functions (emit_function.cpp).
+  // Functions (define_functions.cpp).
   void parameters();
   void finish();
   TypePtr annotation(const ExprPtr& e);
