@@ -10,6 +10,7 @@
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_rounding.h>
 #include <cresset/ops/functions_view.h>
 
 #include "ops/decomposition.h"

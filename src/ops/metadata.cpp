@@ -1,6 +1,6 @@
 // Operators that compute nothing and exist to be seen in __torch_dispatch__: questions for a tensor's sizes, strides, device and
 // layout, and lift_fresh, which hands a tensor that was just made from Python data to the modes. C++ asks tensors themselves.
-// They are not in the table of operators: no derivative, no function, no method.
+// They are not in the table of operators, as those of metadata.toml are: no derivative, no function, no method.
 #include <cresset/core/tensor_impl.h>
 #include <cresset/dispatch/library.h>
 
