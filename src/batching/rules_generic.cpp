@@ -70,26 +70,27 @@ bool is_int_list(const TypePtr& type) {
   return t->kind == TypeKind::List && (t->element()->kind == TypeKind::Int || t->element()->kind == TypeKind::SymInt);
 }
 
+/// In place, what changes sizes and strides alone: the wrapper gets another value; the tensor that was given to vmap stays as it is.
+void change_view(BatchCall& call, std::string_view base) {
+  const Tensor self = call.given(0).toTensor();
+  CRESSET_CHECK(call.batch.has(self), base, ": under vmap the tensor itself must be batched.");
+  const OperatorName& name = call.op.operator_name();
+  const OperatorHandle functional = Dispatcher::singleton().findSchemaOrThrow(
+      name.name == "aten::transpose_" ? "aten::transpose" : name.name.substr(0, name.name.size() - 1).c_str(),
+      name.name == "aten::transpose_" ? "int" : name.overload_name.c_str());
+  const Tensor changed = call.invoke(functional).front().toTensor();
+  const BatchedTensorImpl* other = batched_impl(changed);
+  batched_impl(self)->set_value(other->value(), other->batch_dim());
+  cresset::drop(call.stack, call.args.size());
+  call.stack.emplace_back(self);
+}
+
 }  // namespace
 
 void dim_rule(BatchCall& call) {
   const std::string_view base = call.op.operator_name().base();
   const auto& parameters = call.schema.arguments();
-  if (changes_view(base)) {
-    // The wrapper gets another value; the tensor that was given to vmap stays as it is.
-    const Tensor self = call.given(0).toTensor();
-    CRESSET_CHECK(call.batch.has(self), base, ": under vmap the tensor itself must be batched.");
-    const OperatorName& name = call.op.operator_name();
-    const OperatorHandle functional = Dispatcher::singleton().findSchemaOrThrow(
-        name.name == "aten::transpose_" ? "aten::transpose" : name.name.substr(0, name.name.size() - 1).c_str(),
-        name.name == "aten::transpose_" ? "int" : name.overload_name.c_str());
-    const Tensor changed = call.invoke(functional).front().toTensor();
-    const BatchedTensorImpl* other = batched_impl(changed);
-    batched_impl(self)->set_value(other->value(), other->batch_dim());
-    cresset::drop(call.stack, call.args.size());
-    call.stack.emplace_back(self);
-    return;
-  }
+  if (changes_view(base)) return change_view(call, base);
   call.check_written(base);
   int64_t rank = call.first_tensor().dim();
   bool keepdim = false, reduces = call.find("keepdim") >= 0;

@@ -11,8 +11,48 @@ import schema as sch
 from formulas import unknown_word
 
 ROW_KEYS = {
-    "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "autocast", "batch", "number_is_tensor", "pointwise", "dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices", "quick", "out_dtype", "out_memory", "out_shape", "out_strides", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "schema",
+    "python",
+    "out",
+    "inplace",
+    "aliases",
+    "canonical",
+    "writes",
+    "doc",
+    "samples",
+    "grad",
+    "jvp",
+    "nondiff",
+    "tags",
+    "autocast",
+    "batch",
+    "number_is_tensor",
+    "pointwise",
+    "dtype",
+    "types",
+    "promotes",
+    "follows",
+    "refuses",
+    "lacks",
+    "shown",
+    "equal_types",
+    "check",
+    "choices",
+    "quick",
+    "out_dtype",
+    "out_memory",
+    "out_shape",
+    "out_strides",
+    "late_errors",
+    "legacy",
+    "shape",
+    "kernel",
+    "composite",
+    "explicit",
+    "cpu",
+    "meta",
+    "foreach",
+    "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "inplace_function", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
@@ -298,7 +338,20 @@ def camel(name):
 
 def check(row):
     """Checks the keys of one row and fills its derived fields."""
-    data, schema = row.data, row.schema
+    _check_how(row)
+    _check_words(row)
+    _check_out(row)
+    _check_argument_names(row)
+    row.python = _python_places(row)
+    row.tags = _tags(row)
+    _check_batch(row)
+    _check_kind(row)
+    _check_derivatives(row)
+
+
+def _check_how(row):
+    """Known keys, of which exactly one says how the operator is computed: row.kind."""
+    data = row.data
     for key in data:
         if key not in ROW_KEYS:
             raise row.error(f"unknown key '{key}'.{hint(key, ROW_KEYS)}", key)
@@ -315,12 +368,28 @@ def check(row):
     for key in ("shape", "kernel", "cpu", "meta", "foreach", "check"):
         if key in data and not IDENT.match(data[key]):
             raise row.error(f"'{key}' must be the name of a C++ function; given: {data[key]!r}.", key)
+
+
+def _check_words(row):
+    """Keys with one of a few words."""
+    data, schema = row.data, row.schema
     if data.get("dtype", "promote") not in DTYPE_RULES:
         raise row.error(f"unknown dtype rule '{data['dtype']}'.{hint(data['dtype'], DTYPE_RULES)}", "dtype")
     if set(data.get("types", "ifc")) - set("bifcueh"):
         raise row.error(f"'types' is made of the letters b, i, f, c, u, e, h; given: {data['types']!r}.", "types")
     if data.get("autocast", "fp32") not in AUTOCAST_POLICIES:
         raise row.error(f"unknown autocast policy '{data['autocast']}'.{hint(data['autocast'], AUTOCAST_POLICIES)}", "autocast")
+    if "autocast" in data and (schema.is_out or schema.is_inplace):
+        raise row.error("'autocast' belongs to a functional operator: the others write where the caller says.", "autocast")
+    if not isinstance(data.get("inplace", False), (bool, str)):
+        raise row.error("'inplace' is true, false or an overload name.", "inplace")
+    if not isinstance(data.get("samples", []), list):
+        raise row.error("'samples' is a list of argument lists.", "samples")
+
+
+def _check_out(row):
+    """What out forms promise."""
+    data, schema = row.data, row.schema
     for key, rules in (("out_dtype", OUT_DTYPES), ("out_memory", OUT_MEMORIES), ("out_shape", OUT_SHAPES), ("out_strides", OUT_STRIDES)):
         if key in data and data[key] not in rules:
             raise row.error(f"unknown rule '{data[key]}'.{hint(data[key], rules)}", key)
@@ -335,6 +404,11 @@ def check(row):
         raise row.error("'out_strides = \"result\"' belongs to a row with 'explicit' or 'composite': the shape rule of others says the strides.", "out_strides")
     if strides == "contiguous" and row.kind not in ("pointwise", "structured"):
         raise row.error("'out_strides = \"contiguous\"' belongs to a row with 'pointwise' or 'shape': out tensors of others are contiguous.", "out_strides")
+
+
+def _check_argument_names(row):
+    """Keys that name arguments."""
+    data, schema = row.data, row.schema
     for order in data.get("legacy", []):
         words = order.replace(",", " ").split()
         for word in words:
@@ -346,8 +420,10 @@ def check(row):
     for name in data.get("writes", []):
         if name not in (a.name for a in schema.args):
             raise row.error(f"'writes' names the argument '{name}', which the schema has not.", "writes")
-    if "autocast" in data and (schema.is_out or schema.is_inplace):
-        raise row.error("'autocast' belongs to a functional operator: the others write where the caller says.", "autocast")
+
+
+def _python_places(row):
+    data, schema = row.data, row.schema
     places = data.get("python")
     if places is None:
         first_self = bool(schema.args) and schema.args[0].name == "self" and schema.args[0].type.plain_tensor
@@ -357,25 +433,33 @@ def check(row):
     for place in places:
         if place not in PYTHON_PLACES:
             raise row.error(f"unknown python place '{place}'.{hint(place, PYTHON_PLACES)}", "python")
-    row.python = () if "none" in places else tuple(places)
-    tags = data.get("tags", [])
+    return () if "none" in places else tuple(places)
+
+
+def _tags(row):
+    tags = row.data.get("tags", [])
     tags = [tags] if isinstance(tags, str) else tags
     for tag in tags:
         if tag not in TAGS:
             raise row.error(f"unknown tag '{tag}'.{hint(tag, TAGS)}", "tags")
     if row.kind == "pointwise" and "pointwise" not in tags:
         tags = [*tags, "pointwise"]
-    row.tags = tuple(tags)
+    return tuple(tags)
+
+
+def _check_batch(row):
+    data = row.data
     if "batch" in data:
         word, _, number = data["batch"].partition(" ")
         if word not in BATCH_RULES or (number and (word not in NUMBERED_RULES or not number.isdigit())):
             raise row.error(f"unknown batching rule '{data['batch']}'.{hint(word, BATCH_RULES)}", "batch")
         if row.kind == "foreach":
             raise row.error("a foreach operator runs under vmap element by element: no batch here.", "batch")
-    if not isinstance(data.get("inplace", False), (bool, str)):
-        raise row.error("'inplace' is true, false or an overload name.", "inplace")
-    if not isinstance(data.get("samples", []), list):
-        raise row.error("'samples' is a list of argument lists.", "samples")
+
+
+def _check_kind(row):
+    """What each way to compute asks of the schema."""
+    data, schema = row.data, row.schema
     if row.kind in ("pointwise", "structured"):
         for ret in schema.returns:
             if not ret.type.plain_tensor or ret.type.alias:
@@ -398,7 +482,6 @@ def check(row):
             raise row.error("a foreach operator returns a list of tensors, in place nothing.", "foreach")
         if "grad" in data or "jvp" in data or "nondiff" in data:
             raise row.error("a foreach operator is differentiable through its elements: no grad, jvp or nondiff here.")
-    _check_derivatives(row)
 
 
 def _check_pointwise(row):

@@ -63,6 +63,39 @@ def _flop_scale(events):
     return 10.0 ** (-3 * power), f"Total {_FLOP_UNITS[power]}"
 
 
+def _parts(events, all_events, device, memory, flops, max_name_width, max_shapes_width, src_width, time):
+    """The columns from left to right, as (titles, width or None, their texts for an event)."""
+    self_total = sum(e.self_cpu_time_total for e in all_events)
+    device_total = sum(e.self_device_time_total for e in all_events)
+    yield ["Name"], _fitting([e.key for e in events], max_name_width), lambda e: [_cut(e.key, max_name_width)]
+    if any(getattr(e, "overload_name", "") for e in events):
+        yield ["Overload Name"], _fitting([e.overload_name for e in events], max_name_width), lambda e: [_cut(e.overload_name, max_name_width)]
+    yield ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"], None, lambda e: [
+        _share(e.self_cpu_time_total, self_total), time(e.self_cpu_time_total),
+        _share(e.cpu_time_total, self_total), time(e.cpu_time_total), time(e.cpu_time),
+    ]  # fmt: skip
+    if device:
+        yield [f"Self {device}", f"Self {device} %", f"{device} total", f"{device} time avg"], None, lambda e: [
+            time(e.self_device_time_total), _share(e.self_device_time_total, device_total), time(e.device_time_total), time(e.device_time),
+        ]  # fmt: skip
+    if memory:
+        yield ["CPU Mem", "Self CPU Mem"], None, lambda e: [format_memory(e.cpu_memory_usage), format_memory(e.self_cpu_memory_usage)]
+    if memory and device:
+        yield [f"{device} Mem", f"Self {device} Mem"], None, lambda e: [
+            format_memory(e.device_memory_usage), format_memory(e.self_device_memory_usage),
+        ]  # fmt: skip
+    yield ["# of Calls"], None, lambda e: [str(e.count)]
+    if any(e.node_id != -1 for e in events):
+        yield ["Node ID"], None, lambda e: [str(e.node_id)]
+    if any(e.input_shapes for e in events):
+        width = _fitting([str(e.input_shapes) for e in events], max_shapes_width)
+        yield ["Input Shapes"], width, lambda e: [str(e.input_shapes)[:width]]
+    if src_width is not None:
+        yield [f"{'Source Location':<{src_width}}"], src_width, lambda e: [_left(e.stack[0] if e.stack else "", src_width)]
+    if flops:
+        yield [flops[1]], None, lambda e: [f"{e.flops * flops[0]:8.3f}" if e.flops > 0 else "--"]
+
+
 def table(
     events, all_events, row_limit, max_src_width, max_name_width, max_shapes_width, header, use_device, memory, with_flops,
     top_level_only, time_unit,
@@ -71,66 +104,15 @@ def table(
     if not events:
         return ""
     device = use_device.upper() if use_device else None
-    with_shapes = any(e.input_shapes for e in events)
-    with_overloads = any(getattr(e, "overload_name", "") for e in events)
     src_width = (
         _fitting([frame for e in events for frame in e.stack], max_src_width) if any(e.stack for e in events) else None
     )
     flops = _flop_scale(events) if with_flops else None
-
-    columns = _Columns()
-    columns.add("Name", width=_fitting([e.key for e in events], max_name_width))
-    if with_overloads:
-        columns.add("Overload Name", width=_fitting([e.overload_name for e in events], max_name_width))
-    columns.add("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg")
-    if device:
-        columns.add(f"Self {device}", f"Self {device} %", f"{device} total", f"{device} time avg")
-    if memory:
-        columns.add("CPU Mem", "Self CPU Mem")
-        if device:
-            columns.add(f"{device} Mem", f"Self {device} Mem")
-    columns.add("# of Calls")
-    with_nodes = any(e.node_id != -1 for e in events)
-    if with_nodes:
-        columns.add("Node ID")
-    if with_shapes:
-        columns.add("Input Shapes", width=_fitting([str(e.input_shapes) for e in events], max_shapes_width))
-    if src_width is not None:
-        columns.add(f"{'Source Location':<{src_width}}", width=src_width)
-    if flops:
-        columns.add(flops[1])
-
-    self_total = sum(e.self_cpu_time_total for e in all_events)
-    device_total = sum(e.self_device_time_total for e in all_events)
     time = lambda us: format_time(us, time_unit)  # noqa: E731
-
-    def cells(e):
-        row = [_cut(e.key, max_name_width)]
-        if with_overloads:
-            row.append(_cut(e.overload_name, max_name_width))
-        row += [
-            _share(e.self_cpu_time_total, self_total), time(e.self_cpu_time_total),
-            _share(e.cpu_time_total, self_total), time(e.cpu_time_total), time(e.cpu_time),
-        ]  # fmt: skip
-        if device:
-            row += [
-                time(e.self_device_time_total), _share(e.self_device_time_total, device_total),
-                time(e.device_time_total), time(e.device_time),
-            ]  # fmt: skip
-        if memory:
-            row += [format_memory(e.cpu_memory_usage), format_memory(e.self_cpu_memory_usage)]
-            if device:
-                row += [format_memory(e.device_memory_usage), format_memory(e.self_device_memory_usage)]
-        row.append(str(e.count))
-        if with_nodes:
-            row.append(str(e.node_id))
-        if with_shapes:
-            row.append(str(e.input_shapes)[: columns.widths[len(row)]])
-        if src_width is not None:
-            row.append(_left(e.stack[0] if e.stack else "", src_width))
-        if flops:
-            row.append(f"{e.flops * flops[0]:8.3f}" if e.flops > 0 else "--")
-        return row
+    columns, texts = _Columns(), []
+    for titles, width, cells in _parts(events, all_events, device, memory, flops, max_name_width, max_shapes_width, src_width, time):
+        columns.add(*titles, **({} if width is None else {"width": width}))
+        texts.append(cells)
 
     lines = []
     double_rule = "=" * (len(columns.rule()) - len(_GAP))
@@ -139,14 +121,9 @@ def table(
     if top_level_only:
         lines += [double_rule, "This report only display top-level ops statistics"]
     lines += [columns.rule(), columns.line(columns.titles), columns.rule()]
-    shown = 0
-    for e in events:
-        if shown == row_limit:
-            break
-        if top_level_only and e.cpu_parent is not None:
-            continue
-        shown += 1
-        lines.append(columns.line(cells(e)))
+    shown = [e for e in events if not top_level_only or e.cpu_parent is None]
+    for e in shown[:row_limit] if row_limit >= 0 else shown:
+        lines.append(columns.line([text for cells in texts for text in cells(e)]))
         if src_width is not None:
             # The other frames, each in a line of its own, and a line between events.
             blank = [""] * len(columns.titles)
@@ -155,9 +132,9 @@ def table(
                 blank[at] = _left(frame, src_width)
                 lines.append(columns.line(blank))
     lines.append(columns.rule())
-    lines.append(f"Self CPU time total: {time(self_total)}")
+    lines.append(f"Self CPU time total: {time(sum(e.self_cpu_time_total for e in all_events))}")
     if device:
-        lines.append(f"Self {device} time total: {time(device_total)}")
+        lines.append(f"Self {device} time total: {time(sum(e.self_device_time_total for e in all_events))}")
     return "\n".join(lines) + "\n"
 
 

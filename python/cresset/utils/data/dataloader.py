@@ -122,6 +122,17 @@ class DataLoader:
             self._datapipe_worker = dataset._loader_shuffle(shuffle)
             shuffle = False if self._dataset_kind == _DatasetKind.Iterable else shuffle
         self._check_order(shuffle, sampler, batch_sampler)
+        self._set_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        if collate_fn is None:
+            collate_fn = default_collate if self._auto_collation else default_convert
+        self.collate_fn = collate_fn
+        self.persistent_workers = persistent_workers
+        self._DataLoader__initialized = True
+        self._IterableDataset_len_called = None
+        self.check_worker_number_rationality()
+
+    def _set_order(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
+        """What is visited when, and in which batches."""
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
@@ -135,22 +146,15 @@ class DataLoader:
             if self._dataset_kind == _DatasetKind.Iterable:
                 sampler = _InfiniteConstantSampler()
             elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
+                sampler = RandomSampler(self.dataset, generator=self.generator)
             else:
-                sampler = SequentialSampler(dataset)
+                sampler = SequentialSampler(self.dataset)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.sampler = sampler
         self.batch_sampler = batch_sampler
-        if collate_fn is None:
-            collate_fn = default_collate if self._auto_collation else default_convert
-        self.collate_fn = collate_fn
-        self.persistent_workers = persistent_workers
-        self._DataLoader__initialized = True
-        self._IterableDataset_len_called = None
-        self.check_worker_number_rationality()
 
     def _check_order(self, shuffle, sampler, batch_sampler):
         if self._dataset_kind == _DatasetKind.Iterable:
