@@ -69,11 +69,9 @@ struct alignas(2) bits16 {
   uint16_t val_;
 };
 
-using cresset::Float8_e4m3fn;
-using cresset::Float8_e4m3fnuz;
-using cresset::Float8_e5m2;
-using cresset::Float8_e5m2fnuz;
-using cresset::Float8_e8m0fnu;
+#define CRESSET_COMPAT_TYPE(T, Name, number, text) using T;
+CRESSET_FLOAT8_TYPES(CRESSET_COMPAT_TYPE)
+#undef CRESSET_COMPAT_TYPE
 
 }  // namespace c10
 
