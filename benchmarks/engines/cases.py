@@ -152,7 +152,10 @@ def of_openvino(path, threads):
     return lambda x: compiled(x)[0]
 
 
-PROGRAMS = {"cresset": cresset_engine, "cresset-bf16": cresset_bf16, "cresset-int8": cresset_int8, "cresset-compile": cresset_compile, "cresset-eager": cresset_eager, "torch-eager": torch_eager, "torch-frozen": torch_frozen, "torch-compile": torch_compile}
+PROGRAMS = {
+    "cresset": cresset_engine, "cresset-bf16": cresset_bf16, "cresset-int8": cresset_int8, "cresset-compile": cresset_compile,
+    "cresset-eager": cresset_eager, "torch-eager": torch_eager, "torch-frozen": torch_frozen, "torch-compile": torch_compile,
+}  # fmt: skip
 ONNX = {"onnxruntime": of_onnxruntime, "openvino": of_openvino}
 
 

@@ -142,7 +142,9 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_assert_tensor_metadata", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
-), "_rare_functions") | {"_validate_compressed_sparse_indices": "sparse._validate"} | dict.fromkeys(("fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"), "_fake_quantize") | dict.fromkeys((
+), "_rare_functions") | {"_validate_compressed_sparse_indices": "sparse._validate"} | dict.fromkeys((
+    "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine",
+), "_fake_quantize") | dict.fromkeys((
     "AliasDb", "AnyType", "AwaitType", "Block", "BoolType", "ClassType", "CompilationUnit", "ComplexType", "DeviceObjType", "DictType",
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKeySet", "EnumType", "FloatType", "Future", "FutureType", "Graph", "IntType",
     "InterfaceType", "ListType", "Node", "NoneType", "NumberType", "OptionalType", "RRefType", "ScriptFunction", "ScriptMethod", "ScriptModule",
@@ -152,7 +154,8 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "per_channel_symmetric", "per_channel_affine_float_qparams",
 ), "_quantized_types") | dict.fromkeys((
     "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
-    "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
+    "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d",
+    "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
     "q_zero_point", "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
 ), "_quantized._functions") | dict.fromkeys((
     "ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "indices_copy", "resize_as_sparse_", "row_indices_copy", "values_copy",

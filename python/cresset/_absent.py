@@ -53,7 +53,8 @@ def _refusal(name, what):
 
 # What only quantized, nested or sparse tensors have.
 _OTHERS_ONLY = (
-    "to_padded_tensor", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "_nnz", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme",
+    "to_padded_tensor", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "_nnz", "int_repr", "q_scale", "q_zero_point",
+    "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme",
 )  # fmt: skip
 
 

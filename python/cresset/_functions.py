@@ -12,7 +12,8 @@ from ._overridable import overridable
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "lu", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads", "from_dlpack",
+    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "lu",
+    "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads", "from_dlpack",
 ]  # fmt: skip
 
 

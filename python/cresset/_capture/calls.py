@@ -24,7 +24,10 @@ _OPERATORS = (_C.builtin_function, _C.builtin_method, _C.overridable)
 _OPERATOR_MODULES = ("cresset.nn.functional", "cresset.functional", "cresset.linalg", "cresset.fft", "cresset.special", "cresset._")
 _FACTORIES = frozenset({*_C._factory_names, "tensor", "as_tensor", "range"})
 # Questions whose answers types, shapes and dtypes decide.
-_QUESTIONS = frozenset({"is_floating_point", "is_complex", "is_signed", "is_tensor", "dim", "ndimension", "result_type", "promote_types", "can_cast", "is_conj", "is_neg", "type", "get_device", "element_size"})
+_QUESTIONS = frozenset({
+    "is_floating_point", "is_complex", "is_signed", "is_tensor", "dim", "ndimension", "result_type", "promote_types", "can_cast", "is_conj",
+    "is_neg", "type", "get_device", "element_size",
+})  # fmt: skip
 _STATES = frozenset({"is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype", "is_autocast_enabled"})
 _PURE = frozenset({
     builtins.abs, builtins.divmod, builtins.pow, builtins.round, builtins.ord, builtins.chr, builtins.format, builtins.repr, builtins.bin, builtins.hex,
@@ -351,7 +354,12 @@ class Calls:
             return Known(isinstance(v.obj, kinds))
         if isinstance(v, (Closure, Bound, Super)):
             raise Unsupported("isinstance() of a function")
-        sample = v.value if isinstance(v, (TensorVar, SizeVar)) else {} if isinstance(v, dict) else cresset.Size([]) if isinstance(v, Sizes) else self.rec.value(v) if isinstance(v, Results) else type(v)()
+        if isinstance(v, (TensorVar, SizeVar)):
+            sample = v.value
+        elif isinstance(v, Results):
+            sample = self.rec.value(v)
+        else:
+            sample = {} if isinstance(v, dict) else cresset.Size([]) if isinstance(v, Sizes) else type(v)()
         return Known(isinstance(sample, kinds))
 
     def _b_type(self, *v):

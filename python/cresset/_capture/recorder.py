@@ -166,7 +166,8 @@ class Recorder:
             named.kind = type(result)
             return named
         self.graph.erase_node(node)
-        raise Unsupported(f"Python gets a {type(result).__name__} of a tensor's contents from {node.target if isinstance(node.target, str) else getattr(node.target, '__name__', node.target)}", breaks=True)
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", node.target)
+        raise Unsupported(f"Python gets a {type(result).__name__} of a tensor's contents from {name}", breaks=True)
 
     # ---- sizes
 

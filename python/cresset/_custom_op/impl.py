@@ -166,7 +166,10 @@ class CustomOp:
             if not differentiable:
                 ctx.mark_non_differentiable(*(t for t in tensors if isinstance(t, cresset.Tensor)))
             elif not all(isinstance(t, cresset.Tensor) for t in tensors):
-                raise RuntimeError(f"With output_differentiability={self._differentiable}. At idx 0, we received an object of type {type(result)} that is not a Tensor, so it cannot have be marked as differentiable in output_differentiability.")
+                raise RuntimeError(
+                    f"With output_differentiability={self._differentiable}. At idx 0, we received an object of type {type(result)} that "
+                    "is not a Tensor, so it cannot have be marked as differentiable in output_differentiability."
+                )
 
     def _gradients(self, ctx, *grads):
         tensors = iter(ctx.saved_tensors)
@@ -228,7 +231,10 @@ def _check_functional(schema, qualname):
         raise ValueError(f"custom_op does not support arguments named 'self'. Please rename your argument. Got: {schema}")
     parsed = _C.parse_schema(schema)
     if parsed.is_mutable or any(r.alias for r in parsed.returns) or not parsed.returns:
-        raise ValueError(f"custom_op only supports functional operators (ops that do not mutate any inputs, do not return views of the inputs, and have at least one return). Got the following non-functional schema for {qualname}: {schema}")
+        raise ValueError(
+            "custom_op only supports functional operators (ops that do not mutate any inputs, do not return views of the inputs, and "
+            f"have at least one return). Got the following non-functional schema for {qualname}: {schema}"
+        )
 
 
 def _check_signature(schema, function):
@@ -236,11 +242,17 @@ def _check_signature(schema, function):
     signature = inspect.signature(function)
     parameters = signature.parameters.values()
     if any(p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
-        raise ValueError(f"custom_op(..., manual_schema)(func): positional-only args, varargs, and kwargs are not supported. Please rewrite `func` to not have them. Got `func` with signature: {signature}")
+        raise ValueError(
+            "custom_op(..., manual_schema)(func): positional-only args, varargs, and kwargs are not supported. Please rewrite `func` "
+            f"to not have them. Got `func` with signature: {signature}"
+        )
     if any(p.default is not p.empty for p in parameters):
         raise ValueError(f"custom_op(..., manual_schema)(func): `func` must not have default arguments; put them into the schema. Got `func` with signature: {signature}")
     if [(p.name, p.kind == p.KEYWORD_ONLY) for p in parameters] != [(a.name, a.kwarg_only) for a in schema.arguments]:
-        raise ValueError(f"custom_op(..., manual_schema)(func): When passing in `manual_schema`, we expect `func`'s signature to match `manual_schema` (aside from type annotations). func's signature: {signature}, manual_schema: {schema}")
+        raise ValueError(
+            "custom_op(..., manual_schema)(func): When passing in `manual_schema`, we expect `func`'s signature to match "
+            f"`manual_schema` (aside from type annotations). func's signature: {signature}, manual_schema: {schema}"
+        )
 
 
 def find(qualname, also_check_torch_library=False):
@@ -283,7 +295,10 @@ def custom_op(qualname, manual_schema=None):
         if not inspect.isfunction(function):
             raise ValueError(f"custom_op(...)(func): Expected `func` to be a Python function, got: {type(function)}")
         if function.__name__ != name:
-            raise ValueError(f"custom_op(qualname='{qualname}', ...)(func): expected `func` to have name '{name}' but got '{function.__name__}'. Please either change the name of `func` or the qualname that is passed to `custom_op`")
+            raise ValueError(
+                f"custom_op(qualname='{qualname}', ...)(func): expected `func` to have name '{name}' but got '{function.__name__}'. "
+                "Please either change the name of `func` or the qualname that is passed to `custom_op`"
+            )
         schema = infer_schema(function, mutates_args=()) if manual_schema is None else manual_schema
         if manual_schema is not None:
             _check_signature(_C.parse_schema(f"{name}{schema}"), function)

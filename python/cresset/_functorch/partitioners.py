@@ -30,8 +30,8 @@ def flattened(module):
 def default_partition(joint_module, _joint_inputs, *, num_fwd_outputs):
     """(forward, backward): whatever does not depend on gradients of results runs forward, and backward gets the values of it that it uses.
 
-    The joint graph's output is the results, then the gradients of the inputs; its inputs named tangents… are the gradients of the results. Forward gives the results, then those values; backward takes these, then the
-    gradients of the results.
+    The joint graph's output is the results, then the gradients of the inputs; its inputs named tangents… are the gradients of the results. Forward
+    gives the results, then those values; backward takes these, then the gradients of the results.
     """
     graph = joint_module.graph
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]

@@ -9,7 +9,10 @@ def parse_namespace(qualname):
     """("ns", "name") of "ns::name". ValueError for another form."""
     parts = qualname.split("::")
     if len(parts) != 2:
-        raise ValueError(f"Expected `qualname` to be of the form 'namespace::name', but got {qualname}. The qualname passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
+        raise ValueError(
+            f"Expected `qualname` to be of the form 'namespace::name', but got {qualname}. The qualname passed to the torch.library "
+            "APIs must consist of a namespace and a name, e.g. aten::sin"
+        )
     return parts[0], parts[1]
 
 

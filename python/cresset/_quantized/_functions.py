@@ -10,7 +10,8 @@ from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 
 __all__ = [
     "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
-    "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
+    "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d",
+    "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
     "q_zero_point", "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
 ]  # fmt: skip
 

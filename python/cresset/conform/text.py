@@ -44,7 +44,11 @@ def native_text(card):
     """One sentence: how much of the card the device did itself."""
     count = sum(card.native.values())
     right = round(card.native_share / 100 * len(card.native))
-    return f"native: {card.native_share:.1f} % ({right} of {len(card.native)} operators are right without the CPU; {len(card.native) - count} need it{f', {count - right} are not right' if count > right else ''})"
+    wrong = f", {count - right} are not right" if count > right else ""
+    return (
+        f"native: {card.native_share:.1f} % ({right} of {len(card.native)} operators are right without the CPU; "
+        f"{len(card.native) - count} need it{wrong})"
+    )
 
 
 _STATE = {"kernel": "with a kernel", "derived": "derived", "fallback": "on the fallback", "missing": "missing"}

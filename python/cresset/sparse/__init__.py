@@ -190,7 +190,10 @@ def rows_of(weight, indices, padding_idx, scale_grad_by_freq):
 
 
 # Scripts call the operators of sparse._operators.
-for _function, _operator in ((mm, "_sparse_mm"), (addmm, "_sparse_addmm"), (sum, "_sparse_sum"), (softmax, "_sparse_softmax"), (log_softmax, "_sparse_log_softmax"), (sampled_addmm, "sparse_sampled_addmm")):
+for _function, _operator in (
+    (mm, "_sparse_mm"), (addmm, "_sparse_addmm"), (sum, "_sparse_sum"), (softmax, "_sparse_softmax"), (log_softmax, "_sparse_log_softmax"),
+    (sampled_addmm, "sparse_sampled_addmm"),
+):  # fmt: skip
     _function._script_operator = f"aten::{_operator}"
 
 

@@ -245,7 +245,10 @@ def _add(a, b, *, alpha=1):
         if a.shape != b.shape:
             raise RuntimeError(f"add: expected 'self' and 'other' to have same sizes, but {list(a.shape)} != {list(b.shape)}")
         left, right = coordinates(a), coordinates(b)
-        values = cresset.cat((left._v, (right._v * alpha if alpha != 1 else right._v))) if left.dtype == right.dtype else cresset.cat((left._v + right._v.new_zeros(()), right._v * alpha + left._v.new_zeros(())))
+        if left.dtype == right.dtype:
+            values = cresset.cat((left._v, (right._v * alpha if alpha != 1 else right._v)))
+        else:
+            values = cresset.cat((left._v + right._v.new_zeros(()), right._v * alpha + left._v.new_zeros(())))
         if left.sparse_dim() != right.sparse_dim():
             raise RuntimeError("add: expected 'self' and 'other' to have same number of sparse dimensions")
         joined = Coordinates(cresset.cat((left._i, right._i), 1), values, a.shape)

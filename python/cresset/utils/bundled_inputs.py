@@ -163,7 +163,10 @@ def _inflate_expr(arg, ref, inflate_helper_fn_name, skip_size_check=False):
     if isinstance(arg, InflatableArg):
         if arg.fmt_fn:
             if arg.fmt not in ("{}", ""):
-                raise Exception(f"Bundled input argument at position '{ref}' has both arg.fmt_fn => \n{arg.fmt_fn} \n and arg.fmt  => {arg.fmt}. Please choose `arg.fmt` if the deflater is straightforward or `arg.fmt_fn` if you need a function.")
+                raise Exception(
+                    f"Bundled input argument at position '{ref}' has both arg.fmt_fn => \n{arg.fmt_fn} \n and arg.fmt  => {arg.fmt}. "
+                    "Please choose `arg.fmt` if the deflater is straightforward or `arg.fmt_fn` if you need a function."
+                )
             return arg.value, f"self.{inflate_helper_fn_name}({ref})", arg.fmt_fn.format(inflate_helper_fn_name)
         return arg.value, arg.fmt.format(ref), None
     if not isinstance(arg, cresset.Tensor):

@@ -19,7 +19,11 @@ def train(net, opt, steps=5):
 
 import torch_optimizer as O
 
-for n in "A2GradExp A2GradInc A2GradUni AccSGD AdaBelief AdaBound AdaMod Adafactor Adahessian AdamP AggMo Apollo DiffGrad LARS Lamb Lookahead MADGRAD NovoGrad PID QHAdam QHM RAdam Ranger RangerQH RangerVA SGDP SGDW SWATS Shampoo Yogi".split():
+NAMES = """
+    A2GradExp A2GradInc A2GradUni AccSGD AdaBelief AdaBound AdaMod Adafactor Adahessian AdamP AggMo Apollo DiffGrad LARS Lamb Lookahead MADGRAD NovoGrad
+    PID QHAdam QHM RAdam Ranger RangerQH RangerVA SGDP SGDW SWATS Shampoo Yogi
+"""
+for n in NAMES.split():
     if n in ("Adahessian", "Lookahead"):
         continue
     torch.manual_seed(0)

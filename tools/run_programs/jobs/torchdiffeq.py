@@ -20,5 +20,8 @@ for method in ("dopri5", "dopri8", "bosh3", "adaptive_heun", "euler", "midpoint"
 out = odeint_adjoint(Field(), start, times)
 out.square().sum().backward()
 show("adjoint", [out, start.grad, [p.grad for p in net.parameters()]])
-moment, state = odeint_event(lambda t, y: torch.stack([y[1], torch.tensor(-9.8, dtype=torch.double)]), torch.tensor([10.0, 0.0], dtype=torch.double), torch.tensor(0.0, dtype=torch.double), event_fn=lambda t, y: y[0])
+moment, state = odeint_event(
+    lambda t, y: torch.stack([y[1], torch.tensor(-9.8, dtype=torch.double)]), torch.tensor([10.0, 0.0], dtype=torch.double),
+    torch.tensor(0.0, dtype=torch.double), event_fn=lambda t, y: y[0],
+)  # fmt: skip
 show("event", [moment, state[-1]])

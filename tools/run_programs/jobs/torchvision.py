@@ -9,13 +9,19 @@ from torchvision.models.feature_extraction import create_feature_extractor
 from torchvision.transforms import v2
 from torchvision.utils import make_grid
 
-for name in ("resnet18", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5", "efficientnet_b0", "alexnet", "googlenet", "vit_b_32", "convnext_tiny", "regnet_y_400mf", "densenet121", "mnasnet0_5", "swin_t"):
+for name in (
+    "resnet18", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5", "efficientnet_b0", "alexnet", "googlenet", "vit_b_32", "convnext_tiny",
+    "regnet_y_400mf", "densenet121", "mnasnet0_5", "swin_t",
+):  # fmt: skip
     torch.manual_seed(1)
     model = getattr(models, name)(weights=None).eval()
     with torch.no_grad():
         show(name, model(torch.randn(1, 3, 224, 224)))
 image = Image.fromarray((np.arange(40 * 50 * 3) % 255).astype(np.uint8).reshape(40, 50, 3))
-old = transforms.Compose([transforms.Resize(32), transforms.RandomCrop(24), transforms.RandomHorizontalFlip(), transforms.ColorJitter(0.2, 0.2), transforms.ToTensor(), transforms.Normalize((0.5,) * 3, (0.2,) * 3)])
+old = transforms.Compose([
+    transforms.Resize(32), transforms.RandomCrop(24), transforms.RandomHorizontalFlip(), transforms.ColorJitter(0.2, 0.2), transforms.ToTensor(),
+    transforms.Normalize((0.5,) * 3, (0.2,) * 3),
+])  # fmt: skip
 show("transforms", old(image))
 new = v2.Compose([v2.ToImage(), v2.RandomResizedCrop(24, antialias=True), v2.RandomRotation(20), v2.GaussianBlur(3), v2.ToDtype(torch.float32, scale=True), v2.RandomErasing(1.0)])
 show("v2", new(image))

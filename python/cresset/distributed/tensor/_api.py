@@ -313,7 +313,12 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
             module.register_forward_pre_hook(lambda mod, inputs: input_fn(mod, inputs, device_mesh))
     if output_fn is not None:
         if _arity(output_fn, "output_fn") == 2:
-            warnings.warn("Deprecating output_fn that takes two arguments (inputs, device_mesh), please use output_fn that takes in (module, inputs, device_mesh) instead!", FutureWarning, stacklevel=2)
+            warnings.warn(
+                "Deprecating output_fn that takes two arguments (inputs, device_mesh), please use output_fn that takes in (module, "
+                "inputs, device_mesh) instead!",
+                FutureWarning,
+                stacklevel=2,
+            )
             module.register_forward_hook(lambda mod, inputs, outputs: output_fn(outputs, device_mesh))
         else:
             module.register_forward_hook(lambda mod, inputs, outputs: output_fn(mod, outputs, device_mesh))

@@ -96,7 +96,10 @@ class DTensorSpec:
         for mesh_dim, placement in enumerate(self.placements):
             if placement.is_shard():
                 if found[placement.dim] != -1:
-                    raise ValueError(f"Tensor dim {placement.dim} is already sharded on mesh dim {found[placement.dim]}, DTensor operator implementation does not support things like hybrid sharding strategies yet (i.e. [Shard(0), Shard(0)])")
+                    raise ValueError(
+                        f"Tensor dim {placement.dim} is already sharded on mesh dim {found[placement.dim]}, DTensor operator "
+                        "implementation does not support things like hybrid sharding strategies yet (i.e. [Shard(0), Shard(0)])"
+                    )
                 found[placement.dim] = mesh_dim
         return found
 

@@ -55,7 +55,10 @@ def manual_seed(seed, device_mesh):
         warnings.warn("manual_seed: a DeviceMesh was required.", stacklevel=2)
         return
     if device_mesh.get_coordinate() is None:
-        raise RuntimeError("manual_seed requires the current rank to be a part of the device mesh otherwise DTensor RNG state on the rank will not be initialized and the behavior of DTensor random ops is undefined.")
+        raise RuntimeError(
+            "manual_seed requires the current rank to be a part of the device mesh otherwise DTensor RNG state on the rank will not be "
+            "initialized and the behavior of DTensor random ops is undefined."
+        )
     _streams_of(device_mesh)[device_mesh] = cresset.Generator().manual_seed(int(seed))
 
 

@@ -224,7 +224,10 @@ class DistributedDataParallel(Module, Joinable):
         from cresset.distributed import _groups
 
         if self.process_group is not _groups._get_default_group():
-            raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have called init_process_group and have not passed process_group argument to DDP constructor")
+            raise RuntimeError(
+                "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have "
+                "called init_process_group and have not passed process_group argument to DDP constructor"
+            )
         state = dict(self.__dict__)
         for name in ("process_group", "reducer", "_reduced", "_all_parameters"):
             del state[name]

@@ -112,7 +112,10 @@ def matmul(call):
     first, second = call.specs
     found = [everywhere(call)]
     if first.ndim < 2 or second.ndim < 2:
-        return found + [Strategy(o, i) for o, i in einsum_strategies({(1, 1): "k,k->", (2, 1): "mk,k->m", (1, 2): "k,kn->n"}.get((first.ndim, second.ndim), "->"), ())][:4] if max(first.ndim, second.ndim) <= 2 else found
+        if max(first.ndim, second.ndim) > 2:
+            return found
+        equation = {(1, 1): "k,k->", (2, 1): "mk,k->m", (1, 2): "k,kn->n"}.get((first.ndim, second.ndim), "->")
+        return found + [Strategy(o, i) for o, i in einsum_strategies(equation, ())][:4]
     batch = broadcast_shape([first.shape[:-2], second.shape[:-2]])
     n = len(batch)
     for d in range(n):
