@@ -84,10 +84,6 @@ def get_default_nowrap_functions():
     return {tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__}
 
 
-def _install_nowrap():
-    _C._set_nowrap_functions(get_default_nowrap_functions())
-
-
 # --- what can be overridden -------------------------------------------------------------------------------------------------
 
 _NAMESPACES = ("cresset", "cresset.nn.functional", "cresset.linalg", "cresset.fft", "cresset.special")

@@ -27,7 +27,6 @@ inline bool is_exact_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type; }
 inline bool is_tensor(PyObject* o) { return is_exact_tensor(o) || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
 /// The tensor of a Tensor object (unchecked).
 inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
-inline Tensor& unwrap_mutable(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
 
 /// Tensors of so many elements are worth the cost of giving the lock away.
 inline constexpr int64_t kReleaseNumel = 1 << 14;

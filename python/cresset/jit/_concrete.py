@@ -26,7 +26,6 @@ _HIDDEN = {
     "call_super_init", "T_destination", "_c", "_concrete", "_texts", "_typed_attributes",
 }  # fmt: skip
 _CONTAINERS = (ModuleList, Sequential, ModuleDict, ParameterList, ParameterDict)
-_CONSTANT_TYPES = (bool, int, float, complex, str, cresset.dtype, cresset.layout, cresset.memory_format, cresset.device, type(None))
 
 
 class Attribute(collections.namedtuple("Attribute", ["value", "type"])):

@@ -139,8 +139,6 @@ def _class(cls):
 
 # Values ---------------------------------------------------------------------------------------------------------------
 
-_EMPTY = "must have elements for its type to be inferred"
-
 
 def type_of_value(value, depth=0):
     """The type of a Python value. UnknownType says what in it has none."""

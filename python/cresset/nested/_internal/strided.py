@@ -18,7 +18,6 @@ add add_ sub sub_ mul mul_ div div_ neg neg_ abs abs_ relu relu_ gelu gelu_ silu
 logical_not masked_fill masked_fill_ dropout dropout_ detach clone to type float double half bfloat16 int long bool cpu contiguous
 zeros_like ones_like empty_like full_like rand_like randn_like zero_ fill_ copy_ rsub type_as pin_memory where native_dropout alias
 """.split())  # fmt: skip
-_DENSE_OTHER = frozenset("add sub mul div rsub true_divide".split())
 
 
 def _base(name):

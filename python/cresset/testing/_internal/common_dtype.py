@@ -3,7 +3,6 @@
 import cresset
 
 _FLOATING = (cresset.float32, cresset.float64)
-_HALVES = (cresset.float16, cresset.bfloat16)
 _COMPLEX = (cresset.complex64, cresset.complex128)
 _INTEGRAL = (cresset.uint8, cresset.int8, cresset.int16, cresset.int32, cresset.int64)
 
