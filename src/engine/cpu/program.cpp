@@ -125,6 +125,7 @@ class CpuProgram : public Program {
     const Precisions precisions = precisions_of(source);
     if (precisions.int8 && precisions.ranges.empty()) observed_ = observing(source);
     packing_ = pack_convolutions(packed, precisions);
+    packing_.recurrent = pack_recurrent(packed, precisions);
     if (packing_.loses_nan && !std::all_of(source.weights.begin(), source.weights.end(), is_finite)) {
       packing_ = {};
       packed_ = plain_;

@@ -30,7 +30,7 @@ class PackedGraph {
 };
 
 struct Packing {
-  std::size_t convolutions = 0, linears = 0;
+  std::size_t convolutions = 0, linears = 0, recurrent = 0;
   /// Does it compute in less than float32 somewhere?
   bool narrow = false;
   /// Is a NaN in front of a relu or a limit lost? oneDNN's maximum of it and a number is the number.
@@ -45,6 +45,9 @@ struct Precisions {
 /// Two-dimensional convolutions and linear layers with the pointwise operators behind them become cresset::convolution_packed and
 /// cresset::linear_packed.
 Packing pack_convolutions(PackedGraph& packed, const Precisions& precisions);
+/// LSTM, GRU and plain recurrent layers over padded batches, without projection and dropout, become cresset::recurrent_packed, of bfloat16
+/// where that is allowed; ranges are not used. How many there are.
+std::size_t pack_recurrent(PackedGraph& packed, const Precisions& precisions);
 /// The nodes that pack_convolutions packs, in order: the same ones for every copy of a graph.
 std::vector<jit::Node*> layers_of(const PackedGraph& packed);
 
