@@ -1,15 +1,11 @@
 """What mpirun starts for test_mpi.py: the functions of test_collectives.py on the backend "mpi", and what is MPI's own."""
 
-import sys
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 import cresset as torch
 import cresset.distributed as dist
-
-sys.path.insert(0, str(Path(__file__).parent))
 import test_collectives as given
 
 
