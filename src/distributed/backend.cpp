@@ -1,6 +1,8 @@
 // Backends refuse what they do not override; a process group hands each call to the backend of its tensors' device.
 #include <cresset/distributed/backend.h>
 
+#include "distributed/host_staging.h"
+
 namespace cresset::distributed {
 
 Collectives::~Collectives() = default;
@@ -86,11 +88,17 @@ void ProcessGroup::abort() {
 const std::string ProcessGroup::getBackendName() const { return backends_.empty() ? "undefined" : getDefaultBackend()->getBackendName(); }
 void ProcessGroup::setBackend(DeviceType device, BackendType type, const intrusive_ptr<Backend>& backend) {
   backends_[device] = {type, backend};
+  if (device == DeviceType::CPU) staged_.clear();
 }
 intrusive_ptr<Backend> ProcessGroup::getBackend(DeviceType device) const {
-  const auto it = backends_.find(device);
-  CRESSET_CHECK(it != backends_.end(), "No backend type associated with device type ", DeviceTypeName(device));
-  return it->second.backend;
+  if (const auto it = backends_.find(device); it != backends_.end()) return it->second.backend;
+  const auto host = backends_.find(DeviceType::CPU);
+  CRESSET_CHECK(host != backends_.end() && device != DeviceType::Meta, "No backend type associated with device type ",
+                DeviceTypeName(device));
+  const std::lock_guard lock(mutex_);
+  auto& staged = staged_[device];
+  if (!staged) staged = make_intrusive<HostStaging>(host->second.backend);
+  return staged;
 }
 intrusive_ptr<Backend> ProcessGroup::getDefaultBackend() const {
   for (const auto& [device, entry] : backends_)

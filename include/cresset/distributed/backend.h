@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -112,7 +113,8 @@ class CRESSET_API ProcessGroup : public Collectives {
   /// The name of the default backend.
   virtual const std::string getBackendName() const;
   void setBackend(DeviceType device, BackendType type, const intrusive_ptr<Backend>& backend);
-  /// RuntimeError where no backend is registered for the device.
+  /// The backend of a device. A device without one is served by that of the CPU, with copies in this host's memory. RuntimeError where the
+  /// CPU has none either, and for meta.
   intrusive_ptr<Backend> getBackend(DeviceType device) const;
   void setDefaultBackend(BackendType type) { default_type_ = type; }
   intrusive_ptr<Backend> getDefaultBackend() const;
@@ -134,6 +136,8 @@ class CRESSET_API ProcessGroup : public Collectives {
   const intrusive_ptr<Store> store_;
   std::string name_, description_;
   std::map<DeviceType, Entry> backends_;
+  mutable std::mutex mutex_;
+  mutable std::map<DeviceType, intrusive_ptr<Backend>> staged_;
   BackendType default_type_ = UNDEFINED;
 };
 
