@@ -22,9 +22,19 @@ __all__ = ["KINDS", "variants"]
 _PRIMES = {1: (1031, 1033, 1039, 1049, 1051, 1061), 2: (37, 41, 43, 47, 53, 59, 61), 3: (11, 13, 17, 19, 23, 29, 31)}
 _FEW = (5, 7, 9, 11, 13, 17, 19)
 _MOST_ELEMENTS = 300_000
+# Past the largest grid of blocks that a kernel may take for all there is.
+_HUGE = 70_003
+
+
+def _words(text):
+    """Names with a word that begins so: `qr` is not in `sqrt`."""
+    return re.compile(f"(?:^|[_.:])(?:{text})")
+
+
 # Their results, or what they make on the way, grow with a power of the sizes.
-_STEEP = re.compile("combinations|cartesian_prod|meshgrid|block_diag|kron|pdist|histogramdd|tensorinv|linalg|matrix_|svd|eig|lstsq|cholesky|qr|det|lu_|inverse|"
-                    "triangular|householder|ormqr|geqrf|unfold|im2col|col2im|fold|conv|lstm|gru|rnn|stft|istft|bilinear|interpol|upsample|attention|einsum|solve|pinv")
+_STEEP = _words("combinations|cartesian_prod|meshgrid|block_diag|kron|pdist|histogramdd|tensorinv|tensorsolve|linalg|matrix_|svd|eig|lstsq|cholesky|qr$|s?logdet|det$|"
+                "lu_|inverse|triangular|householder|ormqr|orgqr|geqrf|unfold|im2col|col2im|fold|conv|lstm|gru|rnn|stft|istft|bilinear|interpol|upsample|attention|"
+                "einsum|solve|pinv")
 
 
 class _Sizes(Maker):
@@ -146,7 +156,7 @@ def _resized(row, index, mapping, seen):
 
 
 def _sizes(trial):
-    """Past 1,000 elements with odd tails, and empty."""
+    """Past 1,000 and 65,536 elements with odd tails, empty, of many dimensions."""
     row, index = trial.row, trial.index
     if not trial.call.tensors() or "PIV(" in row["samples"][index]:
         return
@@ -165,6 +175,27 @@ def _sizes(trial):
         made = trial.with_call(call)
         if made.defined():
             yield f"{label}: {_shapes(made)}", made
+    for label, made in _huge(trial):
+        if _small_on_meta(made) and made.defined():
+            yield f"{label}: {_shapes(made)}", made
+
+
+def _huge(trial):
+    """One call beyond 65,536 elements, in all or along a dimension, and one of six dimensions."""
+    row = trial.row
+    if trial.index > 0 or trial.dtype != cresset.float32:
+        return
+    if row["kind"] == "pointwise":
+        for label, sizes in (("huge", (_HUGE,)), ("of six dimensions", (2, 3, 1, 2, 2, 3))):
+            call, _ = _evaluated(row, trial.index, lambda shape: sizes if shape else ())
+            yield label, trial.with_call(call, slack=1)
+    elif row["kind"] == "structured" and any(a["name"] == "dim" for a in row["arguments"]) and not _STEEP.search(row.id):
+        _, seen = _evaluated(row, trial.index)
+        largest = max((size for shape in seen for size in shape), default=0)
+        if largest > 1 and max(len(shape) for shape in seen) < 3:
+            call, _ = _evaluated(row, trial.index, lambda shape: tuple(_HUGE if s == largest else min(s, 2) for s in shape))
+            # Sums of that many terms lose digits in any order.
+            yield "a huge row", trial.with_call(call, slack=64)
 
 
 def _small_on_meta(trial):
@@ -251,7 +282,8 @@ class _Alternating:
 # --- values ---------------------------------------------------------------------------------------------------------------------------
 
 _TINY = {"float64": 3e-310, "float32": 3e-40, "bfloat16": 3e-40, "float16": 3e-7}
-_NO_VALUES = re.compile("linalg|cholesky|^lu_|^lu$|qr|svd|eig|lstsq|det|inverse|matrix_|ormqr|triangular|pinverse|histogram|attention|lobpcg|stft|multinomial|_polynomial_")
+_NO_VALUES = _words("linalg|cholesky|lu_|lu$|qr$|svd|eig|lstsq|s?logdet|det$|inverse|matrix_|ormqr|orgqr|geqrf|triangular|pinverse|histogram|attention|lobpcg|stft|istft|"
+                    "multinomial|polynomial_")
 
 
 def _special_floats(dtype):
@@ -436,7 +468,8 @@ def _numbers_stay(t, device):
 # column -> (variants of a trial, checks of each, dtypes beside the first of the card: pointwise rows, others)
 _ALL = None
 # Several elements of a short type may be the same: which of them an operator chooses is open.
-_CHOOSES = re.compile("arg|sort|topk|median|mode|kthvalue|nonzero|unique|searchsorted|bucketize|max_pool|cummax|cummin|max[.]dim|min[.]dim|aminmax|histc|quantile")
+_CHOOSES = _words("arg(?:max|min|sort)|m?sort|topk|(?:nan)?median|mode$|kthvalue|nonzero|unique|searchsorted|bucketize|max_pool|cummax|cummin|max[.]dim|min[.]dim|aminmax|histc|"
+                  "(?:nan)?quantile")
 KINDS = {
     "sizes": (_sizes, ("forward", "backward", "in-place"), _ALL, _ALL),
     "layouts": (_layouts, ("forward", "backward", "in-place", "out"), ("float32", "int64", "float16"), ("float32", "int64")),

@@ -137,6 +137,40 @@ def repeats(period):
     return after
 
 
+def last_of(value, least=2):
+    """The last element is not written: what was in memory stays there."""
+    def after(r, *args, **kwargs):
+        r = r.contiguous().clone()
+        if r.numel() >= least:
+            r.view(-1)[-1] = value
+        return r
+
+    return after
+
+
+def spoilt(formula):
+    """Another formula, where it stays in floating point."""
+    return lambda r, x, *args, **kwargs: formula(x, *args, **kwargs).to(r.dtype) if r.is_floating_point() and x.is_floating_point() else r
+
+
+def each_seventh():
+    calls = [0]
+
+    def after(r, *args, **kwargs):
+        calls[0] += 1
+        return r + 1 if calls[0] % 7 == 0 and r.is_floating_point() else r
+
+    return after
+
+
+def nan_first(r, *args, **kwargs):
+    """NaN sorted as the smallest number."""
+    values, indices = r
+    if not values.is_floating_point() or not values.dim() or not values.isnan().any():
+        return r
+    return values.nan_to_num(-inf, inf, -inf), indices
+
+
 # --- the faults -----------------------------------------------------------------------------------------------------------------------
 
 FAULTS = [
@@ -206,6 +240,69 @@ FAULTS = [
     Fault("exp fails for nothing", "exp", "exp.out", after=lambda r, x: (1 // x.numel(), r)[1]),
     Fault("prelu takes the first weight for all", "_prelu_kernel", "_prelu_kernel", before=place(1, lambda w: w.reshape(-1)[0].expand(w.shape) if w.numel() else w)),
     Fault("out is written without its strides", "exp", "exp.out", after="contiguous out"),
+    Fault("exp leaves the last element", "exp", "exp.out", after=last_of(0)),
+    Fault("neg has 65,536 elements at most", "neg", "neg.out", after=flat_tail(lambda n: 65536)),
+    Fault("sqrt of a negative number is 0", "sqrt", "sqrt.out", after=spoilt(lambda x: x.clamp(min=0).sqrt())),
+    Fault("tanh by exponentials", "tanh", "tanh.out", after=spoilt(lambda x: (x.exp() - (-x).exp()) / (x.exp() + (-x).exp()))),
+    Fault("sigmoid by the exponential of x", "sigmoid", "sigmoid.out", after=spoilt(lambda x: x.exp() / (1 + x.exp()))),
+    Fault("log1p by log", "log1p", "log1p.out", after=spoilt(lambda x: (1 + x).log())),
+    Fault("expm1 by exp", "expm1", "expm1.out", after=spoilt(lambda x: x.exp() - 1)),
+    Fault("sin in single precision", "sin", "sin.out", after=lambda r, x: r.to(cresset.float32).to(r.dtype), dtypes=("float32", "float64")),
+    Fault("floor_divide goes to zero", "floor_divide", "floor_divide.out", after=lambda r, a, b: cresset.div(a, b, rounding_mode="trunc").to(r.dtype)),
+    Fault("maximum skips NaN", "maximum", "maximum.out", after=lambda r, a, b: cresset.fmax(a, b)),
+    Fault("where has its sides swapped for sizes that differ", "where.self", "where.self_out",
+          before=lambda a, k: ((a[0], a[2], a[1]) if a[1].shape != a[2].shape else a, k)),
+    Fault("ge is gt", "ge.Scalar", "ge.Scalar_out", after=lambda r, a, b: a > b),
+    Fault("ne of NaN is false", "ne.Tensor", "ne.Tensor_out", after=lambda r, a, b: r & ~(a.isnan() & b.isnan())),
+    Fault("all of nothing is false", "all", "all.all_out", after=lambda r, x: r & (x.numel() > 0)),
+    Fault("prod of nothing is 0", "prod", "prod.out", after=lambda r, x, **k: r * (x.numel() > 0)),
+    Fault("index_select never takes the last", "index_select", "index_select.out", before=lambda a, k: (
+        (a[0], a[1], a[2].clamp(max=max(a[0].shape[a[1]] - 2, 0)) if a[0].dim() else a[2]), k)),
+    Fault("gather takes negative dimensions for the first", "gather", "gather.out", before=place(1, lambda d: max(d, 0))),
+    Fault("scatter_add writes instead", "scatter_add", "scatter_add.out", after=lambda r, x, d, i, s: cresset.scatter(x, d, i, s)),
+    Fault("masked_fill reads the mask as contiguous", "masked_fill.Scalar", "masked_fill_.Scalar", given=lambda t: as_contiguous(t) if t.dtype == cresset.bool else t),
+    Fault("tril ignores the diagonal", "tril", "tril.out", before=place(1, lambda d: 0)),
+    Fault("bmm has the first batch for all", "bmm", "bmm.out", after=lambda r, a, b: r[:1].expand_as(r) if r.numel() else r),
+    Fault("mm sums 256 of a row", "mm", "mm.out", before=lambda a, k: ((a[0][:, :256], a[1][:256]), k)),
+    Fault("mm of no columns is not written", "mm", "mm.out", after=lambda r, a, b: r + 3 if a.shape[1] == 0 else r),
+    Fault("baddbmm ignores alpha", "baddbmm", "baddbmm.out", before=without(alpha=1)),
+    Fault("addcmul ignores value", "addcmul", "addcmul.out", before=without(value=1)),
+    Fault("addcdiv squares value", "addcdiv", "addcdiv.out", before=lambda a, k: (a, k | {"value": k["value"] ** 2} if "value" in k else k)),
+    Fault("lerp goes the other way", "lerp.Scalar", "lerp.Scalar_out", before=lambda a, k: ((a[1], a[0], a[2]), k)),
+    Fault("averages count what is padded", "avg_pool2d", "avg_pool2d.out", before=place(5, lambda c: True)),
+    Fault("bilinear ignores align_corners", "upsample_bilinear2d", "upsample_bilinear2d.out", before=place(2, lambda c: False)),
+    Fault("nll_loss ignores ignore_index", "nll_loss_forward", "nll_loss_forward.output", before=place(4, lambda i: -100)),
+    Fault("nll_loss ignores the weights", "nll_loss_forward", "nll_loss_forward.output", before=place(2, lambda w: None)),
+    Fault("mse_loss takes the sum for the mean", "mse_loss", "mse_loss.out", before=lambda a, k: (a[:2], k | {"reduction": 2}) if len(a) + len(k) == 2 else (a, k)),
+    Fault("elu ignores alpha", "elu", "elu.out", before=place(1, lambda a: 1)),
+    Fault("hardtanh has its own bounds", "hardtanh", "hardtanh.out", before=lambda a, k: ((a[0],), {})),
+    Fault("softplus ignores beta", "softplus", "softplus.out", before=place(1, lambda b: 1)),
+    Fault("log_softmax by log of softmax", "_log_softmax", "_log_softmax.out", after=lambda r, x, d, h: x.softmax(d).log()),
+    Fault("logsumexp does not subtract the maximum", "logsumexp", "logsumexp.out", after=spoilt(lambda x, d, keep=False: x.exp().sum(d, keep).log())),
+    Fault("the norm is always the second", "linalg_vector_norm", "linalg_vector_norm.out", before=place(1, lambda o: 2)),
+    Fault("cat takes negative dimensions for the first", "cat", "cat.out", before=place(1, lambda d: max(d, 0))),
+    Fault("padding ignores its value", "constant_pad_nd", "constant_pad_nd", before=place(2, lambda v: 0)),
+    Fault("nonzero leaves the last", "nonzero", "nonzero.out", after=lambda r, x: r[:-1]),
+    Fault("flip turns the first dimension only", "flip", "flip", before=place(1, lambda d: d[:1])),
+    Fault("roll does not go back", "roll", "roll", before=place(1, lambda s: [abs(v) for v in s])),
+    Fault("convolution forgets the bias", "convolution", "convolution.out", before=place(2, lambda b: None)),
+    Fault("convolution takes the first padding for all", "convolution", "convolution.out", before=place(4, lambda d: [d[0]] * len(d))),
+    Fault("the convolution's bias has half a gradient", "convolution_backward", "convolution_backward", after=lambda r, *a: (r[0], r[1], r[2] * 0.5 if r[2] is not None else None)),
+    Fault("softmax's gradient without its sum", "_softmax_backward_data", "_softmax_backward_data.out", after=lambda r, g, y, d, t: g * y),
+    Fault("tanh's gradient without the square", "tanh_backward", "tanh_backward.grad_input", after=lambda r, g, y: g * (1 - y)),
+    Fault("gelu's gradient ignores approximate", "gelu_backward", "gelu_backward.grad_input", before=without(approximate="none")),
+    Fault("sort has NaN in front", "sort.stable", "sort.values_stable", after=nan_first),
+    Fault("normal ignores the mean", "normal_", "normal_", before=place(1, lambda m: 0.0)),
+    Fault("uniform begins at 0", "uniform_", "uniform_", before=place(1, lambda v: 0.0)),
+    Fault("fill fills 1,024", "fill.Scalar", "fill_.Scalar", after=flat_tail(lambda n: 1024)),
+    Fault("each seventh call is wrong", "mul.Tensor", "mul.out", after=each_seventh()),
+    Fault("relu of many dimensions is wrong", "relu", "relu.out", after=lambda r, x: r + (r.dim() > 3)),
+    Fault("abs of one number is not written", "abs", "abs.out", after=lambda r, x: r * 0 if r.dim() == 0 else r),
+    Fault("add writes behind its end", "add.Tensor", "add.out", after="behind"),
+    Fault("relu spoils its input", "relu", "relu.out", after="spoils"),
+    Fault("sum sees 65,536 of a row", "sum.dim_IntList", "sum.IntList_out", before=rows_of(65536)),
+    Fault("rsqrt of a negative number is 0", "rsqrt", "rsqrt.out", after=spoilt(lambda x: x.clamp(min=0).rsqrt().nan_to_num(0.0, 0.0))),
+    Fault("silu's gradient has 256 of a row", "silu_backward", "silu_backward.grad_input", after=lambda r, g, x: cresset.cat([r[..., :256], 0 * r[..., 256:]], -1) if r.dim() else r),
 ]  # fmt: skip
 
 
@@ -252,9 +349,20 @@ def kernel(fault):
             if fault.after == "contiguous out" and out.dim():
                 out = out.as_strided(out.shape, r.contiguous().stride(), out.storage_offset())
             out.copy_(r)
+            if fault.after == "behind":
+                _write_behind(out)
+        if fault.after == "spoils":
+            tensors[len(outs)].zero_()
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     return run
+
+
+def _write_behind(t):
+    """One element more than the tensor has, where its memory has room."""
+    end = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride())) + 1
+    if t.numel() and t.untyped_storage().nbytes() >= (end + 1) * t.element_size():
+        t.as_strided((1,), (1,), end).fill_(77)
 
 
 def _host(device, generator, fault):
