@@ -7,7 +7,12 @@ from pathlib import Path
 from cresset.utils import cpp_extension
 
 SOURCE = Path(__file__).parent / "sources/jit_program.cpp"
-WANTED = """graph(%x : Tensor,
+WANTED = """'text' Half f(int[] x) -> () 1 Constant constant add 0
+f(a, b, c)(b, c, z)(b, c) $ 3
+  one
+  two
+  three
+graph(%x : Tensor,
       %y : Tensor):
   %one : int = prim::Constant[value=1]()
   %N : Tensor = program::constant(%y)

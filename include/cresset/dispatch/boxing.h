@@ -157,8 +157,10 @@ struct Arg<ArrayRef<T>> {
     for (const IValue& e : elements) {
       if constexpr (std::is_same_v<T, Tensor>)
         out.push_back(e.isNone() ? Tensor() : e.toTensor());
-      else
-        out.push_back(T(Arg<T>::from(const_cast<IValue&>(e))));
+      else if constexpr (auto element = Arg<T>::from(const_cast<IValue&>(e)); std::is_constructible_v<T, decltype(element)>)
+        out.push_back(T(std::move(element)));
+      else  // lists of lists
+        out.push_back(T(element.begin(), element.end()));
     }
     return out;
   }

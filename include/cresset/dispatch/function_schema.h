@@ -137,6 +137,7 @@ class CRESSET_API FunctionSchema {
   std::optional<AliasAnalysisKind> alias_kind_;
 };
 inline std::string to_string(const FunctionSchema& s) { return s.str(); }
+inline std::string toString(const FunctionSchema& s) { return s.str(); }
 
 /// Parses "ns::name.overload(args) -> returns"; errors show the text with a caret and the column.
 CRESSET_API FunctionSchema parse_schema(std::string_view text);

@@ -55,6 +55,12 @@ struct CRESSET_API FunctionBase : intrusive_ptr_target {
 };
 }  // namespace ivalue
 
+namespace detail {
+/// Not pointers other than texts: lists of nodes are no lists of bools.
+template <class T>
+concept is_list_element = std::is_constructible_v<IValue, T> && (!std::is_pointer_v<T> || std::is_same_v<T, const char*>);
+}  // namespace detail
+
 /// A tagged value. Lists, tuples and dicts are shared by reference, as in Python.
 class CRESSET_API IValue {
  public:
@@ -109,11 +115,17 @@ class CRESSET_API IValue {
   template <class T, class = std::enable_if_t<std::is_same_v<T, bool>>>
   IValue(T v) noexcept : tag_(Tag::Bool) {
     payload_.i = v;
-  }  // a template: pointers must not become bools
+  }  // a template: what turns into a bool by itself must not become one
+  /// As PyTorch's: a pointer is taken for a bool. Programs that compile against it have such places, most of them by mistake.
+  template <class T>
+    requires std::is_object_v<T>
+  [[deprecated("a pointer becomes the bool that says whether it is one: say `p != nullptr`, or `*p`")]]
+  IValue(T* p) noexcept : IValue(p != nullptr) {}
   IValue(std::complex<double> v) : tag_(Tag::Complex) { payload_.p = make_intrusive<ivalue::ComplexHolder>(v).release(); }
   IValue(const char* s) : IValue(std::string(s)) {}
   IValue(std::string s) : tag_(Tag::String) { payload_.p = make_intrusive<ivalue::ConstantString>(std::move(s)).release(); }
   IValue(std::string_view s) : IValue(std::string(s)) {}
+  IValue(intrusive_ptr<ivalue::ConstantString> p) noexcept : tag_(p ? Tag::String : Tag::None) { payload_.p = p.release(); }
   IValue(ScalarType t) noexcept : IValue(static_cast<int64_t>(t)) {}
   IValue(Layout t) noexcept : IValue(static_cast<int64_t>(t)) {}
   IValue(MemoryFormat t) noexcept : IValue(static_cast<int64_t>(t)) {}
@@ -146,13 +158,13 @@ class CRESSET_API IValue {
   }
   // Lists of what is a value: of anything else they are not, and other overloads of a caller's have their turn.
   template <class T>
-    requires std::is_constructible_v<IValue, T>
+    requires detail::is_list_element<T>
   IValue(ArrayRef<T> values);
   template <class T>
-    requires std::is_constructible_v<IValue, T>
+    requires detail::is_list_element<T>
   IValue(const std::vector<T>& values);
   template <class T, std::size_t N>
-    requires std::is_constructible_v<IValue, T>
+    requires detail::is_list_element<T>
   IValue(const std::array<T, N>& values);
   template <class T>
   IValue(const OptionalArrayRef<T>& values) : IValue() {
@@ -505,7 +517,7 @@ inline const ivalue::TupleImpl& IValue::toTupleRef() const {
 CRESSET_API std::string to_string(const IValue& v);
 
 template <class T>
-  requires std::is_constructible_v<IValue, T>
+  requires detail::is_list_element<T>
 IValue::IValue(ArrayRef<T> values) : IValue() {
   std::vector<IValue> v;
   v.reserve(values.size());
@@ -513,7 +525,7 @@ IValue::IValue(ArrayRef<T> values) : IValue() {
   *this = IValue(make_intrusive<ivalue::ListImpl>(std::move(v)));
 }
 template <class T>
-  requires std::is_constructible_v<IValue, T>
+  requires detail::is_list_element<T>
 IValue::IValue(const std::vector<T>& values) : IValue() {
   std::vector<IValue> v;
   v.reserve(values.size());
@@ -526,7 +538,7 @@ extern template CRESSET_API IValue::IValue(ArrayRef<Tensor> values);
 extern template CRESSET_API IValue::IValue(const std::vector<int64_t>& values);
 extern template CRESSET_API IValue::IValue(const std::vector<Tensor>& values);
 template <class T, std::size_t N>
-  requires std::is_constructible_v<IValue, T>
+  requires detail::is_list_element<T>
 IValue::IValue(const std::array<T, N>& values) : IValue(ArrayRef<T>(values)) {}
 template <class... T>
 IValue::IValue(const std::tuple<T...>& values) : IValue() {

@@ -123,7 +123,8 @@ class CRESSET_API Value {
   }
   Graph* owningGraph() const;
   Block* owningBlock() const;
-  UseList uses() const { return UseList(uses_); }
+  /// Const, so that programs' `auto& uses = value->uses()` keeps the list.
+  const UseList uses() const { return UseList(uses_); }
   /// uses().size() without a list.
   std::size_t use_count() const { return uses_.size() - gaps_; }
   bool hasUses() const { return !uses_.empty(); }

@@ -18,6 +18,7 @@ void lower(std::shared_ptr<torch::jit::Graph>& graph);
 
 #include <iostream>
 
+#include "ATen/code_template.h"
 #include "ATen/core/functional.h"
 #include "ATen/core/interned_strings.h"
 #include "ATen/cuda/CUDAEvent.h"
@@ -35,6 +36,7 @@ void lower(std::shared_ptr<torch::jit::Graph>& graph);
 #include "torch/csrc/jit/passes/lower_graph.h"
 #include "torch/csrc/jit/passes/subgraph_rewrite.h"
 #include "torch/csrc/jit/runtime/custom_operator.h"
+#include "torch/csrc/jit/runtime/graph_iterator.h"
 #include "torch/csrc/jit/runtime/graph_executor.h"
 #include "torch/script.h"
 
@@ -109,6 +111,28 @@ bool works(Engine& engine) {
   return true;
 }
 
+// Texts, uses, schemas and nodes in the forms that converters have.
+void shown(const std::shared_ptr<torch::jit::Graph>& graph) {
+  std::vector<torch::jit::IValue> values;
+  values.push_back(torch::jit::IValue("text").toString());
+  std::cout << values[0] << " " << at::promote_types(at::kInt, at::kHalf) << " " << c10::toString(torch::jit::parseSchema("f(int[] x) -> ()"));
+  auto& uses = graph->inputs()[0]->uses();
+  std::cout << " " << uses.size();
+  torch::jit::DepthFirstGraphNodeIterator nodes(graph);
+  while (torch::jit::Node* node = nodes.next()) std::cout << " " << node->kind().toUnqualString();
+  int* place = nullptr;
+  std::optional<torch::jit::IValue> truth = place;
+  std::cout << " " << truth->toBool() << "\n";
+
+  at::jit::TemplateEnv outer, env(outer);
+  outer.s("name", "f");
+  env.v("rest", {"b", "c"});
+  env.v("none", {});
+  env.v("lines", {"one", "two\nthree"});
+  env.d("cost", 3);
+  std::cout << at::jit::CodeTemplate("$name(a${,rest})(${rest,}z)(${none,}$rest) $ ${cost}\n  $lines\n").format(env);
+}
+
 int main() {
   auto graph = std::make_shared<torch::jit::Graph>();
   std::unordered_map<std::string, torch::jit::Value*> values;
@@ -121,6 +145,7 @@ int main() {
       return (%c))IR",
                       graph.get(), values);
   lower(graph);
+  shown(graph);
   std::cout << *graph;
   for (const torch::jit::Use& use : values.at("x")->uses()) std::cout << use.user->kind().toQualString() << " " << use.offset << "\n";
   torch::jit::GraphExecutor executor(graph, "");

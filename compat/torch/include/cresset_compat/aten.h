@@ -51,6 +51,7 @@ inline std::string toString(const OperatorName& name) { return name.str(); }
 }  // namespace c10
 
 namespace at {
+using cresset::promote_types;
 
 namespace detail {
 inline Tensor scalar_tensor_static(const Scalar& s, std::optional<ScalarType> dtype, std::optional<Device> device) {

@@ -3,13 +3,15 @@
 
 #include <cresset_compat/aten.h>
 
+struct CUstream_st;  // what CUDA's cudaStream_t points to
+
 namespace c10::cuda {
 [[noreturn]] inline void raise_no_cuda() { CRESSET_THROW(Error, "No CUDA device is available: Cresset has no CUDA backend."); }
 class CUDAStream {
  public:
   explicit CUDAStream(Stream s) : stream_(s) {}
-  operator void*() const { return nullptr; }
-  void* stream() const { return nullptr; }
+  operator CUstream_st*() const { return nullptr; }
+  CUstream_st* stream() const { return nullptr; }
   Device device() const { return stream_.device(); }
   DeviceIndex device_index() const { return stream_.device_index(); }
   StreamId id() const { return stream_.id(); }
@@ -27,6 +29,10 @@ inline DeviceIndex device_count() noexcept { return 0; }
 inline DeviceIndex current_device() { raise_no_cuda(); }
 inline void set_device(DeviceIndex) { raise_no_cuda(); }
 inline void device_synchronize() { raise_no_cuda(); }
+namespace CUDACachingAllocator {
+inline void recordStream(const DataPtr&, CUDAStream) { raise_no_cuda(); }
+inline void emptyCache() {}  // nothing was taken
+}  // namespace CUDACachingAllocator
 struct CUDAGuard {
   explicit CUDAGuard(DeviceIndex) { raise_no_cuda(); }
   explicit CUDAGuard(Device) { raise_no_cuda(); }

@@ -4,6 +4,7 @@
 #include <cresset_compat/functional.h>
 #include <cresset_compat/script.h>
 
+#include <cresset/ir/graph_iterator.h>
 #include <cresset/ir/ir_parser.h>
 #include <cresset/ir/ir_views.h>
 #include <cresset/ir/logging.h>
@@ -15,6 +16,7 @@ namespace torch {
 namespace jit {
 
 // alias_analysis.h, ir_parser.h, ir_views.h, node_hashing.h
+using cresset::jit::DepthFirstGraphNodeIterator;
 using cresset::jit::EqualNode;
 using cresset::jit::EqualType;
 using cresset::jit::HashNode;

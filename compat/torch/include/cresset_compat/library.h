@@ -10,6 +10,11 @@
 namespace c10 {
 using BoxedKernel = KernelFunction;
 using cresset::RegisterOperators;
+/// The type of a registered class, of `intrusive_ptr<T>` too.
+template <class T>
+TypePtr getCustomClassType() {
+  return cresset::impl::Arg<T>::schema_type();
+}
 }  // namespace c10
 namespace at {
 using cresset::Tag;
