@@ -48,6 +48,16 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake
   VERSION ${torch_version} COMPATIBILITY AnyNewerVersion)
 install(FILES ${PROJECT_BINARY_DIR}/TorchConfig.cmake ${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake
   DESTINATION ${libdir}/cmake/Torch)
+# What projects look for in the folder of `torch.__file__`: in the wheel, and of a prefix only on demand.
+set(in_folder_of_torch COMPONENT in_folder_of_torch)
+if(NOT SKBUILD)
+  list(APPEND in_folder_of_torch EXCLUDE_FROM_ALL)
+endif()
+foreach(file TorchConfig.cmake TorchConfigVersion.cmake)
+  configure_file(compat/torch/cmake/${file} ${PROJECT_BINARY_DIR}/in_folder_of_torch/${file} @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/in_folder_of_torch/${file} DESTINATION share/cmake/Torch ${in_folder_of_torch})
+endforeach()
+install(FILES cmake/libtorch_python.ld DESTINATION lib RENAME libtorch_python.so ${in_folder_of_torch})
 
 # The prefix is found from the place of the file, so an installed tree can be moved.
 file(RELATIVE_PATH pc_prefix /p/${libdir}/pkgconfig /p)
