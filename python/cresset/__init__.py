@@ -64,25 +64,17 @@ from ._devices import get_device_module, register_device_module as _register_dev
 from ._streams import Event, Stream  # noqa: E402,F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 
-_tensor.install(Tensor)
-_tensor_methods.install(Tensor)
+from . import _absent, _devices, _legacy, _overridable, _rare_methods, _settings, _sparse_methods  # noqa: E402
 
-from . import _absent, _devices, _legacy, _rare_methods, _settings, _sparse_methods  # noqa: E402
-
-_legacy.install(Tensor)
 _settings.install(_sys.modules[__name__])
 _devices.install()
-_absent.install(Tensor, _sys.modules[__name__])
-_sparse_methods.install(Tensor)
-_rare_methods.install()
+_absent.install(_sys.modules[__name__])
+_overridable.install_methods(Tensor)
+_overridable.install_device(device)
 globals().update(_legacy.types())
 DispatchKey = _C.DispatchKey
 
 from . import autograd  # noqa: E402
-from . import _overridable  # noqa: E402
-
-_overridable.install_methods(Tensor)
-_overridable.install_device(device)
 
 
 

@@ -1,6 +1,6 @@
 """Names of features that are not part of Cresset (some operators of quantized tensors, MKL-DNN tensors, sizes of sparse ones): a clear refusal instead of an AttributeError."""
 
-from ._overridable import overridable
+from ._overridable import overridable, tensor_attribute, tensor_method
 
 _QUANTIZED = "operators of quantized tensors beyond those of dtypes, views, comparisons and activations"
 _MKLDNN = "tensors in oneDNN's own layout"
@@ -107,18 +107,21 @@ def _expectation(name, layout):
     return refuse
 
 
+@tensor_method
 def sparse_dim(self):
     """Number of sparse dimensions: 0."""
     own = _own(self, "sparse_dim")
     return 0 if own is None else own(self)
 
 
+@tensor_method
 def dense_dim(self):
     """Number of dense dimensions: all."""
     own = _own(self, "dense_dim")
     return self.dim() if own is None else own(self)
 
 
+@tensor_method
 def to_dense(self, dtype=None, *, masked_grad=True):
     """The tensor itself, which is dense, or a copy in another dtype."""
     own = _own(self, "to_dense")
@@ -137,27 +140,27 @@ def dequantize(input):
     return input if input.is_floating_point() else input.float()
 
 
-def install(tensor_class, module):
-    """Fill in the names that are missing."""
+for _what, _names in _METHODS.items():
+    for _name in _names:
+        tensor_method(_refusal(f"Tensor.{_name}", _what), name=_name, missing=True)
+for _name in _OTHERS_ONLY:
+    tensor_method(_others_only(_name), name=_name)
+for _name, _layout in _SPARSE_ONLY.items():
+    tensor_method(_expectation(_name, _layout), name=_name)
+tensor_attribute("dequantize", dequantize)
+for _name in (
+    "_python_dispatch", "_has_symbolic_sizes_strides", "is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_vulkan", "is_mtia", "is_ipu",
+    "is_maia",
+):  # fmt: skip
+    tensor_attribute(_name, False, missing=True)
+
+
+def install(module):
+    """Fill in the names that the package is missing."""
     for what, names in _FUNCTIONS.items():
         for name in names:
             if not hasattr(module, name):
                 setattr(module, name, _refusal(name, what))
-    for what, names in _METHODS.items():
-        for name in names:
-            if not hasattr(tensor_class, name):
-                setattr(tensor_class, name, _refusal(f"Tensor.{name}", what))
-    for name in _OTHERS_ONLY:
-        setattr(tensor_class, name, _others_only(name))
     for name, instead in _REMOVED.items():
         setattr(module, name, _removal(name, instead))
-        if name != "matrix_rank":
-            setattr(tensor_class, name, _removal(name, instead))
-    for name, layout in _SPARSE_ONLY.items():
-        setattr(tensor_class, name, _expectation(name, layout))
-    for function in (sparse_dim, dense_dim, to_dense, dequantize):
-        setattr(tensor_class, function.__name__, function)
     module.dequantize = dequantize
-    for name in ("_python_dispatch", "_has_symbolic_sizes_strides", "is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_vulkan", "is_mtia", "is_ipu", "is_maia"):
-        if not hasattr(tensor_class, name):
-            setattr(tensor_class, name, False)

@@ -7,7 +7,7 @@ import cresset
 
 from . import _C
 from ._C import Tensor
-from ._overridable import overridable
+from ._overridable import asks, overridable
 
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
@@ -100,6 +100,7 @@ def _subscripts(numbers):
     return "".join("..." if n is ... else chr(ord("A") + n) if n < 26 else chr(ord("a") + n - 26) for n in numbers)
 
 
+@asks
 def einsum(equation, *operands):
     """The sum of products that the equation names: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2]).
 

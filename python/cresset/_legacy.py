@@ -5,6 +5,7 @@ import operator
 import cresset
 
 from . import _C
+from ._overridable import tensor_attribute, tensor_method
 
 _TYPES = {
     "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "LongTensor": "int64",
@@ -88,6 +89,7 @@ def types():
 # --- methods of Tensor ---------------------------------------------------------------------------------------------------------
 
 
+@tensor_method
 def new(self, *args, device=None):
     """A tensor of this dtype: of sizes, of a sequence of values, or over a storage."""
     _check_device(device, self.device.type, args, _NO_NEW)
@@ -104,6 +106,7 @@ def _store(self, values):
     return self.copy_(cresset.tensor(values, dtype=self.dtype).reshape(self.shape)) if values else self
 
 
+@tensor_method
 def apply_(self, callable):
     """Replace every element x of a CPU tensor by callable(x)."""
     _refuse_recorded(self, "apply_")
@@ -129,11 +132,13 @@ def _map(self, name, others, callable):
     return _store(self, [callable(*x) for x in zip(*lists)])
 
 
+@tensor_method
 def map_(self, tensor, callable):
     """Replace every element a of a CPU tensor by callable(a, b), b from the other tensor."""
     return _map(self, "map_", [tensor], callable)
 
 
+@tensor_method
 def map2_(self, x, y, callable):
     """Replace every element a of a CPU tensor by callable(a, b, c), b and c from the other tensors."""
     return _map(self, "map2_", [x, y], callable)
@@ -142,6 +147,7 @@ def map2_(self, x, y, callable):
 _type = cresset.Tensor.type
 
 
+@tensor_method(name="type")
 def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's kind, or the tensor converted to a dtype (also "torch.FloatTensor" or FloatTensor)."""
     if isinstance(dtype, tensortype):
@@ -149,6 +155,7 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
     return _type(self) if dtype is None else _type(self, dtype, non_blocking)
 
 
+@tensor_method
 def dim_order(self, *, ambiguity_check=False):
     """Dimensions from the slowest in memory to the fastest; with ambiguity_check RuntimeError when several orders fit."""
     if not isinstance(ambiguity_check, bool) and not all(isinstance(f, cresset.memory_format) for f in ambiguity_check):
@@ -174,11 +181,13 @@ def dim_order(self, *, ambiguity_check=False):
     raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
 
 
+@tensor_method
 def is_distributed(self):
     """Tensors live in one process: False."""
     return False
 
 
+@tensor_method
 def record_stream(self, stream):
     """Keep the tensor's memory, once it is freed, until the work that the stream has by then is done: for a tensor that is used in another stream than
     the one it was made in. NotImplementedError on CPU, which has no streams."""
@@ -189,16 +198,19 @@ def record_stream(self, stream):
     raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the '{self.device.type.upper()}' backend: it has no streams.")
 
 
+@tensor_method
 def const_data_ptr(self):
     """Address of the first element, for reading."""
     return self.data_ptr()
 
 
+@tensor_method
 def resize(self, *sizes):
     """Deprecated: a view of another shape with as many elements."""
     return _resized(self, sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
 
 
+@tensor_method
 def resize_as(self, tensor):
     """Deprecated: a view of another tensor's shape with as many elements."""
     return _resized(self, tensor.shape)
@@ -213,24 +225,29 @@ def _resized(self, size):
     return self.contiguous().view(size)
 
 
+@tensor_method(asks=True)
 def reinforce(self, reward):
     raise RuntimeError("reinforce() was removed. Sample with cresset.multinomial and weigh the logarithm of the probability with the reward.")
 
 
+@tensor_method
 def module_load(self, other, assign=False):
     """What Module.load_state_dict puts in the place of this tensor when parameters are swapped: this tensor with the other's values, or with assign
     the other tensor; in each case another object than both."""
     return other.detach() if assign else self.copy_(other).detach()
 
 
+@tensor_method
 def xpu(self, *args, **kwargs):
     raise AssertionError("Torch not compiled with XPU enabled")
 
 
+@tensor_method
 def ipu(self, *args, **kwargs):
     raise RuntimeError("PyTorch is not linked with support for ipu devices")
 
 
+@tensor_method
 def mtia(self, *args, **kwargs):
     raise AssertionError(
         "Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your python src "
@@ -278,15 +295,5 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
 closed_range.__name__ = closed_range.__qualname__ = "range"
 
 
-def install(tensor_class):
-    """Give `tensor_class` the methods of this module."""
-    functions = [
-        new, apply_, map_, map2_, dim_order, is_distributed, record_stream, const_data_ptr, resize, resize_as, reinforce, module_load, xpu, ipu, mtia,
-    ]  # fmt: skip
-    for function in functions:
-        function.__qualname__ = f"Tensor.{function.__name__}"
-        setattr(tensor_class, function.__name__, function)
-    type_.__name__, type_.__qualname__ = "type", "Tensor.type"
-    tensor_class.type = type_
-    tensor_class.name = None
-    tensor_class.volatile = False
+tensor_attribute("name", None)
+tensor_attribute("volatile", False)

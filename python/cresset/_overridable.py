@@ -1,11 +1,13 @@
-"""Puts functions that are written in Python under the __torch_function__ protocol, as operators are: `@overridable` at the definition."""
+"""Puts functions that are written in Python under the __torch_function__ protocol, as operators are: `@overridable` at the definition.
+
+Methods of Tensor have `@tensor_method` there, which makes them overridable too; one `install_methods` puts all of them into the class.
+"""
 
 import functools
-import types
 
 from . import _C
 
-__all__ = ["overridable", "install_methods", "install_device"]
+__all__ = ["overridable", "asks", "tensor_method", "tensor_attribute", "install_methods", "install_device"]
 
 _CO_VARIADIC = 0x4 | 0x8  # inspect.CO_VARARGS | inspect.CO_VARKEYWORDS; inspect itself is slow to import
 
@@ -13,6 +15,12 @@ _CO_VARIADIC = 0x4 | 0x8  # inspect.CO_VARARGS | inspect.CO_VARKEYWORDS; inspect
 def overridable(function):
     """Decorator: a call goes to the modes and to the arguments that override, lists of them included, before `function` runs."""
     return functools.update_wrapper(_C.overridable(function), function)
+
+
+def asks(function):
+    """Decorator: a function that goes to those who override it by itself, after it has looked at its arguments."""
+    function._asks = True
+    return function
 
 
 def ask(public, function, overriding, args, kwargs):
@@ -38,14 +46,34 @@ def _written_out(function, args, kwargs):
     return args[:required] + tuple(keywords.pop(name) for name in missing), keywords
 
 
+_attributes = {}  # of Tensor, until they are installed: name → (value, only where the class has none)
+
+
+def tensor_attribute(name, value, *, missing=False):
+    """Give Tensor an attribute; `missing`: unless it has one of that name. RuntimeError for a name that has been given before."""
+    if name in _attributes:
+        raise RuntimeError(f"Tensor.{name} is defined twice.")
+    _attributes[name] = value, missing
+
+
+def tensor_method(function=None, *, name=None, asks=False, missing=False):
+    """Decorator: a method of Tensor. A function that `asks` goes to those who override it by itself, or nobody is asked."""
+
+    def add(function):
+        function.__name__ = name or function.__name__
+        function.__qualname__ = f"Tensor.{function.__name__}"
+        tensor_attribute(function.__name__, function if asks else overridable(function), missing=missing)
+        return function
+
+    return add if function is None else add(function)
+
+
 def install_methods(tensor_class):
-    """Wrap the methods of Tensor that are written in Python and do not ask for themselves."""
-    for name, method in list(vars(tensor_class).items()):
-        if not isinstance(method, types.FunctionType) or name in ("__dir__", "__repr__", "__init_subclass__", "reinforce"):
-            continue
-        asks = {"handle_torch_function", "_has_torch_function", "_has_torch_function_unary"}
-        if asks.isdisjoint(method.__code__.co_names):
-            setattr(tensor_class, name, overridable(method))
+    """Put what has been defined into the class, in whatever order it was."""
+    for name, (value, missing) in sorted(_attributes.items(), key=lambda item: item[1][1]):
+        if not (missing and hasattr(tensor_class, name)):
+            setattr(tensor_class, name, value)
+    _attributes.clear()
 
 
 def install_device(device_class):

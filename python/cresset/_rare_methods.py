@@ -4,9 +4,9 @@ import cresset
 
 from . import _C
 from ._C import Tensor
-from ._tensor_methods import _protocol
+from ._overridable import tensor_attribute, tensor_method
 
-__all__ = ["install"]
+__all__ = []
 
 
 def _gone(name, instead):
@@ -17,26 +17,31 @@ def _gone(name, instead):
     return method
 
 
+@tensor_method(missing=True)
 def __long__(self):
     """The number of a tensor of one element as an integer: what Python 2 called."""
     return int(self)
 
 
+@tensor_method(missing=True)
 def __nonzero__(self):
     """The truth of a tensor of one element: what Python 2 called."""
     return bool(self)
 
 
+@tensor_method(missing=True)
 def _conj(self):
     """The conjugate, a view."""
     return cresset.conj(self)
 
 
+@tensor_method(missing=True)
 def _conj_physical(self):
     """The conjugate in memory of its own."""
     return cresset.conj_physical(self)
 
 
+@tensor_method(missing=True)
 def _is_all_true(self):
     """A tensor: are all elements true? RuntimeError unless they are bools."""
     if self.dtype != cresset.bool:
@@ -44,6 +49,7 @@ def _is_all_true(self):
     return self.all()
 
 
+@tensor_method(missing=True)
 def _is_any_true(self):
     """A tensor: is any element true? RuntimeError unless they are bools."""
     if self.dtype != cresset.bool:
@@ -51,26 +57,31 @@ def _is_any_true(self):
     return self.any()
 
 
+@tensor_method(missing=True)
 def _is_zerotensor(self):
     """False: there are no tensors of zeros without memory."""
     return False
 
 
+@tensor_method(missing=True)
 def _lazy_clone(self):
     """A copy."""
     return self.clone()
 
 
+@tensor_method(missing=True)
 def _addmm_activation(self, mat1, mat2, *, beta=1, alpha=1, use_gelu=False):
     """addmm, then relu, or gelu."""
     result = cresset.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
     return cresset.nn.functional.gelu(result) if use_gelu else result.relu()
 
 
+@tensor_method(missing=True)
 def _fix_weakref(self):
     """A weak reference to a tensor holds as long as C++ or Python holds the tensor, so there is nothing to mend."""
 
 
+@tensor_method(missing=True)
 def _clear_non_serializable_cached_data(self):
     """Nothing in a tensor's `__dict__` keeps it from being pickled."""
 
@@ -85,23 +96,27 @@ def _cuda_array_interface(self):
     )
 
 
+@tensor_method(missing=True)
 def _autocast_to_full_precision(self, cuda_enabled, cpu_enabled):
     """In float32, where the tensor has a lower precision and autocast is on for its device."""
     low = self.dtype in (cresset.float16, cresset.bfloat16)
     return self.to(cresset.float32) if low and (cpu_enabled if self.device.type == "cpu" else cuda_enabled) else self
 
 
+@tensor_method(missing=True)
 def _autocast_to_reduced_precision(self, cuda_enabled, cpu_enabled, cuda_dtype, cpu_dtype):
     """In the lower precision of its device, where the tensor is float32 and autocast is on there."""
     on, dtype = (cpu_enabled, cpu_dtype) if self.device.type == "cpu" else (cuda_enabled, cuda_dtype)
     return self.to(dtype) if on and self.dtype == cresset.float32 else self
 
 
+@tensor_method(missing=True)
 def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
     """What this slice was taken from: see cresset.slice_inverse."""
     return cresset.slice_inverse(self, src, dim, start, end, step)
 
 
+@tensor_method(missing=True)
 def _reduce_ex_internal(self, proto):
     """What pickle is told of a tensor whose class has no state of its own."""
     return Tensor.__reduce_ex__(self, proto)
@@ -115,21 +130,14 @@ def _nested(name):
     return method
 
 
+@tensor_method
 def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
     """`hash_tensor` of the package."""
     return cresset.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
 
 
-def install():
-    """Put the methods into the class."""
-    for function in (__long__, __nonzero__, _conj, _conj_physical, _is_all_true, _is_any_true, _is_zerotensor, _lazy_clone, _addmm_activation,
-                     slice_inverse, _reduce_ex_internal, _fix_weakref, _clear_non_serializable_cached_data, _autocast_to_full_precision, _autocast_to_reduced_precision):  # fmt: skip
-        if not hasattr(Tensor, function.__name__):
-            setattr(Tensor, function.__name__, _protocol(function))
-    for name, instead in (("eig", "torch.linalg.eig"), ("symeig", "torch.linalg.eigh"), ("lstsq", "torch.linalg.lstsq"), ("solve", "torch.linalg.solve")):
-        setattr(Tensor, name, _gone(name, instead))
-    Tensor.hash_tensor = _protocol(hash_tensor)
-    for name in ("_nested_tensor_size", "_nested_tensor_storage_offsets", "_nested_tensor_strides"):
-        if not hasattr(Tensor, name):
-            setattr(Tensor, name, _nested(name))
-    Tensor.__cuda_array_interface__ = property(_cuda_array_interface, doc="Raises AttributeError: no tensor is on a CUDA device.")
+for _name, _instead in (("eig", "torch.linalg.eig"), ("symeig", "torch.linalg.eigh"), ("lstsq", "torch.linalg.lstsq"), ("solve", "torch.linalg.solve")):
+    tensor_method(_gone(_name, _instead), name=_name)
+for _name in ("_nested_tensor_size", "_nested_tensor_storage_offsets", "_nested_tensor_strides"):
+    tensor_method(_nested(_name), name=_name, missing=True)
+tensor_attribute("__cuda_array_interface__", property(_cuda_array_interface, doc="Raises AttributeError: no tensor is on a CUDA device."))

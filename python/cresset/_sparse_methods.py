@@ -1,6 +1,7 @@
 """Methods of tensors, and functions of the package, that make or ask sparse tensors; `cresset.sparse` is loaded when one is called."""
 
 from . import _C
+from ._overridable import tensor_method
 
 _FUNCTIONS = (
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor", "smm", "sspaddmm",
@@ -15,6 +16,7 @@ def _convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None):
     return asked_for(tensor, layout, blocksize, sparse_dim, dense_dim)
 
 
+@tensor_method
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
     """The tensor in a sparse layout (COO without one) with its elements that are not zero; with sparse_dim only that many dimensions are
     sparse. Differentiable. RuntimeError where the layout does not fit the tensor."""
@@ -23,31 +25,37 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     return _convert(self, layout, blocksize, sparse_dim, dense_dim)
 
 
+@tensor_method
 def to_sparse_coo(self):
     """The tensor in coordinates."""
     return to_sparse(self)
 
 
+@tensor_method
 def to_sparse_csr(self, dense_dim=None):
     """The matrix with compressed rows."""
     return _convert(self, _C.sparse_csr, dense_dim=dense_dim)
 
 
+@tensor_method
 def to_sparse_csc(self, dense_dim=None):
     """The matrix with compressed columns."""
     return _convert(self, _C.sparse_csc, dense_dim=dense_dim)
 
 
+@tensor_method
 def to_sparse_bsr(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed rows."""
     return _convert(self, _C.sparse_bsr, blocksize, dense_dim=dense_dim)
 
 
+@tensor_method
 def to_sparse_bsc(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed columns."""
     return _convert(self, _C.sparse_bsc, blocksize, dense_dim=dense_dim)
 
 
+@tensor_method
 def sparse_mask(self, mask):
     """A sparse tensor with the places of the sparse tensor `mask` and the elements of self there; RuntimeError for another shape."""
     from .sparse import mask_of
@@ -55,6 +63,7 @@ def sparse_mask(self, mask):
     return mask_of(self, mask)
 
 
+@tensor_method
 def smm(self, mat2):
     """The product of a sparse and a strided matrix, as a sparse one."""
     from .sparse import smm
@@ -62,6 +71,7 @@ def smm(self, mat2):
     return smm(self, mat2)
 
 
+@tensor_method
 def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1):
     """beta * self + alpha * (mat1 @ mat2), with sparse self and mat1, as a sparse tensor."""
     from .sparse import sspaddmm
@@ -69,6 +79,7 @@ def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1):
     return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
+@tensor_method
 def _to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
     """`to_sparse` by the operator's own name."""
     return self.to_sparse(sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
@@ -92,11 +103,13 @@ def _part(name):
     return refuse
 
 
+@tensor_method
 def _to_dense(self, dtype=None, masked_grad=None):
     """`to_dense` by the operator's own name."""
     return self.to_dense(dtype, masked_grad=masked_grad)
 
 
+@tensor_method
 def _sparse_mask_projection(self, mask, accumulate_matches=False):
     """Of a sparse tensor the elements where `mask` has some, at the mask's places. RuntimeError for a strided tensor."""
     if self.layout is not _C.sparse_coo:
@@ -104,13 +117,7 @@ def _sparse_mask_projection(self, mask, accumulate_matches=False):
     return self.sparse_mask(mask)
 
 
-def install(tensor_class):
-    """Give the class of tensors these methods."""
-    for method in (_to_sparse, _to_dense, _sparse_mask_projection):
-        setattr(tensor_class, method.__name__, method)
-    for name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
-        setattr(tensor_class, f"_{name}", _renamed(name))
-    for name in ("_indices", "_values", "_dimI", "_dimV", "_coalesced_"):
-        setattr(tensor_class, name, _part(name))
-    for method in (to_sparse, to_sparse_coo, to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc, sparse_mask, smm, sspaddmm):
-        setattr(tensor_class, method.__name__, method)
+for _name in ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"):
+    tensor_method(_renamed(_name))
+for _name in ("_indices", "_values", "_dimI", "_dimV", "_coalesced_"):
+    tensor_method(_part(_name))

@@ -1,13 +1,16 @@
-"""Methods of Tensor that are written in Python: printing, formatting, deepcopy and pickle. `install` puts them into the class."""
+"""Methods of Tensor that are written in Python: printing, formatting, deepcopy and pickle."""
 
 import copyreg
 import weakref
 
 import cresset
 
-__all__ = ["install"]
+from ._overridable import tensor_attribute, tensor_method
+
+__all__ = []
 
 
+@tensor_method(name="__repr__", asks=True)
 def _repr(self, *, tensor_contents=None):
     """The values in columns, summarised when there are many, then device, dtype and gradient."""
     if cresset._C._has_torch_function_unary(self):
@@ -19,6 +22,7 @@ def _repr(self, *, tensor_contents=None):
     return _str(self, tensor_contents=tensor_contents)
 
 
+@tensor_method(name="__format__")
 def _format(self, spec):
     """A one-element tensor formats as its number, others as their repr."""
     if self.dim() == 0 and not self.is_meta and type(self) is cresset.Tensor:
@@ -61,6 +65,7 @@ def _rebuild_from_type(func, type, args, dict):
     return _rebuild_from_type_v2(func, type, args, dict)
 
 
+@tensor_method(name="__reduce_ex__", asks=True)
 def _reduce_ex(self, proto):
     """Pickle the storage with size, strides and requires_grad; the graph is not part of it: what is read is a leaf.
 
@@ -81,6 +86,7 @@ def _reduce_ex(self, proto):
     return _rebuild_from_type_v2, (function, type(self), arguments, state)
 
 
+@tensor_method(name="__setstate__")
 def _setstate(self, state):
     """(storage, offset, size, stride) of pickles from before reduced forms had functions."""
     if not isinstance(state, tuple) or len(state) != 4:
@@ -104,6 +110,7 @@ def _copied(self, memo):
     return plain.clone(memory_format=cresset.preserve_format)
 
 
+@tensor_method(name="__deepcopy__")
 def _deepcopy(self, memo):
     """A leaf with its own copy of the data and of the gradient; RuntimeError for a tensor that was computed from others."""
     if not self.is_leaf:
@@ -176,15 +183,6 @@ def _restore_generator(generator, state):
     when_read(restore)
 
 
-def install(tensor_class):
-    """Give `tensor_class` the methods of this module, and layouts and generators their form in pickles."""
-    copyreg.pickle(cresset.layout, _reduce_layout)
-    cresset.Generator.__reduce__, cresset.Generator.__setstate__ = _reduce_generator, _restore_generator
-    tensor_class.__init_subclass__ = classmethod(_init_subclass)
-    for name, function in (
-        ("__repr__", _repr), ("__format__", _format), ("__reduce_ex__", _reduce_ex), ("__setstate__", _setstate),
-        ("__deepcopy__", _deepcopy),
-    ):  # fmt: skip
-        function.__name__ = name
-        function.__qualname__ = f"Tensor.{name}"
-        setattr(tensor_class, name, function)
+tensor_attribute("__init_subclass__", classmethod(_init_subclass))
+copyreg.pickle(cresset.layout, _reduce_layout)
+cresset.Generator.__reduce__, cresset.Generator.__setstate__ = _reduce_generator, _restore_generator

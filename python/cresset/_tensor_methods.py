@@ -1,31 +1,19 @@
-"""Methods of Tensor that are written in Python: hooks, sharing, small conveniences. `install` puts them into the class."""
+"""Methods of Tensor that are written in Python: hooks, sharing, small conveniences."""
 
+import functools
 from collections import OrderedDict
 
 import cresset
 
 from . import _C, _fork_pickling, _reductions, _spectral
-
-
-def _protocol(function):
-    """The method as it shows on overriding types."""
-
-    def method(self, *args, **kwargs):
-        if type(self) is not cresset.Tensor and _C._has_torch_function((self, *args)):
-            from cresset.overrides import handle_torch_function
-
-            return handle_torch_function(method, (self, *args), self, *args, **kwargs)
-        return function(self, *args, **kwargs)
-
-    method.__name__, method.__doc__ = function.__name__, function.__doc__
-    method.__qualname__ = f"Tensor.{function.__name__}"
-    return method
+from ._overridable import tensor_attribute, tensor_method
 
 
 class _Hooks(OrderedDict):
     """Hooks of a tensor; `of_node` numbers the node that they were registered for."""
 
 
+@tensor_method
 def register_hook(self, hook):
     """Call hook(grad) with each gradient of this tensor; a tensor that it returns replaces the gradient. Gives a handle with remove()."""
     from .utils.hooks import RemovableHandle
@@ -43,6 +31,7 @@ def register_hook(self, hook):
     return handle
 
 
+@tensor_method
 def register_post_accumulate_grad_hook(self, hook):
     """Call hook(tensor) after a gradient was added into .grad of this leaf. Gives a handle with remove()."""
     from .utils.hooks import RemovableHandle
@@ -59,16 +48,19 @@ def register_post_accumulate_grad_hook(self, hook):
     return handle
 
 
+@tensor_method
 def __reversed__(self):
     """The tensor with its first dimension in reverse order."""
     return self if self.dim() == 0 else self.flip(0)
 
 
+@tensor_method
 def nonzero(self, *, as_tuple=False):
     """Positions of the elements that are not zero: one row each, or with as_tuple one index tensor for each dimension."""
     return cresset.nonzero(self, as_tuple=as_tuple)
 
 
+@tensor_method
 def share_memory_(self):
     """Move the memory to where processes that are forked, or that the tensor is sent to, see it too; returns the tensor.
 
@@ -78,11 +70,13 @@ def share_memory_(self):
     return self
 
 
+@tensor_method
 def is_shared(self):
     """Whether other processes can see the memory."""
     return _C._storage_shared(self) is not None
 
 
+@tensor_method
 def pin_memory(self, device=None):
     """A copy in host memory that devices of the accelerator read directly; the tensor itself when it is there already.
 
@@ -91,11 +85,13 @@ def pin_memory(self, device=None):
     return _C._pin_memory(self, None if device is None else cresset.device(device))
 
 
+@tensor_method
 def is_pinned(self, device=None):
     """Whether it lies in pinned host memory."""
     return _C._is_pinned(self)
 
 
+@tensor_method
 def cuda(self, *args, **kwargs):
     """Raises AssertionError: no CUDA device is built in. Use to(device) with a registered device."""
     raise AssertionError("Torch not compiled with CUDA enabled")
@@ -104,21 +100,25 @@ def cuda(self, *args, **kwargs):
 # Storages are loaded on first use: `cresset.storage` and not an import at the top.
 
 
+@tensor_method
 def untyped_storage(self):
     """The memory that this tensor and its views share."""
     return cresset.storage.UntypedStorage._of(self)
 
 
+@tensor_method
 def storage(self):
     """The memory that this tensor and its views share, as elements of its type. Deprecated, as typed storages are."""
     cresset.storage._warn_typed_storage_removal()
     return cresset.storage.TypedStorage._of(self)
 
 
+@tensor_method
 def _typed_storage(self):
     return cresset.storage.TypedStorage._of(self)
 
 
+@tensor_method
 def storage_type(self):
     """The legacy class of this tensor's storage."""
     return cresset.storage.legacy_class(self.dtype)
@@ -127,6 +127,7 @@ def storage_type(self):
 _set_tensor = cresset.Tensor.set_
 
 
+@tensor_method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Make this tensor one over the memory of `source`, a tensor or storage; without arguments an empty one."""
     if source is None:
@@ -138,6 +139,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     return _set_tensor(self, source, storage_offset, size, () if stride is None else stride)
 
 
+@tensor_method(asks=True)
 def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
@@ -145,31 +147,33 @@ def __dir__(self):
 _divided_by = cresset.Tensor.__rtruediv__
 
 
+@tensor_method
 def __rdiv__(self, other):
     return _divided_by(self, other)
 
 
-__rdiv__.__qualname__ = "Tensor.__rdiv__"
-
-
+@tensor_method
 def lu(self, pivot=True, get_infos=False):
     """The LU factors of cresset.lu."""
     return cresset.lu(self, pivot, get_infos)
 
 
-def install(tensor):
-    """Put the methods into the class."""
-    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, is_shared, pin_memory, is_pinned, cuda, lu):
-        setattr(tensor, function.__name__, _protocol(function))
-    for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
-        setattr(tensor, function.__name__, _protocol(function))
-    for function in (untyped_storage, storage, _typed_storage, storage_type, set_):
-        function.__qualname__ = f"Tensor.{function.__name__}"
-        setattr(tensor, function.__name__, function)
-    # Names of division from Python 2 that PyTorch keeps.
-    tensor.__div__, tensor.__rdiv__, tensor.__idiv__ = tensor.__truediv__, __rdiv__, tensor.__itruediv__
-    tensor.__dir__ = __dir__
-    tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors
-    tensor.__module__ = "cresset"
-    _fork_pickling.register(tensor, "reduce_tensor")
-    _C._set_nowrap_functions({tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__})
+def _as_method(function):
+    """A function of the package as a method, which is another one to those who override it."""
+
+    @functools.wraps(function)
+    def method(self, *args, **kwargs):
+        return function(self, *args, **kwargs)
+
+    return method
+
+
+for _function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
+    tensor_method(_as_method(_function.__wrapped__))
+# Names of division from Python 2 that PyTorch keeps.
+tensor_attribute("__div__", cresset.Tensor.__truediv__)
+tensor_attribute("__idiv__", cresset.Tensor.__itruediv__)
+tensor_attribute("__array_priority__", 1000)  # NumPy leaves mixed arithmetic to tensors
+tensor_attribute("__module__", "cresset")
+_fork_pickling.register(cresset.Tensor, "reduce_tensor")
+_C._set_nowrap_functions({cresset.Tensor._base.__get__, cresset.Tensor.grad.__get__, cresset.Tensor._grad.__get__})

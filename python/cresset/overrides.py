@@ -100,11 +100,8 @@ _NEVER = (
 
 
 def _takes_part(function):
-    """Does a function go through the protocol? Operators do; functions written in Python when they ask."""
-    if type(function) in _OPERATOR_TYPES or isinstance(function, _C.overridable):
-        return True
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return code is not None and "handle_torch_function" in code.co_names
+    """Does a function go through the protocol? Operators do; functions written in Python when their definition says so."""
+    return type(function) in _OPERATOR_TYPES or isinstance(function, _C.overridable) or hasattr(function, "_asks")
 
 
 def _functions_of(module):
