@@ -317,3 +317,9 @@ def test_quantiles_of_batched_places():
 def test_examples_between_channels_of_their_neighbours(rearrange):
     x = cresset.arange(1.0 * 4 * 3 * 2 * 2).view(1, 3, 2, 2, 4).permute(0, 4, 1, 2, 3)  # examples' channels lie last, batch between
     assert cresset.equal(vmap(rearrange, in_dims=2)(x), cresset.stack([rearrange(x.select(2, i)) for i in range(3)]))
+
+
+def test_a_batch_of_what_is_not_read():
+    x, g, buffers = cresset.randn(3), cresset.ones(3), cresset.empty(2, 0)
+    got = vmap(lambda b: cresset.ops.aten.log_sigmoid_backward(g, x, b))(buffers)
+    assert cresset.equal(got, cresset.ops.aten.log_sigmoid_backward(g, x, buffers[0]).expand(2, 3))
