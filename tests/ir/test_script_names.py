@@ -135,3 +135,23 @@ def test_a_module_that_gets_methods_stays_a_container(make):
     module.define("def more(self, x: Tensor):\n    return self.forward(x) + 1\n")
     assert module.more(cresset.ones(1)).item() == 2
     assert len(list(module.children())) == 1
+
+
+def three() -> int:
+    return 3
+
+
+def test_python_is_asked_of_a_name_once(monkeypatch):
+    from cresset.jit import _definitions
+
+    asked = []
+    value = _definitions.Resolver.value
+    monkeypatch.setattr(_definitions.Resolver, "value", lambda self, name: asked.append(name) or value(self, name))
+
+    @jit.script
+    def f(x: int) -> int:
+        for i in range(three()):
+            x = three() + three() * x
+        return abs(x) + three()
+
+    assert f(1) == 69 and len(asked) == len(set(asked)) and "three" in asked

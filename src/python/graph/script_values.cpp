@@ -2,6 +2,7 @@
 #include "python/graph/script_values.h"
 
 #include <mutex>
+#include <unordered_map>
 
 #include <cresset/base/fork.h>
 #include <cresset/dispatch/custom_class.h>
@@ -42,7 +43,9 @@ class PythonResolver final : public jit::Resolver {
   explicit PythonResolver(PyObject* resolver) : resolver_(std::make_shared<Held>(resolver)) {}
   SugaredValuePtr resolveValue(const std::string& name, GraphFunction& m, const SourceRange& range) override {
     const GilAcquire gil;
-    return to_sugared(ask(resolver_->get(), "value", text_object(name).get()).get(), range, m);
+    HeldPtr& thing = things_[name];
+    if (!thing) thing = std::make_shared<Held>(ask(resolver_->get(), "value", text_object(name).get()).get());
+    return to_sugared(HeldPtr(thing)->get(), range, m);
   }
   TypePtr resolveType(const std::string& name, const SourceRange& range) override {
     const GilAcquire gil;
@@ -54,6 +57,7 @@ class PythonResolver final : public jit::Resolver {
 
  private:
   HeldPtr resolver_;
+  std::unordered_map<std::string, HeldPtr> things_;  // what Python said of a name, which it is asked of once
 };
 
 /// Asks one resolver, then another.
