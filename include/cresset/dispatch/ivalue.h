@@ -120,7 +120,8 @@ class CRESSET_API IValue {
   template <class T>
     requires std::is_object_v<T>
   [[deprecated("a pointer becomes the bool that says whether it is one: say `p != nullptr`, or `*p`")]]
-  IValue(T* p) noexcept : IValue(p != nullptr) {}
+  IValue(T* p) noexcept
+      : IValue(p != nullptr) {}
   IValue(std::complex<double> v) : tag_(Tag::Complex) { payload_.p = make_intrusive<ivalue::ComplexHolder>(v).release(); }
   IValue(const char* s) : IValue(std::string(s)) {}
   IValue(std::string s) : tag_(Tag::String) { payload_.p = make_intrusive<ivalue::ConstantString>(std::move(s)).release(); }

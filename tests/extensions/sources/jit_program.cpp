@@ -36,8 +36,8 @@ void lower(std::shared_ptr<torch::jit::Graph>& graph);
 #include "torch/csrc/jit/passes/lower_graph.h"
 #include "torch/csrc/jit/passes/subgraph_rewrite.h"
 #include "torch/csrc/jit/runtime/custom_operator.h"
-#include "torch/csrc/jit/runtime/graph_iterator.h"
 #include "torch/csrc/jit/runtime/graph_executor.h"
+#include "torch/csrc/jit/runtime/graph_iterator.h"
 #include "torch/script.h"
 
 namespace torch {
@@ -115,7 +115,8 @@ bool works(Engine& engine) {
 void shown(const std::shared_ptr<torch::jit::Graph>& graph) {
   std::vector<torch::jit::IValue> values;
   values.push_back(torch::jit::IValue("text").toString());
-  std::cout << values[0] << " " << at::promote_types(at::kInt, at::kHalf) << " " << c10::toString(torch::jit::parseSchema("f(int[] x) -> ()"));
+  std::cout << values[0] << " " << at::promote_types(at::kInt, at::kHalf) << " "
+            << c10::toString(torch::jit::parseSchema("f(int[] x) -> ()"));
   auto& uses = graph->inputs()[0]->uses();
   std::cout << " " << uses.size();
   torch::jit::DepthFirstGraphNodeIterator nodes(graph);

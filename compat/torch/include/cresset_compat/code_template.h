@@ -43,7 +43,7 @@ struct TemplateEnv {
 
  private:
   template <class Map>
-  const typename Map::mapped_type& find(Map TemplateEnv::* kind, const std::string& name) const {
+  const typename Map::mapped_type& find(Map TemplateEnv::*kind, const std::string& name) const {
     for (const TemplateEnv* env = this; env != nullptr; env = env->parent_)
       if (const auto at = (env->*kind).find(name); at != (env->*kind).end()) return at->second;
     TORCH_CHECK(false, "CodeTemplate: '", name, "' has no value of this kind in the environment.");
@@ -53,9 +53,9 @@ struct TemplateEnv {
   TemplateEnv* parent_ = nullptr;
 };
 
-/// `$name` and `${name}` are replaced. A list that stands alone in its line gives one line each, with the indentation of that line, as do the
-/// lines of a text; in the middle of a line the elements are joined by `, `. `${,name}` has a comma in front of a list that is not empty,
-/// `${name,}` one behind it.
+/// `$name` and `${name}` are replaced. A list at the beginning of a line gives one line each, with the indentation of that line, as do
+/// the lines of a text; elsewhere in a line the elements are joined by `, `. `${,name}` has a comma in front of a list that is not
+/// empty, `${name,}` one behind it.
 struct CodeTemplate {
   CodeTemplate(std::string text) : template_text(std::move(text)) {}
 
