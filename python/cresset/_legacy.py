@@ -271,6 +271,14 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
         stacklevel=2,
     )
     start, end, step = (v.item() if isinstance(v, cresset.Tensor) else v for v in (start, end, step))
+    if out is not None and out.requires_grad:
+        raise RuntimeError(
+            "aten::range(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
+    if out is not None and dtype not in (None, out.dtype):
+        from .sparse._rules import _WORDS as words
+
+        raise RuntimeError(f"dtype {words[dtype]} does not match dtype of out parameter ({words[out.dtype]})")
     dtype = out.dtype if out is not None else dtype or cresset.float32
     if dtype == cresset.bool or dtype.is_complex:
         raise NotImplementedError(f"range: numbers of {dtype} have no steps; give an integral or a floating-point dtype.")
@@ -288,7 +296,9 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
     wide = cresset.float64 if dtype.is_floating_point else cresset.int64
     numbers = (cresset.arange(count, dtype=wide, device=device) * step + start).to(dtype)
     if out is not None:
-        return out.resize_(count).copy_(numbers)
+        if out.numel() != count:
+            return out.resize_(count).copy_(numbers)
+        return out.copy_(numbers.view(out.shape))  # a tensor of as many elements keeps its sizes and strides
     return numbers.requires_grad_(requires_grad)
 
 

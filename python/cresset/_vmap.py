@@ -333,6 +333,9 @@ class _BatchContext:
         self.__dict__["_saved_dims"] = dims
         self._ctx.save_for_forward(*plain)
 
+    def mark_dirty(self, *tensors):
+        self.__dict__["_dirty"] = tensors
+
     def mark_non_differentiable(self, *tensors):
         self.__dict__["_non_differentiable"] = tensors
 
@@ -350,7 +353,7 @@ def _generated_rule(cls, info, in_dims, *args):
     from .autograd.function import Function
 
     batch_size, randomness = info
-    out_dims = []
+    out_dims, returned = [], []  # of each result: where its examples are, and which input it is
 
     def wrap(values, dims, number):
         return tuple(
@@ -380,26 +383,39 @@ def _generated_rule(cls, info, in_dims, *args):
         @staticmethod
         def forward(*inputs):
             with level(batch_size, randomness) as number:
-                result = cls.forward(*wrap(inputs, in_dims, number))
-                out_dims[:] = [0 if isinstance(v, cresset.Tensor) else None for v in as_tuple(result)]
-                plain = unwrap(as_tuple(result), number)
-            return plain if isinstance(result, tuple) else plain[0]
+                given = wrap(inputs, in_dims, number)
+                result = cls.forward(*given)
+                # An input that comes back as it was, or changed in place, stays the input, with the examples where it has them.
+                returned[:] = [next((i for i, g in enumerate(given) if g is v and in_dims[i] is not None), None) for v in as_tuple(result)]
+                plain = list(unwrap(as_tuple(result), number))
+                out_dims[:] = [0 if isinstance(v, cresset.Tensor) else None for v in plain]
+                for k, i in enumerate(returned):
+                    if i is not None:
+                        plain[k], out_dims[k] = inputs[i], in_dims[i]
+            return tuple(plain) if isinstance(result, tuple) else plain[0]
 
         @staticmethod
         def setup_context(ctx, inputs, output):
             with level(batch_size, randomness) as number:
                 inner = ctx._batch_context = _BatchContext(ctx, number)
                 outputs = as_tuple(output)
-                wrapped = wrap(outputs, out_dims, number)
-                cls.setup_context(inner, wrap(inputs, in_dims, number), wrapped if isinstance(output, tuple) else wrapped[0])
-                marked = inner.__dict__.pop("_non_differentiable", ())
-                if marked:
-                    ctx.mark_non_differentiable(*(o for o, w in zip(outputs, wrapped) if any(w is m for m in marked)))
+                given = wrap(inputs, in_dims, number)
+                wrapped = tuple(w if i is None else given[i] for w, i in zip(wrap(outputs, out_dims, number), returned))
+                cls.setup_context(inner, given, wrapped if isinstance(output, tuple) else wrapped[0])
+
+                def own(tensors, batched, marks):
+                    return [t for t, b in zip(tensors, batched) if any(b is m for m in inner.__dict__.get(marks, ()))]
+
+                dirty, constant = own(inputs, given, "_dirty"), own(outputs, wrapped, "_non_differentiable")
+                if dirty:
+                    ctx.mark_dirty(*dirty)
+                if constant:
+                    ctx.mark_non_differentiable(*constant)
 
         @staticmethod
         def backward(ctx, *grads):
             with level(batch_size, randomness) as number:
-                wrapped = tuple(g if g is None else _C._add_batch_dim(g, 0, number) for g in grads)
+                wrapped = tuple(g if g is None or d is None else _C._add_batch_dim(g, d, number) for g, d in zip(grads, out_dims))
                 inner = ctx._batch_context
                 inner.__dict__.update(_number=number, needs_input_grad=ctx.needs_input_grad)
                 return unwrap(as_tuple(cls._resolve_backward()(inner, *wrapped)), number, in_dims)
@@ -408,9 +424,12 @@ def _generated_rule(cls, info, in_dims, *args):
         def jvp(ctx, *tangents):
             with level(batch_size, randomness) as number:
                 ctx._batch_context.__dict__["_number"] = number
-                result = cls.jvp(ctx._batch_context, *wrap(tangents, in_dims, number))
-                plain = unwrap(as_tuple(result), number)
-            return plain if isinstance(result, tuple) else plain[0]
+                given = wrap(tangents, in_dims, number)
+                result = cls.jvp(ctx._batch_context, *given)
+                plain = list(unwrap(as_tuple(result), number, [d or 0 for d in out_dims]))
+                for k, v in enumerate(as_tuple(result)):  # a tangent changed in place stays that tensor
+                    plain[k] = next((t for t, g, d in zip(tangents, given, in_dims) if g is v and g is not t and d == out_dims[k]), plain[k])
+            return tuple(plain) if isinstance(result, tuple) else plain[0]
 
     Generated.__name__ = f"Vmapped{cls.__name__}"
     if cls.jvp is Function.jvp:

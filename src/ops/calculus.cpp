@@ -185,10 +185,10 @@ std::vector<Tensor> gradient_scalars(const Tensor& self, ArrayRef<Scalar> spacin
 }
 
 std::vector<Tensor> gradient_tensors(const Tensor& self, TensorList spacing, OptionalIntArrayRef dim, int64_t edge_order) {
+  const DimVector dims = gradient_dims(self, dim, static_cast<int64_t>(spacing.size()), edge_order);
   for (const Tensor& s : spacing)
     CRESSET_CHECK(s.dim() == 1, "torch.gradient expected each element of spacing to have one dimension, but got an element with ", s.dim(),
                   " dimensions!");
-  const DimVector dims = gradient_dims(self, dim, static_cast<int64_t>(spacing.size()), edge_order);
   for (std::size_t i = 0; i < dims.size(); ++i)
     CRESSET_CHECK(spacing[i].numel() == self.size(dims[i]), "The size of tensor a (", spacing[i].numel() - 2,
                   ") must match the size of tensor b (", self.size(dims[i]) - 2, ") at non-singleton dimension ", dims[i]);

@@ -377,6 +377,23 @@ variable_list call_jvp(PyObject* cls, PyObject* ctx, const FunctionNode& node, c
   return to_tensors(items.get(), "jvp", true);
 }
 
+// With a setup_context of its own, forward's results are new to the context only where forward made them: an input that came back as it was
+// stands for two tensors, and which of them is meant by saving it cannot be known.
+void check_saved(PyObject* to_save, const variable_list& inputs, const variable_list& raw, const std::vector<TensorImpl*>& dirty) {
+  const auto among = [](const variable_list& tensors, const Tensor& t) {
+    return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& other) { return other.is_same(t); });
+  };
+  for (Py_ssize_t i = 0; to_save && i < PyTuple_GET_SIZE(to_save); ++i) {
+    if (!is_tensor(PyTuple_GET_ITEM(to_save, i))) continue;
+    const Tensor& t = unwrap(PyTuple_GET_ITEM(to_save, i));
+    const bool changed = std::find(dirty.begin(), dirty.end(), t.unsafeGetTensorImpl()) != dirty.end();
+    CRESSET_CHECK(changed || !among(raw, t) || !among(inputs, t),
+                  "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+                  "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
+                  "forward function itself.");
+  }
+}
+
 // The outputs of forward with `wrapped` in the places of its tensors.
 Ref wrap_outputs(PyObject* outputs, const variable_list& wrapped) {
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(wrapped.size())));
@@ -434,6 +451,7 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   }
   autograd::CustomFunctionMarks marks{marked(c->non_differentiable, "mark_non_differentiable only accepts variable arguments, but got "),
                                       marked(c->dirty, "mark_dirty can only accept variables, but got ")};
+  if (separate) check_saved(c->to_save, given.tensors, raw, marks.dirty);
   autograd::CustomJvp jvp;
   if (has_jvp) jvp = [&](variable_list tangents) { return call_jvp(cls, ctx.get(), *node, given.tensors, tangents); };
   const std::shared_ptr<autograd::Node> recorded = executable ? std::shared_ptr<autograd::Node>(node) : nullptr;

@@ -1,6 +1,7 @@
 """`custom_op`: an operator from one Python function."""
 
 import contextlib
+import functools
 import inspect
 import logging
 
@@ -56,6 +57,7 @@ class CustomOpDef:
 
         self._namespace, self._name, self._schema, self._init_fn = namespace, name, schema, fn
         self._qualname = f"{namespace}::{name}"
+        functools.update_wrapper(self, fn)
         self._backend_fns, self._disabled = {}, set()
         self._abstract_fn = self._backward_fn = self._setup_context_fn = self._vmap_fn = None
         self._autocast, self._by_device = {}, False

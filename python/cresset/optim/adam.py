@@ -35,6 +35,8 @@ class Adam(Optimizer):
         check_choice(foreach=foreach, fused=fused, differentiable=differentiable)
         check_not_negative(epsilon=eps, weight_decay=weight_decay)
         check_betas(betas)
+        if isinstance(betas[0], cresset.Tensor) != isinstance(betas[1], cresset.Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
         if fused:
             self._step_supports_amp_scaling = True  # the fused step takes a gradient scaler's tensors
         super().__init__(

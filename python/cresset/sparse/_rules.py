@@ -148,23 +148,25 @@ def _copy(target, source, non_blocking=False):
 @_rule("zeros_like")
 def _zeros_like(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     if layout is _C.strided:
-        return cresset.zeros(sparse.shape, dtype=dtype or sparse.dtype)
+        return cresset.zeros(sparse.shape, dtype=dtype or sparse.dtype, device=device or sparse.device)
     result = empty_like(sparse)
+    result = result if device is None else result.to(device)
     if layout not in (None, sparse.layout):
         result = convert(result, layout, sparse._blocksize() if isinstance(sparse, Compressed) else None)
     return _valued(result, result._v.to(dtype)) if dtype else result
 
 
 @_rule("empty_like")
-def _empty_like(sparse, *, dtype=None, layout=None, **options):
+def _empty_like(sparse, *, dtype=None, layout=None, device=None, **options):
     if isinstance(sparse, Compressed) and layout not in (None, sparse.layout):
         names = NAMES
         raise RuntimeError(
             f"empty_like with different sparse layout is not supported (self is {names[sparse.layout]} but you requested {names[layout]})"
         )
     if not isinstance(sparse, Compressed):
-        return _zeros_like(sparse, dtype=dtype, layout=layout)
-    return _clone(sparse)._with(cresset.empty_like(sparse._v, dtype=dtype))
+        return _zeros_like(sparse, dtype=dtype, layout=layout, device=device)
+    result = _clone(sparse)._with(cresset.empty_like(sparse._v, dtype=dtype))
+    return result if device is None else result.to(device)
 
 
 def _filled_like(name):
@@ -237,6 +239,13 @@ def _div(a, b, *, rounding_mode=None):
         return _valued(a, cresset.div(a._v, b, rounding_mode=rounding_mode))
     coo = _coo(a)
     return _like(_valued(coo, cresset.div(coo._v, b.expand(a.shape)[tuple(coo._i)], rounding_mode=rounding_mode)), a)
+
+
+@_rule("floor_divide")
+def _floor_divide(a, b):
+    if isinstance(b, cresset.Tensor) and b.dim():
+        raise RuntimeError(f"Sparse floor division requires a scalar or zero-dim dense tensor divisor (got shape {list(b.shape)} for divisor)")
+    return _div(a, b, rounding_mode="floor")
 
 
 @_rule("add")

@@ -354,7 +354,7 @@ void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const T
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
   const Blocks blocks(to, d, 1);
-  CRESSET_DISPATCH(self.scalar_type(), "index_reduce_", CRESSET_REAL_TYPES, [&] {
+  CRESSET_DISPATCH(self.scalar_type(), include_self ? "index_func_" : "index_reduce_func_exclude_input_init", CRESSET_REAL_TYPES, [&] {
     const Reduction how = reduction_named(reduce);
     if (!include_self) {
       const scalar_t start = reduction_start<scalar_t>(how);

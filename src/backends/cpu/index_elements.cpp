@@ -234,8 +234,9 @@ void scatter_combine_number(const Tensor& self, int64_t dim, const Tensor& index
 }
 void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
   const Reduction how = reduction_named(reduce);
-  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() || how == Reduction::Sum || how == Reduction::Prod || how == Reduction::Mean,
-                                "\"scatter_reduce\" not implemented for '", self.scalar_type(), "'");
+  const bool ordered = how != Reduction::Sum && how != Reduction::Prod && how != Reduction::Mean;
+  CRESSET_CHECK_NOT_IMPLEMENTED(!(self.is_complex() && ordered) && !(self.scalar_type() == kBool && how == Reduction::Mean),
+                                "\"scatter_gather_tensor_cpu_reduce_", reduce, "\" not implemented for '", self.scalar_type(), "'");
   Tensor counts;
   if (how == Reduction::Mean) {
     counts = detail::empty_cpu(self.sizes(), kLong);

@@ -235,6 +235,73 @@ def test_functions_with_rules(f, derivative, x):
     assert cresset.allclose(shared.grad, derivative(x[0]) * x.sum(0))
 
 
+class Doubled(Function):
+    """Doubles its input in place."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a):
+        return a.mul_(2)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_dirty(inputs[0])
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t.mul_(2)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_generated_rules_change_in_place(dim, x):
+    given = x.clone()
+    out = vmap(Doubled.apply, in_dims=dim)(given)
+    assert cresset.equal(out, (x * 2).movedim(dim, 0)) and cresset.equal(given, x * 2)
+    gradient = vmap(grad(lambda a: (Doubled.apply(a * 1.0) ** 2).sum()), in_dims=dim)(x)
+    cresset.testing.assert_close(gradient, (8 * x).movedim(dim, 0))
+    cresset.testing.assert_close(cresset.func.jacfwd(lambda a: Doubled.apply(a * 1.0))(x[0]), 2 * cresset.eye(x.shape[1], dtype=x.dtype))
+
+
+class Same(Function):
+    """Its input, and what is saved of it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a, saves):
+        return a, a * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*{"input": inputs[:1], "output": output[:1], "new": output[1:], "nothing": ()}[inputs[1]])
+
+    @staticmethod
+    def backward(ctx, g, h):
+        return 3 * g + 2 * h, None
+
+
+@pytest.mark.parametrize("saves", ["input", "output", "new", "nothing"])
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_an_input_returned_as_it_is_cannot_be_saved(saves, dim, x):
+    def total(a):
+        same, double = Same.apply(a, saves)
+        return same.sum() + double.sum()
+
+    def gradient():
+        return grad(total)(x) if dim is None else vmap(grad(total), in_dims=dim, out_dims=dim)(x)
+
+    if saves in ("input", "output"):
+        with pytest.raises(RuntimeError, match="An input that has been returned as-is as output is being saved for backward"):
+            gradient()
+    else:
+        cresset.testing.assert_close(gradient(), cresset.full_like(x, 5))
+
+
 @pytest.mark.parametrize("attributes, text", [
     ({"generate_vmap_rule": True, "vmap": staticmethod(lambda info, d, a: (a, 0))}, "it has both generate_vmap_rule=True and an overridden vmap staticmethod"),
     ({}, "it does not have vmap support. Please override and implement the vmap staticmethod or set generate_vmap_rule=True."),

@@ -41,15 +41,17 @@ class StridedNested(cresset.Tensor):
         return StridedNested(buffer, self._sizes)
 
     def to_padded_tensor(self, padding, output_size=None):
-        """A dense tensor in which the components are filled up with `padding` to the largest sizes, or to `output_size`. RuntimeError when that is
-        smaller."""
+        """A dense tensor in which the components are filled up with `padding` to the largest sizes, or to `output_size`, whose first number may
+        be more than there are components. RuntimeError when that is smaller."""
         shape = [max(sizes) for sizes in zip(*self._sizes)]
         if output_size is not None:
-            if len(output_size) != len(shape) + 1 or any(want < have for want, have in zip(output_size[1:], shape)):
+            if len(output_size) != len(shape) + 1 or any(want < have for want, have in zip(output_size, [len(self._sizes), *shape])):
                 raise RuntimeError("Value in output_size is less than NestedTensor padded size. Truncation is not supported.")
             shape = list(output_size[1:])
         missing = [[n for want, have in zip(reversed(shape), reversed(size)) for n in (0, want - have)] for size in self._sizes]
-        return cresset.stack([F.pad(part, pad, value=padding) for part, pad in zip(self._parts(), missing)])
+        result = cresset.stack([F.pad(part, pad, value=padding) for part, pad in zip(self._parts(), missing)])
+        more = 0 if output_size is None else output_size[0] - len(self._sizes)
+        return F.pad(result, [0] * (2 * len(shape)) + [0, more], value=padding) if more else result
 
     def _table(self, rows):
         return cresset.tensor(rows, dtype=cresset.int64).view(len(self._sizes), len(self._sizes[0]) if self._sizes else 0)

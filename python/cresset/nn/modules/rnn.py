@@ -55,7 +55,7 @@ class RNNBase(Module):
             )
         if not isinstance(hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
-        for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+        for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if value <= 0:
                 raise ValueError(f"{name} must be greater than zero")
         if proj_size < 0:
@@ -176,7 +176,7 @@ class RNNBase(Module):
     def _check_rank(self, input: Tensor, states: List[Tensor]):
         rank = input.dim()
         if rank not in (2, 3):
-            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {rank}D instead")
+            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {rank}D tensor instead")
         for state in states:
             if state.dim() != rank:
                 two = len(states) == 2

@@ -73,6 +73,23 @@ class StackDataset(Dataset):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
+    def __getitems__(self, indices):
+        """The samples at several indices; a dataset with a __getitems__ of its own is asked once for all of them. ValueError where it answers
+        with another number of samples."""
+        if isinstance(self.datasets, dict):
+            columns = [self._column(dataset, indices) for dataset in self.datasets.values()]
+            return [dict(zip(self.datasets, sample)) for sample in zip(*columns)]
+        return list(zip(*(self._column(dataset, indices) for dataset in self.datasets)))
+
+    @staticmethod
+    def _column(dataset, indices):
+        if not callable(getattr(dataset, "__getitems__", None)):
+            return [dataset[index] for index in indices]
+        samples = dataset.__getitems__(indices)
+        if len(samples) != len(indices):
+            raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}")
+        return samples
+
     def __len__(self):
         return self._length
 
