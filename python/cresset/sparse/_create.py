@@ -163,8 +163,6 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
     blocks = layout in (_C.sparse_bsr, _C.sparse_bsc)
     if blocksize is not None and not blocks:
         raise RuntimeError(f"{what} blocksize argument given is not supported")
-    if blocks and blocksize is not None and compressed and tensor._blocksize() and tuple(blocksize) != tuple(tensor._blocksize()):
-        raise RuntimeError(f"{what} blocksize changed from {list(tensor._blocksize())} to {list(blocksize)} is not supported")
     if blocks and blocksize is None:
         raise RuntimeError(f"{what}out blocksize argument given is not supported")
     if strided:

@@ -28,7 +28,7 @@ def text(sparse):
         plain, other = _COMPRESSED[ours.layout][:2]
         parts = [(plain, ours._p), (other, ours._o), ("values", ours._v)]
     # The type stands once, behind the values.
-    shown = cresset.get_default_dtype() if ours.is_floating_point() else ours.dtype if ours.is_complex() else cresset.int64
+    shown = cresset.get_default_dtype() if ours.is_floating_point() else _C.complex64 if ours.is_complex() else cresset.int64
     lines = [_part(name, value.to(shown) if name == "values" and not default else value, ",") for name, value in parts]
     suffixes = [f"size={tuple(sparse.shape)}", f"nnz={sparse._nnz()}"]
     if sparse.device.type != "cpu":
