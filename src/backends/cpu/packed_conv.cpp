@@ -229,10 +229,13 @@ class PackedConvolution : public CustomClassHolder {
     return formats_.out.dtype == kFloat ? y : narrowed(y, formats_.out, image ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous);
   }
 
+  // Zeros where the kernel is larger than what it goes over.
   std::array<int64_t, 4> result_sizes(const Tensor& x) const {
     std::array<int64_t, 4> y{x.size(0), weight_.size(0), 0, 0};
-    for (int d = 0; d < 2; ++d)
-      y[2 + d] = (x.size(2 + d) + 2 * padding_[d] - dilation_[d] * (weight_.size(2 + d) - 1) - 1) / stride_[d] + 1;
+    for (int d = 0; d < 2; ++d) {
+      const int64_t places = x.size(2 + d) + 2 * padding_[d] - dilation_[d] * (weight_.size(2 + d) - 1);
+      if (places > 0) y[2 + d] = (places - 1) / stride_[d] + 1;
+    }
     return y;
   }
 

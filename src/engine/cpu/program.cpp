@@ -1,6 +1,9 @@
 #include "engine/cpu/program.h"
 
 #include <algorithm>
+#include <mutex>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include <cresset/core/forward_levels.h>
@@ -8,6 +11,7 @@
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/pass.h>
+#include <cresset/ops/functions_creation.h>
 
 namespace cresset::engine::cpu {
 
@@ -58,10 +62,6 @@ void PackedGraph::tidy() {
 
 namespace {
 
-bool has_channels_last_strides(const Tensor& t) {
-  return t.dim() == 4 && t.is_contiguous(MemoryFormat::ChannelsLast) && !t.is_contiguous();
-}
-
 // Are these tensors of the CPU, with nothing around the call that wants to see its operators (gradients, vmap, autocast, modes)?
 bool is_plain_call(const std::vector<Tensor>& inputs) {
   constexpr DispatchKeySet unseen{DispatchKey::CPU, DispatchKey::ADInplaceOrView, DispatchKey::AutogradCPU, DispatchKey::BackendSelect,
@@ -99,6 +99,85 @@ struct Runnable {
   }
 };
 
+// The strides of a graph's results, by the inputs' sizes and strides: packed convolutions give others than those of the graph. They come of
+// a run on the Meta device, which computes nothing else.
+class ResultStrides {
+ public:
+  explicit ResultStrides(const Runnable& graph) : graph_(graph) {
+    for (IValue& v : graph_.constants)
+      if (v.isTensor()) v = on_meta(v.toTensor());
+  }
+
+  /// The results with the strides of the graph; as they are where those are not known (values decide, or memory would be shared).
+  std::vector<Tensor> restore(std::vector<Tensor> results, const std::vector<Tensor>& inputs) const {
+    const auto expected = find(inputs);
+    for (std::size_t i = 0; i < results.size() && i < expected->size(); ++i) {
+      const Tensor &t = results[i], &like = (*expected)[i];
+      const bool same = t.sizes() != like.sizes() || t.strides() == like.strides();
+      if (same || t.scalar_type() != like.scalar_type() || !like.is_non_overlapping_and_dense()) continue;
+      results[i] = empty_strided(like.sizes(), like.strides(), TensorOptions(t.scalar_type()).device(t.device())).copy_(t);
+    }
+    return results;
+  }
+
+ private:
+  using Results = std::shared_ptr<const std::vector<Tensor>>;  // of the Meta device
+
+  static Tensor on_meta(const Tensor& t) {
+    return empty_strided(t.sizes(), t.strides(), TensorOptions(t.scalar_type()).device(Device(DeviceType::Meta)));
+  }
+  Results find(const std::vector<Tensor>& inputs) const {
+    constexpr std::size_t kMost = 64;  // signatures that are remembered
+    std::vector<int64_t> key;
+    for (const Tensor& t : inputs) {
+      key.push_back(t.dim());
+      key.push_back(static_cast<int64_t>(t.scalar_type()));
+      key.insert(key.end(), t.sizes().begin(), t.sizes().end());
+      key.insert(key.end(), t.strides().begin(), t.strides().end());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [known, results] : kept_)
+        if (known == key) return results;
+    }
+    Results results = run(inputs);
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() == kMost) kept_.pop_back();
+    kept_.insert(kept_.begin(), {std::move(key), results});
+    return results;
+  }
+  Results run(const std::vector<Tensor>& inputs) const {
+    std::vector<Tensor> stand_ins;
+    for (const Tensor& t : inputs) stand_ins.push_back(on_meta(t));
+    try {
+      return std::make_shared<const std::vector<Tensor>>(graph_.run(stand_ins));
+    } catch (const Error&) {
+      return std::make_shared<const std::vector<Tensor>>();
+    }
+  }
+
+  Runnable graph_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<std::vector<int64_t>, Results>> kept_;  // the last new one first
+};
+
+// May a result have other strides than the source's, in a packed graph?
+bool has_own_strides(const jit::Graph& graph) {
+  std::unordered_set<const Value*> own;
+  const auto is_own = [&](const Value* v) { return own.count(v) > 0; };
+  for (const Node* n : graph.nodes()) {
+    const std::string_view kind = n->kind().toQualString();
+    const auto inputs = n->inputs();
+    if (kind == "cresset::recurrent_packed") continue;
+    // A linear layer's rows are dense; a sum with another tensor has the strides of the first one.
+    const bool dense = kind == "cresset::linear_packed" && inputs[1]->node()->inputs().empty();
+    const bool first = kind == "cresset::convolution_packed" || (kind == "cresset::linear_packed" && !dense);
+    if (dense || !(first || std::any_of(inputs.begin(), inputs.end(), is_own))) continue;
+    own.insert(n->outputs().begin(), n->outputs().end());
+  }
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(), is_own);
+}
+
 bool has_products_of(ScalarType dtype) {
   Stack stack{IValue(std::string(dtype_name(dtype)))};
   Dispatcher::singleton().findSchemaOrThrow("cresset::has_packed_products", "").callBoxed(stack);
@@ -135,16 +214,13 @@ class CpuProgram : public Program {
     packed.tidy();
     text_ = packed.graph().toString(false);
     packed_ = {jit::Code::compile(packed.shared(), source.name), packed.constants()};
+    if (has_own_strides(packed.graph())) strides_ = std::make_unique<ResultStrides>(plain_);
   }
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const override {
     if (!is_plain_call(inputs) || (packing_.loses_nan && !std::all_of(inputs.begin(), inputs.end(), is_finite))) return plain_.run(inputs);
     std::vector<Tensor> out = packed_.run(inputs);
-    // Packed convolutions give channels last; results are so only when an input was.
-    if (packing_.convolutions > 0 && std::none_of(inputs.begin(), inputs.end(), has_channels_last_strides))
-      for (Tensor& t : out)
-        if (has_channels_last_strides(t)) t = t.contiguous();
-    return out;
+    return strides_ ? strides_->restore(std::move(out), inputs) : out;
   }
   std::string describe() const override { return text_; }
   std::vector<Tensor> observe(const std::vector<Tensor>& inputs) const override {
@@ -162,6 +238,7 @@ class CpuProgram : public Program {
   }
 
   Runnable plain_, packed_, observed_;
+  std::unique_ptr<ResultStrides> strides_;  // where they may differ
   Packing packing_;
   std::string text_;
 };

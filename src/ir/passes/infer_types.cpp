@@ -4,9 +4,10 @@
 // A number that is not known counts as one: what comes of it says the dtype and nothing more. What the inputs say as a hint gives hints.
 // Behind operators that change a tensor's sizes in place nothing is said of sizes.
 //
-// Where inputs have ranges of sizes the graph is walked with several choices of them at once: their ends, what lies beside these, and the
-// usual sizes, once with equal ranges chosen alike and once each on its own. A size on which all agree is known. A choice for which the
-// graph raises where others do not says nothing of the sizes for which it runs, and is dropped.
+// Where inputs have ranges of sizes the graph is walked with several choices of them at once: their ends, what lies beside these, two
+// between them, and the usual sizes, once with equal ranges chosen alike and once each on its own. A size on which all agree is known. A
+// choice for which the graph raises where others do not says nothing of the sizes for which it runs, and is dropped; the last one that is
+// left says nothing of sizes.
 #include <algorithm>
 
 #include <cresset/ir/interpreter.h>
@@ -64,7 +65,7 @@ bool has_stand_in(const IValue& v) {
 std::vector<std::vector<std::vector<int64_t>>> choices_of(const InputSpecs& specs) {
   std::vector<std::vector<std::vector<int64_t>>> out;
   if (std::none_of(specs.begin(), specs.end(), [](const auto& s) { return s && s->has_ranges(); })) return out;
-  constexpr std::size_t kCandidates = 5;
+  constexpr std::size_t kCandidates = 7;
   constexpr int64_t kLarge = 1 << 10;
   for (const bool alike : {true, false})
     for (std::size_t choice = 0; choice < kCandidates; ++choice) {
@@ -75,8 +76,15 @@ std::vector<std::vector<std::vector<int64_t>>> choices_of(const InputSpecs& spec
         if (!spec) continue;
         for (std::size_t i = 0; i < spec->min.size(); ++i) {
           const int64_t least = spec->min[i], most = spec->max[i] == InputSpec::kUnbounded ? least + kLarge : spec->max[i];
-          const int64_t candidates[kCandidates] = {spec->opt[i], least, most, std::min(least + 1, most), std::max(most - 1, least)};
-          // A stride of its own for each range: 1, 2, 3 and 4 times the choice are orders of five in which all differ.
+          // Those within are far from each other: a graph that raises for small sizes must not be left with two that a stride makes one.
+          const int64_t candidates[kCandidates] = {spec->opt[i],
+                                                   least,
+                                                   most,
+                                                   std::min(least + 1, most),
+                                                   std::max(most - 1, least),
+                                                   least + (most - least) / 17,
+                                                   least + (most - least) / 3};
+          // A stride of its own for each range: 1 to 6 times the choice are orders of seven in which all differ.
           const std::size_t stride = alike || least == most ? 1 : 1 + range++ % (kCandidates - 1);
           one.push_back(candidates[(choice * stride + (alike ? 0 : range)) % kCandidates]);
         }
@@ -232,13 +240,14 @@ class TypeInference {
   void state(Value* v, const Known& result) {
     if (v->type()->kind != TypeKind::Tensor) return;
     std::shared_ptr<TensorType> type;
+    const bool single = result.values.size() > 1 && std::count(runs_.begin(), runs_.end(), true) == 1;
     for (std::size_t choice = 0; choice < result.values.size(); ++choice) {
       if (result.values.size() > 1 && !runs_[choice]) continue;
       const IValue& value = result.values[choice];
       if (!value.isTensor() || !value.toTensor().defined()) return;
       const Tensor& t = value.toTensor();
       std::optional<TensorType::Dims> sizes, strides;
-      if (result.exact && !reshapes_) {
+      if (result.exact && !reshapes_ && !single) {
         sizes.emplace(t.sizes().begin(), t.sizes().end());
         // Strides go with sizes; those of a range are said by none.
         if (result.values.size() == 1) strides.emplace(t.strides().begin(), t.strides().end());
