@@ -203,7 +203,7 @@ class _MpiWork(Work):
 
     def wait(self, timeout=None):
         """Until it is done; True. DistBackendError for an error of MPI, and after the timeout, after which it goes on."""
-        seconds = (timeout or self._timeout).total_seconds()
+        seconds = (timeout if timeout and timeout > timedelta(0) else self._timeout).total_seconds()  # from C++, none is -1 ms
         begin, spins, pause = time.monotonic(), 0, _SLEEPS[0]
         while not self.is_completed():
             spins += 1
