@@ -118,7 +118,7 @@ class CRESSET_API IValue {
   }  // a template: what turns into a bool by itself must not become one
   /// As PyTorch's: a pointer is taken for a bool. Programs that compile against it have such places, most of them by mistake.
   template <class T>
-    requires std::is_object_v<T>
+    requires(std::is_object_v<T> && !std::is_same_v<T, char>)  // char* is a text, as const char* is
   [[deprecated("a pointer becomes the bool that says whether it is one: say `p != nullptr`, or `*p`")]]
   IValue(T* p) noexcept
       : IValue(p != nullptr) {}

@@ -123,5 +123,12 @@ TEST(Dict, equal_in_any_order) {
   EXPECT_FALSE(IValue(a) == IValue(b));
 }
 
+TEST(IValue, characters_that_may_be_written_are_text) {
+  char text[] = "ab";
+  char* const begin = text;
+  EXPECT_EQ(IValue(text).toStringRef(), "ab");
+  EXPECT_EQ(IValue(begin).toStringRef(), "ab");
+}
+
 }  // namespace
 }  // namespace cresset
