@@ -179,7 +179,7 @@ def test_bfloat16_of_a_graph(tmp_path):
 
 @needs_int8
 @pytest.mark.parametrize("method", ["max", "percentile", "entropy"])
-@pytest.mark.parametrize("precisions", [{cresset.int8}, {cresset.int8, cresset.bfloat16}], ids=str)
+@pytest.mark.parametrize("precisions", [{cresset.int8}, {cresset.int8, cresset.bfloat16}], ids=["int8", "int8+bfloat16"])
 def test_int8_of_a_graph(method, precisions, tmp_path):
     if cresset.bfloat16 in precisions and not HAS["bfloat16"]:
         pytest.skip("no bfloat16 here")
