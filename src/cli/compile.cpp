@@ -13,12 +13,14 @@
 #include "cli/commands.h"
 #include "cli/compile_options.h"
 #include "cli/models.h"
+#include "cli/npy.h"
 
 namespace cresset::cli {
 namespace {
 
 struct Output {
   CompileRequest common;
+  std::vector<std::string> calibrate;  // .npy files, one for each input
   std::string out, check_method;
   double atol = 1e-8, rtol = 1e-5;
   bool check = true, save_engine = false, embed_engine = false, info = false, no_warnings = false;
@@ -83,6 +85,31 @@ int compared(const Output& r, const jit::Module& module, const jit::Module& made
   return c.largest < 0 ? 1 : 0;
 }
 
+// Calls of the method out of files with an example in each row: as many rows a call as the specification of the input says is usual, one
+// without. Rows that are too few for a call are left out.
+std::vector<Stack> calibration_calls(const std::vector<std::string>& paths, const jit::InputSpecs& specs) {
+  std::vector<Tensor> columns;
+  std::vector<int64_t> rows;  // of a call
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const jit::InputSpec* spec = i < specs.size() && specs[i] ? &*specs[i] : nullptr;
+    const Tensor read = read_npy(paths[i]);
+    CRESSET_CHECK_VALUE(read.dim() > 0 && read.size(0) > 0, "compile: --calibrate: ", paths[i],
+                        " has no rows; an example in each was required.");
+    rows.push_back(spec && !spec->opt.empty() ? std::max<int64_t>(spec->opt[0], 1) : 1);
+    CRESSET_CHECK_VALUE(read.size(0) >= rows[i], "compile: --calibrate: ", paths[i], " has ", read.size(0), " rows; a call takes ", rows[i],
+                        ".");
+    columns.push_back(spec ? read.to(spec->dtype) : read);
+    CRESSET_CHECK_VALUE(read.size(0) / rows[i] == columns[0].size(0) / rows[0], "compile: --calibrate: ", paths[i], " has rows for ",
+                        read.size(0) / rows[i], " calls, ", paths[0], " for ", columns[0].size(0) / rows[0], ".");
+  }
+  std::vector<Stack> calls;
+  for (int64_t call = 0; !columns.empty() && call < columns[0].size(0) / rows[0]; ++call) {
+    Stack& arguments = calls.emplace_back();
+    for (std::size_t i = 0; i < columns.size(); ++i) arguments.emplace_back(columns[i].narrow(0, call * rows[i], rows[i]).contiguous());
+  }
+  return calls;
+}
+
 int check_support(const Output& r, const jit::Module& module, const engine::CompileOptions& options) {
   std::vector<std::string> missing;
   const bool all = engine::check_method_operator_support(module, r.check_method, options, &missing);
@@ -100,7 +127,8 @@ int run_compile(const Output& r) {
     engine::embed_engine_in_new_module(read_bytes(r.common.in)).save(r.out);
     return 0;
   }
-  const engine::CompileOptions options = compile_options(r.common);
+  engine::CompileOptions options = compile_options(r.common);
+  options.data = calibration_calls(r.calibrate, options.pipeline.inputs);
   Progress progress(4);
   progress.next("reading");
   const jit::Module module = read_model(r.common.in);
@@ -115,6 +143,7 @@ int run_compile(const Output& r) {
   }
   const engine::Compiled compiled = engine::compile(module, r.common.method, options);
   std::printf("%s\nengines               %zu\n", compiled.report.c_str(), compiled.engines);
+  if (!compiled.accuracy.empty()) std::printf("%s\n", compiled.accuracy.c_str());
   progress.next("comparing");
   const int status = r.check && !r.common.specs.empty() ? compared(r, module, compiled.module, options) : 0;
   progress.next("writing");
@@ -175,6 +204,13 @@ void add_compile(CLI::App& app, Shared& shared) {
   compile->add_flag("--require-full-compilation", r->common.options.require_full_compilation, "an error unless the whole is one engine");
   compile->add_option("--check-method-support", r->check_method,
                       "name what the engine does not have of a method; exit status 1 if anything");
+  compile
+      ->add_option("--calibrate", r->calibrate,
+                   "examples that int8 learns its ranges from, .npy files with one in each row; one for each input")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  compile->add_option("--calibration-method", r->common.options.calibration.name, "where outliers are cut off: entropy, percentile or max")
+      ->capture_default_str();
   compile->add_flag("--save-engine", r->save_engine, "write an engine file; the whole method must be the engine's");
   compile->add_flag("--embed-engine", r->embed_engine, "the input is an engine file; write a module around it");
   compile->add_option("--atol", r->atol, "what may differ from the interpreter on random inputs")->capture_default_str();

@@ -63,6 +63,7 @@ def test_compile(archive):
     (["-p", "i8,int4"], "is no dtype"),
     (["--mbs", "-1"], "--mbs"),
     (["--custom-torch-ops", "none.so"], "none.so cannot be loaded"),
+    (["--calibrate", "none.npy"], "none.npy"),
     (["--embed-engine"], "engine file: this is none"),
 ])  # fmt: skip
 def test_refusals(archive, arguments, words):
@@ -103,6 +104,26 @@ def test_engine_files(archive):
     for name in ("engine.bin", "embedded.cre"):
         assert cli("run", folder / name, "-i", folder / "x.npy", "-o", folder / "y.npy").returncode == 0
         assert cresset.allclose(cresset.from_numpy(numpy.load(folder / "y.npy")), module(x), atol=1e-6)
+
+
+@pytest.mark.skipif(cresset.int8 not in cresset.engine.precisions(), reason="the processor has no products of int8")
+def test_calibration(archive, tmp_path):
+    module, folder = archive
+    numpy.save(tmp_path / "x.npy", cresset.randn(9, 3, 8, 8).double().numpy())  # four calls of two rows, in float32
+    command = ["compile", folder / "in.pt", tmp_path / "out.cre", "(2,3,8,8)", "-p", "i8"]
+    done = cli(*command, "--calibrate", tmp_path / "x.npy", "--calibration-method", "max")
+    assert done.returncode == 0, done.stderr
+    assert "\naccuracy over 4 calls: largest difference " in done.stdout
+    x = cresset.randn(2, 3, 8, 8)
+    got, want = cresset.jit.load(str(tmp_path / "out.cre"))(x), module(x)
+    assert not cresset.equal(got, want) and (got - want).norm() < 0.05 * want.norm()  # int8, and near
+    for rows, words in ((1, "has 1 rows; a call takes 2"), (0, "has no rows; an example in each was required")):
+        numpy.save(tmp_path / "few.npy", numpy.zeros((rows, 3, 8, 8), "float32"))
+        assert words in cli(*command, "--calibrate", tmp_path / "few.npy").stderr
+    numpy.save(tmp_path / "other.npy", numpy.zeros((2, 3, 8, 8), "float32"))
+    assert "has rows for 2 calls" in cli(*command, "--calibrate", f"{tmp_path / 'x.npy'},{tmp_path / 'other.npy'}").stderr
+    assert "max, percentile or entropy was required; got 'least'" in cli(*command, "--calibrate", tmp_path / "x.npy", "--calibration-method", "least").stderr
+    assert "calibrat" in cli(*command).stderr  # int8 without data
 
 
 def test_support(archive, tmp_path):
