@@ -7,7 +7,7 @@ import cresset
 
 __all__ = ["Layer", "Profile", "profile"]
 
-_NODE = re.compile(r"^\s*(?:(?P<results>%[^=]*)=\s*)?(?P<kind>[A-Za-z_]\w*::\w+)")
+_NODE = re.compile(r"^\s*(?:(?P<results>%.*?) = )?(?P<kind>[A-Za-z_]\w*::\w+)")
 _PLACE = re.compile(r"#\s*(?P<place>.+?)\s*$")
 
 
@@ -40,6 +40,8 @@ class Profile:
         lines.append(f"{'':10s} {'outside of engines':32s} {'':16s} {self.total - inside:10.1f} {share(self.total - inside)}")
         return "\n".join(lines)
 
+    __str__ = table
+
     def export_chrome_trace(self, path) -> None:
         """The last run as JSON, which ui.perfetto.dev and chrome://tracing show: a track for each engine."""
         with open(path, "w", encoding="utf-8") as file:
@@ -71,17 +73,16 @@ def _add_run(calls, engines, events):
     """Times of one run's engines, in the order of their calls."""
     track = {name: i for i, name in enumerate(engines)}
     for (name, layers), call in zip(engines.items(), calls):
-        left = iter(call.cpu_children)
-        event = next(left, None)
-        for layer in layers:
-            if event is None:
-                break
-            if event.name != layer.operator:  # no event of its own: it is part of another one's, or a number's
+        at = 0
+        for event in call.cpu_children:
+            # Layers before it without an event of their own are parts of another one's, or numbers'.
+            found = next((i for i in range(at, len(layers)) if layers[i].operator == event.name), None)
+            if found is None:
                 continue
+            layer, at = layers[found], found + 1
             layer.us.append(event.cpu_time_total)
             events.append({"name": layer.operator, "cat": name, "ph": "X", "pid": 0, "tid": track[name], "ts": event.time_range.start, "dur": event.cpu_time_total,
                            "args": {"result": layer.result, "place": layer.where, "shapes": str(event.input_shapes)}})  # fmt: skip
-            event = next(left, None)
 
 
 def profile(compiled, *inputs, runs=5):

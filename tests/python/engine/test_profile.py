@@ -43,6 +43,24 @@ def test_layers_and_their_times(tmp_path):
     assert slow["cresset::convolution_packed"] > next(layer.mean for layer in seen.layers if layer.operator == "cresset::convolution_packed")
 
 
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps, self.head = nn.LSTM(6, 8, batch_first=True), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.steps(x)[0][:, -1])
+
+
+def test_layers_of_several_results():
+    """Results whose types have strides, and operators without an event of their own, hide no layer behind them."""
+    engine = cresset.engine.compile(Steps().eval(), inputs=[cresset.lowering.Input((1, 5, 6))])
+    seen = cresset.engine.profile(engine, cresset.randn(1, 5, 6), runs=2)
+    operators = [layer.operator for layer in seen.layers]
+    assert {"cresset::recurrent_packed", "cresset::linear_packed"} < set(operators)
+    assert operators.index("cresset::recurrent_packed") < operators.index("cresset::linear_packed") and str(seen) == seen.table()
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match="a module with engines, as compile\\(\\) gives them, was required"):
         cresset.engine.profile(Net(), cresset.ones(1, 3, 8, 8))
