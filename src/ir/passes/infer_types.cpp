@@ -4,11 +4,12 @@
 // A number that is not known counts as one: what comes of it says the dtype and nothing more. What the inputs say as a hint gives hints.
 // Behind operators that change a tensor's sizes in place nothing is said of sizes.
 //
-// Where inputs have ranges of sizes the graph is walked with several choices of them at once: their ends, what lies beside these, two
+// Where inputs have ranges of sizes the graph is walked with several choices of them at once: their ends, what lies beside these, some
 // between them, and the usual sizes, once with equal ranges chosen alike and once each on its own. A size on which all agree is known. A
-// choice for which the graph raises where others do not says nothing of the sizes for which it runs, and is dropped; the last one that is
-// left says nothing of sizes.
+// choice for which the graph raises where others do not says nothing of the sizes for which it runs, and is dropped; where that leaves
+// fewer than three sizes of a range, nothing is said of sizes.
 #include <algorithm>
+#include <set>
 
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
@@ -65,8 +66,8 @@ bool has_stand_in(const IValue& v) {
 std::vector<std::vector<std::vector<int64_t>>> choices_of(const InputSpecs& specs) {
   std::vector<std::vector<std::vector<int64_t>>> out;
   if (std::none_of(specs.begin(), specs.end(), [](const auto& s) { return s && s->has_ranges(); })) return out;
-  constexpr std::size_t kCandidates = 7;
-  constexpr int64_t kLarge = 1 << 10;
+  constexpr std::size_t kCandidates = 11;  // prime
+  constexpr int64_t kLarge = 1 << 14;      // longer than kernels are, and five such sizes are no overflow
   for (const bool alike : {true, false})
     for (std::size_t choice = 0; choice < kCandidates; ++choice) {
       std::vector<std::vector<int64_t>> sizes;
@@ -76,15 +77,20 @@ std::vector<std::vector<std::vector<int64_t>>> choices_of(const InputSpecs& spec
         if (!spec) continue;
         for (std::size_t i = 0; i < spec->min.size(); ++i) {
           const int64_t least = spec->min[i], most = spec->max[i] == InputSpec::kUnbounded ? least + kLarge : spec->max[i];
-          // Those within are far from each other: a graph that raises for small sizes must not be left with two that a stride makes one.
+          // Those within are far from each other, on a scale of powers: a graph that raises for small sizes, or for those beyond a table,
+          // must not be left with two that a stride makes one.
           const int64_t candidates[kCandidates] = {spec->opt[i],
                                                    least,
                                                    most,
                                                    std::min(least + 1, most),
                                                    std::max(most - 1, least),
+                                                   least + (most - least) / 10'000,
+                                                   least + (most - least) / 1300,
+                                                   least + (most - least) / 150,
                                                    least + (most - least) / 17,
-                                                   least + (most - least) / 3};
-          // A stride of its own for each range: 1 to 6 times the choice are orders of seven in which all differ.
+                                                   least + (most - least) / 3,
+                                                   most - (most - least) / 3};
+          // A stride of its own for each range: 1 to 10 times the choice are orders of eleven in which all differ.
           const std::size_t stride = alike || least == most ? 1 : 1 + range++ % (kCandidates - 1);
           one.push_back(candidates[(choice * stride + (alike ? 0 : range)) % kCandidates]);
         }
@@ -102,6 +108,11 @@ class TypeInference {
     runs_.assign(std::max<std::size_t>(1, choices.size()), true);
     for (std::size_t i = 0; i < specs.size() && !choices.empty(); ++i) {
       if (!specs[i] || !specs[i]->has_ranges()) continue;
+      for (std::size_t d = 0; d < specs[i]->min.size(); ++d) {
+        if (specs[i]->min[d] == specs[i]->max[d]) continue;
+        std::vector<int64_t>& range = ranges_.emplace_back();
+        for (const auto& sizes : choices) range.push_back(sizes[i][d]);
+      }
       Known known{{}, true, false, specs[i]->device};
       for (const auto& sizes : choices) known.values.emplace_back(empty(sizes[i], TensorOptions(specs[i]->dtype).device(kMetaDevice)));
       known_.emplace(graph.inputs().at(i), std::move(known));
@@ -237,17 +248,29 @@ class TypeInference {
     }
   }
 
+  // Does each range still have sizes enough, of those for which the graph runs, to say what does not follow it?
+  bool ranges_vary() const {
+    if (std::count(runs_.begin(), runs_.end(), false) == 0) return true;
+    constexpr std::size_t kEnough = 3;
+    return std::all_of(ranges_.begin(), ranges_.end(), [&](const std::vector<int64_t>& range) {
+      std::set<int64_t> left;
+      for (std::size_t choice = 0; choice < range.size(); ++choice)
+        if (runs_[choice]) left.insert(range[choice]);
+      return left.size() >= std::min(kEnough, std::set(range.begin(), range.end()).size());
+    });
+  }
+
   void state(Value* v, const Known& result) {
     if (v->type()->kind != TypeKind::Tensor) return;
     std::shared_ptr<TensorType> type;
-    const bool single = result.values.size() > 1 && std::count(runs_.begin(), runs_.end(), true) == 1;
+    const bool sizes_are_known = result.exact && !reshapes_ && (result.values.size() == 1 || ranges_vary());
     for (std::size_t choice = 0; choice < result.values.size(); ++choice) {
       if (result.values.size() > 1 && !runs_[choice]) continue;
       const IValue& value = result.values[choice];
       if (!value.isTensor() || !value.toTensor().defined()) return;
       const Tensor& t = value.toTensor();
       std::optional<TensorType::Dims> sizes, strides;
-      if (result.exact && !reshapes_ && !single) {
+      if (sizes_are_known) {
         sizes.emplace(t.sizes().begin(), t.sizes().end());
         // Strides go with sizes; those of a range are said by none.
         if (result.values.size() == 1) strides.emplace(t.strides().begin(), t.strides().end());
@@ -271,7 +294,8 @@ class TypeInference {
   }
 
   bool reshapes_ = false, changed_ = false;
-  std::vector<bool> runs_;  // of each choice: does the graph run up to here?
+  std::vector<bool> runs_;                    // of each choice: does the graph run up to here?
+  std::vector<std::vector<int64_t>> ranges_;  // sizes of each, by choice
   std::unordered_map<const Value*, Known> known_;
 };
 

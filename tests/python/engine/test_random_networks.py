@@ -88,9 +88,23 @@ class Rows(cresset.nn.Module):
         return y.reshape(y.size(0), y.size(1), y.size(2) * y.size(3))
 
 
+class Positions(cresset.nn.Module):
+    """Sizes beyond a table raise; those within are no constants."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.table = cresset.nn.Parameter(cresset.randn(rows, 1))
+
+    def forward(self, x):
+        y = x + self.table[: x.size(2)]
+        return y.reshape(y.size(0), -1, y.size(2) * y.size(3)).softmax(-1)
+
+
 LAYERS = {
     "stride of three": (Rows(3, 3), [(1, 2, 9, 9), (2, 2, 12, 10), (1, 2, 7, 30)]),
     "large kernel and stride": (Rows(40, 512), [(1, 2, 600, 600), (2, 2, 40, 1100)]),
+    "kernel of 400": (Rows((400, 1), (160, 1)), [(1, 2, 400, 3), (2, 2, 1000, 2), (1, 2, 3000, 1)]),
+    "table of positions": (Positions(30), [(1, 2, 9, 9), (2, 2, 30, 4), (1, 2, 1, 3)]),
     "kernel beyond the input": (cresset.nn.Conv2d(2, 3, 5, stride=4), [(1, 2, 9, 9), (1, 2, 3, 9), (1, 2, 4, 4)]),
 }
 
