@@ -325,6 +325,7 @@ def test_parameters_to_vector_and_back():
         (lambda: nn.GRU(4, 0), ValueError, "hidden_size must be greater than zero"),
         (lambda: nn.RNN(4, 3, dropout=2), ValueError, r"dropout should be a number in range \[0, 1\]"),
         (lambda: nn.LSTM(4, 3)(t(2, 2, 5)), RuntimeError, "Expected 4, got 5"),
+        (lambda: nn.RNN(4, 3)(t(2)), ValueError, "RNN: Expected input to be 2D or 3D, got 1D tensor instead"),
         (lambda: nn.LSTM(4, 3)(t(2)), ValueError, "LSTM: Expected input to be 2D or 3D, got 1D instead"),
         (
             lambda: nn.GRU(4, 3)(t(2, 2, 4), t(1, 1, 3)),

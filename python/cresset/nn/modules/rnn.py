@@ -176,7 +176,7 @@ class RNNBase(Module):
     def _check_rank(self, input: Tensor, states: List[Tensor]):
         rank = input.dim()
         if rank not in (2, 3):
-            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {rank}D instead")
+            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {rank}D {'tensor ' if self._name == 'RNN' else ''}instead")
         for state in states:
             if state.dim() != rank:
                 two = len(states) == 2
