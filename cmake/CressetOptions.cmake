@@ -90,13 +90,7 @@ if("cpu" IN_LIST CRESSET_LIBRARIES)
   # oneDNN by library and header: its CMake package also asks for OpenCL's development files, which nothing here needs.
   find_library(CRESSET_DNNL_LIBRARY dnnl REQUIRED)
   find_path(CRESSET_DNNL_INCLUDE dnnl.hpp PATH_SUFFIXES oneapi/dnnl REQUIRED)
-  # kissfft by its header: the class template needs none of the package's libraries.
-  find_path(CRESSET_KISSFFT_INCLUDE kissfft/kissfft.hh)
-  if(NOT CRESSET_KISSFFT_INCLUDE)
-    message(FATAL_ERROR "kissfft/kissfft.hh was not found. On Debian it is in libkissfft-dev, which tools/setup installs; elsewhere set CRESSET_KISSFFT_INCLUDE.")
-  endif()
   add_library(cresset_cpu_dependencies INTERFACE)
-  target_include_directories(cresset_cpu_dependencies SYSTEM INTERFACE ${CRESSET_KISSFFT_INCLUDE})
   target_link_libraries(cresset_cpu_dependencies INTERFACE ${CRESSET_DNNL_LIBRARY} PkgConfig::openblas)
 endif()
 if("ir" IN_LIST CRESSET_LIBRARIES OR "nn" IN_LIST CRESSET_LIBRARIES)

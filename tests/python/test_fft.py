@@ -6,8 +6,8 @@ import cresset
 import numpy as np
 import pytest
 
-# Small factors, factors above 5 (kissfft's general butterfly), large primes (Bluestein), even multiples of primes (pairs of reals).
-LENGTHS = [1, 2, 3, 4, 6, 7, 15, 16, 30, 49, 77, 53, 106, 211, 509, 1000, 1018, 1024]
+# Small factors, factors that have no formula of their own, large primes (Bluestein), even multiples of primes (pairs of reals), all radices.
+LENGTHS = [1, 2, 3, 4, 6, 7, 8, 15, 16, 30, 31, 32, 37, 49, 64, 77, 53, 106, 120, 128, 211, 509, 1000, 1018, 1024]
 NORMS = [None, "backward", "ortho", "forward"]
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
 
@@ -35,12 +35,32 @@ def test_lengths(name, n):
     check(getattr(cresset.fft, name)(cresset.from_numpy(x), **points), getattr(np.fft, name)(x, **points))
 
 
-# Split into rows and columns: of small factors, with a large prime factor; and a prime, whose convolution is split.
-@pytest.mark.parametrize("n", [1 << 15, 3**10, 1009 * 64, 32771])
+# Split into rows and columns: of small factors, with a large prime factor, so long that no block has them; and a prime, whose convolution is split.
+@pytest.mark.parametrize("n", [1 << 15, 3**10, 1009 * 64, 32771, 1 << 19])
 def test_long_lengths(n):
     x = values(n)
     check(cresset.fft.fft(cresset.from_numpy(x)), np.fft.fft(x))
+    check(cresset.fft.ifft(cresset.from_numpy(x)), np.fft.ifft(x))
     check(cresset.fft.rfft(cresset.from_numpy(x.real)), np.fft.rfft(x.real))
+
+
+# Fewer lines than a register has numbers, as many, more, and a rest; in both precisions, along the memory and across it.
+@pytest.mark.parametrize("lines", [1, 3, 4, 8, 16, 19, 33])
+@pytest.mark.parametrize("n", [12, 62, 97, 256, 289, 512])
+@pytest.mark.parametrize("single", [False, True])
+def test_lines_at_once(lines, n, single):
+    x = values(lines, n)
+    for dim, data in ((1, x), (0, np.ascontiguousarray(x.T))):
+        t, real = cresset.from_numpy(data), cresset.from_numpy(data.real.copy())
+        half = np.fft.rfft(data.real, axis=dim)
+        spectrum = cresset.from_numpy(half)
+        if single:
+            t, real, spectrum = t.to(cresset.complex64), real.float(), spectrum.to(cresset.complex64)
+        check(cresset.fft.fft(t, dim=dim), np.fft.fft(data, axis=dim), single)
+        check(cresset.fft.ifft(t, dim=dim), np.fft.ifft(data, axis=dim), single)
+        check(cresset.fft.rfft(real, dim=dim), half, single)
+        check(cresset.fft.fft(real, dim=dim), np.fft.fft(data.real, axis=dim), single)
+        check(cresset.fft.irfft(spectrum, n, dim), data.real, single)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -97,12 +117,21 @@ def test_one_plan_in_several_threads():
         check(result, want)
 
 
-@pytest.mark.parametrize("n", [64, 53, 1009])
-def test_single_precision_is_computed_in_double(n):
+@pytest.mark.parametrize("n", [53, 1009])
+def test_convolutions_of_single_precision_are_computed_in_double(n):
     x = values(n).astype(np.complex64)
     y = cresset.fft.fft(cresset.from_numpy(x))
     assert y.dtype == cresset.complex64
     np.testing.assert_array_equal(y.numpy(), np.fft.fft(x.astype(complex)).astype(np.complex64))
+
+
+@pytest.mark.parametrize("n", [1000, 1024, 1 << 18])
+def test_single_precision_loses_few_bits(n):
+    """Root mean square error as Schatzman (1996) measures it: factors are rounded from exact ones."""
+    x = values(n).astype(np.complex64)
+    want = np.fft.fft(x.astype(complex))
+    error = np.abs(cresset.fft.fft(cresset.from_numpy(x)).numpy() - want)
+    assert np.sqrt((error**2).mean() / (np.abs(want) ** 2).mean()) < 2.5e-7
 
 
 @pytest.mark.parametrize("dtype", [cresset.bool, cresset.uint8, cresset.int32, cresset.int64])

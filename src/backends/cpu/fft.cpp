@@ -1,9 +1,9 @@
-// Fourier transforms of lines. A block of neighbouring lines is read into buffers of double precision, transformed, and
-// written; lines that lie across the memory are read and written together, so that every cache line is used whole.
+// Fourier transforms of lines: as many as a register has numbers are read into a block, transformed together and written; long lines, and
+// few, are transformed one by one.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <complex>
+#include <type_traits>
 #include <vector>
 
 #include <cresset/base/parallel.h>
@@ -18,7 +18,7 @@
 namespace cresset::cpu {
 namespace {
 
-constexpr int64_t kBlock = 8;  // lines at most
+constexpr int64_t kMostLines = 16;  // of a block, whatever the instruction set
 
 // Where the lines of one dimension begin in an input and an output of equal sizes beside that dimension. Lines are numbered
 // so that neighbours are neighbours in the input's memory.
@@ -54,177 +54,212 @@ class Lines {
   std::vector<Dim> dims_;
 };
 
-struct Block {
-  int64_t lines = 0;
-  std::array<int64_t, kBlock> in, out;
+// Some lines' places in a tensor: at the same distance from each other or not.
+struct Places {
+  std::array<int64_t, kMostLines> starts;
+  int64_t count = 0, stride = 0;
+
+  int64_t between() const { return count > 1 ? starts[1] - starts[0] : 0; }
+  bool evenly() const {
+    for (int64_t b = 2; b < count; ++b)
+      if (starts[b] - starts[b - 1] != between()) return false;
+    return true;
+  }
 };
 
-// Elements i of all lines: f(line in the block, offset, i), along the memory.
+// Elements i < n of all lines, f(line in the block, offset, i), along the memory.
 template <class F>
-void each_element(const std::array<int64_t, kBlock>& starts, int64_t lines, int64_t n, int64_t stride, const F& f) {
-  if (stride == 1 || lines == 1) {
-    for (int64_t b = 0; b < lines; ++b)
-      for (int64_t i = 0; i < n; ++i) f(b, starts[b] + i * stride, i);
+void each_element(const Places& places, int64_t n, const F& f) {
+  if (places.stride == 1) {
+    for (int64_t b = 0; b < places.count; ++b)
+      for (int64_t i = 0; i < n; ++i) f(b, places.starts[b] + i, i);
   } else {
     for (int64_t i = 0; i < n; ++i)
-      for (int64_t b = 0; b < lines; ++b) f(b, starts[b] + i * stride, i);
+      for (int64_t b = 0; b < places.count; ++b) f(b, places.starts[b] + i * places.stride, i);
   }
 }
 
+// A block of one plan and the tensors' lines that go through it. T: what the plan computes in; S: what tensors hold.
 template <class T>
-void read(const T* from, const Block& block, int64_t n, int64_t stride, FftNumber* to, int64_t pitch) {
-  each_element(block.in, block.lines, n, stride,
-               [&](int64_t b, int64_t offset, int64_t i) { to[b * pitch + i] = FftNumber(from[offset]); });
-}
+class BlockOfLines {
+ public:
+  BlockOfLines(const FftPlan<T>& plan, bool wide, int64_t room) : plan_(plan), wide_(wide), room_(room), width_(plan.width(wide)) {}
 
-template <class T>
-void write(const FftNumber* from, int64_t pitch, const Block& block, int64_t n, int64_t stride, double scale, std::complex<T>* to) {
-  each_element(block.out, block.lines, n, stride,
-               [&](int64_t b, int64_t offset, int64_t i) { to[offset] = std::complex<T>(from[b * pitch + i] * scale); });
-}
+  T* numbers() { return buffer_.numbers(2 * room_ * width_); }
+  T* spare() { return spare_.numbers(2 * room_ * width_); }
+  int64_t width() const { return width_; }
+  bool wide() const { return wide_; }
+  // A line that is as the plan takes it needs no copy.
+  template <class S>
+  bool in_place(const S* from, const Places& read, const Places& write, S* to, bool forward, double scale) {
+    if constexpr (std::is_same_v<S, T>) {
+      if (!wide_ && plan_.in_parts() && read.stride == 1 && write.stride == 1) {
+        plan_.transform_in_parts(from + 2 * read.starts[0], to + 2 * write.starts[0], forward, static_cast<T>(scale), workspace_);
+        return true;
+      }
+    }
+    return false;
+  }
+  T* transform(T* x, bool forward, double scale) { return plan_.transform(x, wide_, forward, static_cast<T>(scale), workspace_); }
 
-// Buffers of a thread, before and after the transform.
-struct Buffers {
-  explicit Buffers(int64_t numbers) : x(static_cast<std::size_t>(numbers)), y(x.size()) {}
-  std::vector<FftNumber> x, y;
-  FftWorkspace workspace;
+  // `n` complex elements, of which `from` begins with pairs of S.
+  template <class S>
+  T* read(const S* from, const Places& places, int64_t n) {
+    T* const to = numbers();
+    if constexpr (std::is_same_v<S, T>) {
+      if (wide_ && places.evenly()) {
+        plan_.loops().read({from + 2 * places.starts[0], places.between(), places.stride, places.count}, n, to);
+        return to;
+      }
+    }
+    clear(places, n);
+    each_element(places, n, [&](int64_t b, int64_t at, int64_t i) {
+      to[2 * i * width_ + b] = static_cast<T>(from[2 * at]);
+      to[(2 * i + 1) * width_ + b] = static_cast<T>(from[2 * at + 1]);
+    });
+    return to;
+  }
+  template <class S>
+  void write(const T* from, int64_t n, const Places& places, S* to) const {
+    if constexpr (std::is_same_v<S, T>)
+      if (wide_ && places.evenly())
+        return plan_.loops().write(from, n, {to + 2 * places.starts[0], places.between(), places.stride, places.count});
+    each_element(places, n, [&](int64_t b, int64_t at, int64_t i) {
+      to[2 * at] = static_cast<S>(from[2 * i * width_ + b]);
+      to[2 * at + 1] = static_cast<S>(from[(2 * i + 1) * width_ + b]);
+    });
+  }
+
+  // `n` real numbers, two of which are an element (pairs, n even), or each with a zero.
+  template <class S>
+  T* read_real(const S* from, const Places& places, int64_t n, bool pairs) {
+    T* const to = numbers();
+    if constexpr (std::is_same_v<S, T>) {
+      if (pairs && wide_ && places.evenly()) {
+        plan_.loops().read_pairs({from + places.starts[0], places.between(), places.stride, places.count}, n / 2, to);
+        return to;
+      }
+    }
+    const int64_t step = pairs ? width_ : 2 * width_;
+    if (!pairs || places.count < width_) std::fill(to, to + n * step, T(0));
+    each_element(places, n, [&](int64_t b, int64_t at, int64_t i) { to[i * step + b] = static_cast<T>(from[at]); });
+    return to;
+  }
+  template <class S>
+  void write_real(const T* from, int64_t n, const Places& places, bool pairs, S* to) const {
+    if constexpr (std::is_same_v<S, T>)
+      if (pairs && wide_ && places.evenly())
+        return plan_.loops().write_pairs(from, n / 2, {to + places.starts[0], places.between(), places.stride, places.count});
+    const int64_t step = pairs ? width_ : 2 * width_;
+    each_element(places, n, [&](int64_t b, int64_t at, int64_t i) { to[at] = static_cast<S>(from[i * step + b]); });
+  }
+
+  // The elements from `from` on are the conjugates of those that mirror them in n.
+  void complete(T* x, int64_t from, int64_t n) const {
+    for (int64_t k = from; k < n; ++k)
+      for (int64_t b = 0; b < width_; ++b) {
+        x[2 * k * width_ + b] = x[2 * (n - k) * width_ + b];
+        x[(2 * k + 1) * width_ + b] = -x[(2 * (n - k) + 1) * width_ + b];
+      }
+  }
+
+ private:
+  void clear(const Places& places, int64_t n) {
+    if (places.count < width_) std::fill(numbers(), numbers() + 2 * n * width_, T(0));
+  }
+
+  const FftPlan<T>& plan_;
+  const bool wide_;
+  const int64_t room_, width_;  // elements of a line
+  FftBuffer<T> buffer_, spare_;
+  FftWorkspace<T> workspace_;
 };
 
-// Lines in a block: one where they are contiguous anyway, few where they are long, and every thread gets some.
-int64_t block_size(const Lines& lines, int64_t pitch) {
-  constexpr int64_t kNumbers = int64_t{1} << 20;
-  if (lines.in_stride == 1 && lines.out_stride == 1) return 1;
-  const int64_t threads = get_num_threads();
-  return std::max<int64_t>(1, std::min({kBlock, kNumbers / pitch, (lines.count + threads - 1) / threads}));
-}
-
-// f(Block, Buffers&) for all blocks, on several threads when there is much to do. Buffers have `pitch` numbers for each line.
-template <class F>
-void for_each_block(const Lines& lines, int64_t pitch, const F& f) {
-  constexpr int64_t kCost = 8;  // of a point, against a copy
-  const int64_t size = block_size(lines, pitch), blocks = (lines.count + size - 1) / size;
-  const int64_t grain = std::max<int64_t>(1, kLineWork / (pitch * size * kCost));
+// f(block, places in the input, places in the output) for all lines, on several threads when there is much to do. `room`: elements that
+// a line in a block has.
+template <class T, class F>
+void for_each_block(const FftPlan<T>& plan, const Lines& lines, int64_t room, const F& f) {
+  constexpr int64_t kCost = 4;  // of a point, against a copy
+  // A block of lines costs about as much as four that come alone.
+  const bool wide = plan.takes_blocks() && lines.count >= std::min<int64_t>(4, plan.loops().lanes);
+  const int64_t size = plan.width(wide), blocks = (lines.count + size - 1) / size;
+  const int64_t grain = std::max<int64_t>(1, kLineWork / (room * size * kCost));
   parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) {
-    Buffers buffers(pitch * size);
+    BlockOfLines<T> block(plan, wide, room);
     for (int64_t k = begin; k < end; ++k) {
-      Block block;
-      block.lines = std::min(size, lines.count - k * size);
-      for (int64_t b = 0; b < block.lines; ++b) {
+      Places in, out;
+      in.count = out.count = std::min(size, lines.count - k * size);
+      in.stride = lines.in_stride;
+      out.stride = lines.out_stride;
+      for (int64_t b = 0; b < in.count; ++b) {
         const auto start = lines.start(k * size + b);
-        block.in[b] = start.in;
-        block.out[b] = start.out;
+        in.starts[static_cast<std::size_t>(b)] = start.in;
+        out.starts[static_cast<std::size_t>(b)] = start.out;
       }
-      f(block, buffers);
+      f(block, in, out);
     }
   });
 }
 
-// The inverse transform is the forward one read backwards.
-void transform(const FftPlan& plan, const FftNumber* in, FftNumber* out, bool forward, FftWorkspace& workspace) {
-  plan.forward(in, out, workspace);
-  if (!forward) std::reverse(out + 1, out + plan.size());
-}
-
-template <class T>
+template <class T, class S>
 void c2c_lines(const Tensor& in, const Tensor& out, int64_t dim, bool forward, double scale) {
   const int64_t n = out.size(dim);
-  const Lines lines(in, out, dim);
-  const auto plan = fft_plan(n);
-  const auto* from = in.const_data_ptr<std::complex<T>>();
-  auto* to = out.mutable_data_ptr<std::complex<T>>();
-  for_each_block(lines, n, [&](const Block& block, Buffers& buffers) {
-    FftNumber *x = buffers.x.data(), *y = buffers.y.data();
-    read(from, block, n, lines.in_stride, x, n);
-    for (int64_t b = 0; b < block.lines; ++b) transform(*plan, x + b * n, y + b * n, forward, buffers.workspace);
-    write(y, n, block, n, lines.out_stride, scale, to);
+  const auto plan = fft_plan<T>(n);
+  const auto* from = static_cast<const S*>(in.const_data_ptr());
+  auto* to = static_cast<S*>(out.mutable_data_ptr());
+  for_each_block(*plan, Lines(in, out, dim), n, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+    if (!block.in_place(from, read, write, to, forward, scale))
+      block.write(block.transform(block.read(from, read, n), forward, scale), n, write, to);
   });
 }
 
-// Half a spectrum of n = 2m real numbers from the transform z of the pairs x[2j] + i x[2j+1]: with E and O the transforms of the
-// even and the odd elements, z = E + iO, E[k] = conj(E[m-k]), O likewise, and X[k] = E[k] + exp(-2 pi i k / n) O[k].
-void unpack_pairs(const FftNumber* z, const std::vector<FftNumber>& twiddles, FftNumber* x) {
-  const std::size_t m = twiddles.size();
-  x[0] = z[0].real() + z[0].imag();
-  x[m] = z[0].real() - z[0].imag();
-  for (std::size_t k = 1; k < m; ++k) {
-    const FftNumber mirror = std::conj(z[m - k]);
-    const FftNumber even = (z[k] + mirror) * 0.5, odd = (z[k] - mirror) * FftNumber(0, -0.5);
-    x[k] = even + twiddles[k] * odd;
-  }
-}
-
-// The reverse for an unnormalised inverse transform. Imaginary parts of x[0] and x[m], which real signals do not have, are ignored.
-void pack_pairs(const FftNumber* x, const std::vector<FftNumber>& twiddles, FftNumber* z) {
-  const std::size_t m = twiddles.size();
-  z[0] = {x[0].real() + x[m].real(), x[0].real() - x[m].real()};
-  for (std::size_t k = 1; k < m; ++k) {
-    const FftNumber mirror = std::conj(x[m - k]);
-    const FftNumber even = x[k] + mirror, odd = (x[k] - mirror) * std::conj(twiddles[k]);
-    z[k] = even + FftNumber(-odd.imag(), odd.real());
-  }
-}
-
-template <class T>
+template <class T, class S>
 void r2c_lines(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
-  const int64_t n = in.size(dim), pitch = n + 1;
-  const bool whole = out.size(dim) == n;
-  const Lines lines(in, out, dim);
-  const bool pairs = n % 2 == 0;
-  const auto real_plan = pairs ? real_fft_plan(n) : nullptr;
-  const auto plan = pairs ? real_plan->half : fft_plan(n);
-  const auto* from = in.const_data_ptr<T>();
-  auto* to = out.mutable_data_ptr<std::complex<T>>();
-  for_each_block(lines, pitch, [&](const Block& block, Buffers& buffers) {
-    FftNumber *x = buffers.x.data(), *y = buffers.y.data();
-    if (pairs) {
-      // Two neighbouring real numbers are one complex number.
-      double* flat = reinterpret_cast<double*>(x);
-      each_element(block.in, block.lines, n, lines.in_stride,
-                   [&](int64_t b, int64_t offset, int64_t i) { flat[2 * b * pitch + i] = static_cast<double>(from[offset]); });
-    } else {
-      read(from, block, n, lines.in_stride, x, pitch);
+  const int64_t n = in.size(dim), half = n / 2 + 1;
+  const bool pairs = n % 2 == 0, whole = out.size(dim) == n;
+  const auto plan = fft_plan<T>(pairs ? n / 2 : n);
+  const auto factors = pairs ? real_fft_factors<T>(n) : nullptr;
+  const auto* from = in.const_data_ptr<S>();
+  auto* to = static_cast<S*>(out.mutable_data_ptr());
+  const int64_t room = whole || !pairs ? n : half;
+  for_each_block(*plan, Lines(in, out, dim), room, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+    T* x = block.transform(block.read_real(from, read, n, pairs), true, scale);
+    if (pairs) plan->loops().unpack_pairs(x, factors->pairs.data(), n / 2, block.wide());
+    if (pairs && whole) {
+      x = std::copy(x, x + 2 * half * block.width(), block.spare()) - 2 * half * block.width();
+      block.complete(x, half, n);
     }
-    for (int64_t b = 0; b < block.lines; ++b) {
-      FftNumber *a = x + b * pitch, *s = y + b * pitch;
-      plan->forward(a, s, buffers.workspace);
-      if (!pairs) continue;
-      unpack_pairs(s, real_plan->twiddles, a);
-      std::copy(a, a + n / 2 + 1, s);
-      if (whole)
-        for (int64_t k = n / 2 + 1; k < n; ++k) s[k] = std::conj(s[n - k]);
-    }
-    write(y, pitch, block, out.size(dim), lines.out_stride, scale, to);
+    block.write(x, out.size(dim), write, to);
   });
 }
 
-template <class T>
+template <class T, class S>
 void c2r_lines(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
-  const int64_t n = out.size(dim), half = n / 2 + 1, pitch = n + 1;
-  const Lines lines(in, out, dim);
+  const int64_t n = out.size(dim), half = n / 2 + 1;
   const bool pairs = n % 2 == 0;
-  const auto real_plan = pairs ? real_fft_plan(n) : nullptr;
-  const auto plan = pairs ? real_plan->half : fft_plan(n);
-  const auto* from = in.const_data_ptr<std::complex<T>>();
-  auto* to = out.mutable_data_ptr<T>();
-  for_each_block(lines, pitch, [&](const Block& block, Buffers& buffers) {
-    FftNumber *x = buffers.x.data(), *y = buffers.y.data();
-    read(from, block, half, lines.in_stride, x, pitch);
-    for (int64_t b = 0; b < block.lines; ++b) {
-      FftNumber *a = x + b * pitch, *s = y + b * pitch;
-      if (pairs) {
-        pack_pairs(a, real_plan->twiddles, s);
-        transform(*plan, s, a, false, buffers.workspace);
-      } else {
-        a[0].imag(0);
-        for (int64_t k = half; k < n; ++k) a[k] = std::conj(a[n - k]);
-        transform(*plan, a, s, false, buffers.workspace);
-      }
+  const auto plan = fft_plan<T>(pairs ? n / 2 : n);
+  const auto factors = pairs ? real_fft_factors<T>(n) : nullptr;
+  const auto* from = static_cast<const S*>(in.const_data_ptr());
+  auto* to = out.mutable_data_ptr<S>();
+  for_each_block(*plan, Lines(in, out, dim), pairs ? half : n, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+    T* const x = block.read(from, read, half);
+    if (pairs) {
+      plan->loops().pack_pairs(x, factors->pairs.data(), n / 2, block.wide());
+    } else {
+      std::fill(x + block.width(), x + 2 * block.width(), T(0));
+      block.complete(x, half, n);
     }
-    const double* flat = reinterpret_cast<const double*>(pairs ? x : y);
-    const int64_t step = pairs ? 1 : 2;
-    each_element(block.out, block.lines, n, lines.out_stride,
-                 [&](int64_t b, int64_t offset, int64_t i) { to[offset] = static_cast<T>(flat[2 * b * pitch + i * step] * scale); });
+    block.write_real(block.transform(x, false, scale), n, write, pairs, to);
   });
+}
+
+// f(T) with what a plan of n points computes in for numbers of type S.
+template <class S, class F>
+void in_type_for(int64_t n, const F& f) {
+  if (std::is_same_v<S, float> && fft_wants_double(n))
+    f(double());
+  else
+    f(S());
 }
 
 double scale_of(int64_t normalization, double points) {
@@ -240,8 +275,10 @@ double points_of(const Tensor& t, IntArrayRef dims) {
 // Complex transforms over dims, from in to out of the same sizes; the scale is applied on the way.
 template <class T>
 void c2c_dims(const Tensor& in, const Tensor& out, IntArrayRef dims, bool forward, double scale) {
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    c2c_lines<T>(i == 0 ? in : out, out, maybe_wrap_dim(dims[i], out.dim()), forward, i == 0 ? scale : 1.0);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const int64_t dim = maybe_wrap_dim(dims[i], out.dim());
+    in_type_for<T>(out.size(dim), [&](auto t) { c2c_lines<decltype(t), T>(i == 0 ? in : out, out, dim, forward, i == 0 ? scale : 1.0); });
+  }
 }
 
 }  // namespace
@@ -265,7 +302,7 @@ void fft_r2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool, c
   const int64_t last = maybe_wrap_dim(dim.back(), self.dim());
   const IntArrayRef others = dim.slice(0, dim.size() - 1);
   CRESSET_DISPATCH(self.scalar_type(), "_fft_r2c", CRESSET_FLOATING_TYPES, [&] {
-    r2c_lines<scalar_t>(self, out, last, scale);
+    in_type_for<scalar_t>(self.size(last), [&](auto t) { r2c_lines<decltype(t), scalar_t>(self, out, last, scale); });
     c2c_dims<scalar_t>(out, out, others, true, 1.0);
   });
 }
@@ -282,7 +319,7 @@ void fft_c2r(const Tensor& self, IntArrayRef dim, int64_t normalization, int64_t
       columns = detail::empty_cpu(used.sizes(), used.scalar_type());
       c2c_dims<scalar_t>(used, columns, others, false, 1.0);
     }
-    c2r_lines<scalar_t>(columns, out, last, scale);
+    in_type_for<scalar_t>(last_dim_size, [&](auto t) { c2r_lines<decltype(t), scalar_t>(columns, out, last, scale); });
   });
 }
 

@@ -1,5 +1,4 @@
-// Plans: kissfft for short lengths of small prime factors; Bluestein's algorithm for large factors and Bailey's for long lengths
-// are built on top of it.
+// Plans: stages of small radices; Bluestein's algorithm for large prime factors and Bailey's for one long line are built on top of them.
 #include "backends/cpu/fft_plan.h"
 
 #include <algorithm>
@@ -15,8 +14,8 @@
 namespace cresset::cpu {
 namespace {
 
-// kissfft takes n * p steps for a prime factor p. From about here on two transforms of twice the length are cheaper.
-constexpr int64_t kLargestFactor = 50;
+// A radix p without a formula takes n * p steps. From about here on two transforms of twice the length are cheaper.
+constexpr int64_t kLargestFactor = 31;
 
 int64_t largest_prime_factor(int64_t n) {
   int64_t largest = 1;
@@ -36,9 +35,26 @@ int64_t quick_length(int64_t n) {
   return best;
 }
 
-// Lengths from which on kissfft, which reads with strides of all sizes, misses the caches.
-constexpr int64_t kLong = int64_t{1} << 15;
-constexpr int64_t kFewestRows = 32;
+// Powers of two are eights, with one or two fours or a two where these do not come out even.
+std::vector<int> radices_of(int64_t n) {
+  std::vector<int> out;
+  int twos = 0;
+  for (; n % 2 == 0; n /= 2) ++twos;
+  for (; twos >= 3 && twos != 4; twos -= 3) out.push_back(8);
+  for (; twos >= 2; twos -= 2) out.push_back(4);
+  if (twos == 1) out.push_back(2);
+  for (int p = 3; n > 1; p += 2)
+    for (; n % p == 0; n /= p) out.push_back(p);
+  return out;
+}
+
+// A line from this length on is a matrix, whose columns fill registers; shorter ones, and those that have no such form, are a number at a
+// time.
+constexpr int64_t kShortestSplit = 256;
+// Bytes of a block that the second cache holds together with its scratch; longer lines are better alone.
+constexpr int64_t kBlockBytes = int64_t{1} << 18;
+// Longer lines never come in blocks.
+constexpr int64_t kLongestBlock = int64_t{1} << 18;
 
 // The divisor of n nearest to its root, from below.
 int64_t middle_divisor(int64_t n) {
@@ -47,14 +63,36 @@ int64_t middle_divisor(int64_t n) {
   return d;
 }
 
-constexpr int64_t kFine = 1024;
-constexpr int64_t kBlock = 8;  // lines that are read and written together
-
-// exp(-pi i m / n)
-FftNumber root(int64_t m, int64_t n) {
-  const double angle = -std::numbers::pi * static_cast<double>(m) / static_cast<double>(n);
+struct Root {
+  double re, im;
+};
+// exp(-2 pi i m / n)
+Root root(int64_t m, int64_t n) {
+  const double angle = -2 * std::numbers::pi * static_cast<double>(m) / static_cast<double>(n);
   return {std::cos(angle), std::sin(angle)};
 }
+template <class T>
+void append(std::vector<T>& pairs, const Root& r) {
+  pairs.push_back(static_cast<T>(r.re));
+  pairs.push_back(static_cast<T>(r.im));
+}
+
+// All exp(-2 pi i m / n) as products of two tables.
+class Roots {
+ public:
+  explicit Roots(int64_t n) {
+    for (int64_t m = 0; m < kFine; ++m) fine_.push_back(root(m, n));
+    for (int64_t m = 0; m < n; m += kFine) coarse_.push_back(root(m, n));
+  }
+  Root at(int64_t m) const {
+    const Root &a = coarse_[static_cast<std::size_t>(m / kFine)], &b = fine_[static_cast<std::size_t>(m % kFine)];
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+
+ private:
+  static constexpr int64_t kFine = 1024;
+  std::vector<Root> coarse_, fine_;
+};
 
 constexpr std::size_t kKeptPlans = 32;
 constexpr int64_t kKeptLength = int64_t{1} << 20;  // longer ones are made for each call: 16 MiB and more against the work of a line
@@ -86,126 +124,192 @@ class PlanCache {
   std::list<std::pair<int64_t, std::shared_ptr<const Plan>>> plans_;
 };
 
-}  // namespace
-
-FftPlan::FftPlan(int64_t n) : n_(n) {
-  if (n == 1) return;
-  const int64_t rows = n >= kLong ? middle_divisor(n) : 1, factor = largest_prime_factor(n);
-  if (rows >= kFewestRows) {
-    plan_split(rows);
-  } else if (factor > kLargestFactor) {
-    plan_chirp();
-  } else {
-    private_scratch_ = factor > 5;
-    direct_.emplace(static_cast<std::size_t>(n), false);
-  }
+template <class T>
+FftWorkspace<T>& inside(FftWorkspace<T>& workspace) {
+  if (!workspace.inner) workspace.inner = std::make_unique<FftWorkspace<T>>();
+  return *workspace.inner;
 }
 
-void FftPlan::forward(const FftNumber* in, FftNumber* out, FftWorkspace& workspace) const {
-  if (n_ == 1) {
-    *out = *in;
-  } else if (down_) {
-    split_transform(in, out, workspace);
-  } else if (convolution_) {
-    chirp_transform(in, out, workspace);
-  } else if (private_scratch_) {
-    if (!workspace.own) workspace.own = *direct_;
-    workspace.own->transform(in, out);
-  } else {
-    direct_->transform(in, out);
+}  // namespace
+
+bool fft_wants_double(int64_t n) { return largest_prime_factor(n) > kLargestFactor; }
+
+template <class T>
+bool FftPlan<T>::takes_blocks() const {
+  if (convolution_) return convolution_->takes_blocks();
+  return !down_ || numbers(true) * static_cast<int64_t>(sizeof(T)) <= kBlockBytes;
+}
+
+template <class T>
+FftPlan<T>::FftPlan(int64_t n) : n_(n) {
+  const int64_t rows = n >= kShortestSplit ? middle_divisor(n) : 1;
+  if (rows >= loops_.lanes && 2 * (n / rows) <= kLongestBlock) plan_split(rows);  // twice: for a convolution
+  if (down_ && n > kLongestBlock) return;
+  if (largest_prime_factor(n) > kLargestFactor)
+    plan_chirp();
+  else
+    plan_stages();
+}
+
+template <class T>
+T* FftPlan<T>::transform(T* x, bool wide, bool forward, T scale, FftWorkspace<T>& workspace) const {
+  if (down_ && !wide) {
+    transform_in_parts(x, x, forward, scale, workspace);
+    return x;
+  }
+  if (convolution_) return chirp_transform(x, wide, forward, scale, workspace);
+  return loops_.transform(stages_, x, workspace.scratch.numbers(numbers(wide) + 2 * width(wide)), wide, forward, scale);
+}
+
+template <class T>
+void FftPlan<T>::plan_stages() {
+  stages_.n = n_;
+  stages_.radices = radices_of(n_);
+  int64_t length = n_;
+  for (const int p : stages_.radices) {
+    const int64_t m = length / p;
+    for (int64_t k = 0; k < m; ++k)
+      for (int64_t j = 1; j < p; ++j) append(stages_.twiddles, root(j * k, length));
+    if (std::find(std::begin(kFftRadices), std::end(kFftRadices), p) == std::end(kFftRadices))
+      for (int64_t j = 0; j < p; ++j) append(stages_.roots, root(j, p));
+    length = m;
   }
 }
 
 // Bluestein (1970): with w[k] = exp(-pi i k^2 / n) and jk = (j^2 + k^2 - (k - j)^2) / 2,
 //   X[k] = w[k] * sum_j (x[j] w[j]) conj(w[k - j]),
-// a convolution, which is done with transforms of a length m >= 2n - 1 that kissfft likes.
-void FftPlan::plan_chirp() {
+// a convolution, which is done with transforms of a length m >= 2n - 1 of small factors.
+template <class T>
+void FftPlan<T>::plan_chirp() {
   const int64_t m = quick_length(2 * n_ - 1);
-  convolution_ = fft_plan(m);
-  chirp_.resize(static_cast<std::size_t>(n_));
-  std::vector<FftNumber> wrapped(static_cast<std::size_t>(m));
+  convolution_ = fft_plan<T>(m);
+  std::vector<T> wrapped(static_cast<std::size_t>(2 * m));
   int64_t square = 0;  // k^2 modulo 2n, the period of w: exact where k^2 itself would overflow or lose digits
   for (int64_t k = 0; k < n_; ++k) {
-    chirp_[k] = root(square, n_);
-    wrapped[k] = std::conj(chirp_[k]) / static_cast<double>(m);
-    if (k > 0) wrapped[m - k] = wrapped[k];
+    const Root w = root(square, 2 * n_);
+    append(chirp_, w);
+    for (const int64_t at : {k, (m - k) % m}) {
+      wrapped[static_cast<std::size_t>(2 * at)] = static_cast<T>(w.re / static_cast<double>(m));
+      wrapped[static_cast<std::size_t>(2 * at + 1)] = static_cast<T>(-w.im / static_cast<double>(m));
+    }
     square = (square + 2 * k + 1) % (2 * n_);
   }
-  chirp_spectrum_.resize(static_cast<std::size_t>(m));
-  FftWorkspace workspace;
-  convolution_->forward(wrapped.data(), chirp_spectrum_.data(), workspace);
+  FftWorkspace<T> workspace;
+  const T* const spectrum = convolution_->transform(wrapped.data(), false, true, 1, workspace);
+  chirp_spectrum_.assign(spectrum, spectrum + 2 * m);
 }
 
-void FftPlan::chirp_transform(const FftNumber* in, FftNumber* out, FftWorkspace& workspace) const {
-  const std::size_t m = chirp_spectrum_.size(), n = chirp_.size();
-  std::vector<FftNumber>&a = workspace.first, &b = workspace.second;
-  a.resize(m);
-  b.resize(m);
-  if (!workspace.inner) workspace.inner = std::make_unique<FftWorkspace>();
-  for (std::size_t j = 0; j < n; ++j) a[j] = in[j] * chirp_[j];
-  std::fill(a.begin() + static_cast<std::ptrdiff_t>(n), a.end(), FftNumber());
-  convolution_->forward(a.data(), b.data(), *workspace.inner);
-  for (std::size_t k = 0; k < m; ++k) b[k] *= chirp_spectrum_[k];
-  // The inverse transform is the forward one read backwards.
-  convolution_->forward(b.data(), a.data(), *workspace.inner);
-  for (std::size_t k = 0; k < n; ++k) out[k] = chirp_[k] * a[k == 0 ? 0 : m - k];
+template <class T>
+T* FftPlan<T>::chirp_transform(T* x, bool wide, bool forward, T scale, FftWorkspace<T>& workspace) const {
+  FftWorkspace<T>& inner = inside(workspace);
+  const int64_t m = convolution_->size(), lines = width(wide);
+  T* const padded = workspace.middle.numbers(convolution_->numbers(wide));
+  // An inverse transform is the forward one of the conjugate, conjugated.
+  const auto copy = [&](const T* from, T* to) {
+    for (int64_t i = 0; i < 2 * n_; ++i)
+      for (int64_t l = 0; l < lines; ++l) to[i * lines + l] = forward || i % 2 == 0 ? from[i * lines + l] : -from[i * lines + l];
+  };
+  copy(x, padded);
+  std::fill(padded + numbers(wide), padded + convolution_->numbers(wide), T(0));
+  loops_.multiply(padded, chirp_.data(), n_, wide);
+  T* const spectrum = convolution_->transform(padded, wide, true, 1, inner);
+  loops_.multiply(spectrum, chirp_spectrum_.data(), m, wide);
+  if (spectrum != padded) std::copy(spectrum, spectrum + convolution_->numbers(wide), padded);
+  T* const result = convolution_->transform(padded, wide, false, scale, inner);
+  loops_.multiply(result, chirp_.data(), n_, wide);
+  copy(result, x);
+  return x;
 }
 
-void FftPlan::plan_split(int64_t rows) {
-  down_ = fft_plan(rows);
-  along_ = fft_plan(n_ / rows);
-  for (int64_t m = 0; m < kFine; ++m) fine_.push_back(root(2 * m, n_));
-  for (int64_t m = 0; m < n_; m += kFine) coarse_.push_back(root(2 * m, n_));
+template <class T>
+void FftPlan<T>::plan_split(int64_t rows) {
+  const int64_t columns = n_ / rows, lanes = loops_.lanes;
+  down_ = fft_plan<T>(rows);
+  along_ = fft_plan<T>(columns);
+  const Roots roots(n_);
+  T* to = factors_.numbers((columns + lanes - 1) / lanes * down_->numbers(true));
+  for (int64_t first = 0; first < columns; first += lanes)
+    for (int64_t p = 0; p < rows; ++p, to += 2 * lanes)
+      for (int64_t l = 0; l < lanes; ++l) {
+        const Root r = roots.at((first + l) * p % n_);
+        to[l] = static_cast<T>(r.re);
+        to[lanes + l] = static_cast<T>(r.im);
+      }
 }
 
 // Bailey (1990), "FFTs in external or hierarchical memory": with n = r c, j = c a + b and k = p + r q,
 //   X[p + r q] = sum_b exp(-2 pi i b q / c) exp(-2 pi i b p / n) sum_a exp(-2 pi i a p / r) x[c a + b],
-// transforms down the columns of a matrix of r rows, a factor for each element, and transforms along its rows, which are read
-// and written in blocks of neighbours.
-void FftPlan::split_transform(const FftNumber* in, FftNumber* out, FftWorkspace& workspace) const {
-  const int64_t rows = down_->size(), columns = along_->size();
-  workspace.first.resize(static_cast<std::size_t>(n_));
-  FftNumber* middle = workspace.first.data();
-
-  // Transforms `lines` lines of one plan: load(line, i) gives an element, store(line, i, value) takes one.
-  const auto lines_of = [](const FftPlan& plan, int64_t lines, const auto& load, const auto& store) {
-    const int64_t n = plan.size();
-    parallel_for(0, (lines + kBlock - 1) / kBlock, 4, [&](int64_t begin, int64_t end) {
-      FftWorkspace inner;
-      std::vector<FftNumber> x(static_cast<std::size_t>(n * kBlock)), y(x.size());
-      for (int64_t first = begin * kBlock; first < std::min(end * kBlock, lines); first += kBlock) {
-        const int64_t count = std::min(kBlock, lines - first);
-        for (int64_t i = 0; i < n; ++i)
-          for (int64_t l = 0; l < count; ++l) x[l * n + i] = load(first + l, i);
-        for (int64_t l = 0; l < count; ++l) plan.forward(&x[l * n], &y[l * n], inner);
-        for (int64_t i = 0; i < n; ++i)
-          for (int64_t l = 0; l < count; ++l) store(first + l, i, y[l * n + i]);
-      }
-    });
-  };
-  lines_of(
-      *down_, columns, [&](int64_t b, int64_t a) { return in[columns * a + b]; },
-      [&](int64_t b, int64_t p, FftNumber v) {
-        const int64_t m = b * p;
-        middle[columns * p + b] = v * (coarse_[m / kFine] * fine_[m % kFine]);
-      });
-  lines_of(
-      *along_, rows, [&](int64_t p, int64_t b) { return middle[columns * p + b]; },
-      [&](int64_t p, int64_t q, FftNumber v) { out[p + rows * q] = v; });
+// transforms down the columns of a matrix of r rows, a factor for each element, and transforms along its rows.
+template <class T>
+void FftPlan<T>::transform_in_parts(const T* from, T* to, bool forward, T scale, FftWorkspace<T>& workspace) const {
+  const int64_t lanes = loops_.lanes, blocks = (along_->size() + lanes - 1) / lanes;
+  T* const middle = workspace.middle.numbers(blocks * down_->numbers(true));
+  split_columns(from, middle, forward);
+  split_rows(middle, to, forward, scale);
 }
 
-RealFftPlan::RealFftPlan(int64_t n) : half(fft_plan(n / 2)), twiddles(static_cast<std::size_t>(n / 2)) {
-  for (int64_t k = 0; k < n / 2; ++k) twiddles[static_cast<std::size_t>(k)] = root(2 * k, n);
+// Blocks that a thread takes at once: enough for what it costs to hand them out.
+namespace {
+template <class T>
+int64_t blocks_at_once(const FftPlan<T>& plan) {
+  constexpr int64_t kNumbers = int64_t{1} << 15;
+  return std::max<int64_t>(1, kNumbers / plan.numbers(true));
+}
+}  // namespace
+
+template <class T>
+void FftPlan<T>::split_columns(const T* x, T* middle, bool forward) const {
+  const int64_t columns = along_->size(), lanes = loops_.lanes, numbers = down_->numbers(true);
+  parallel_for(0, (columns + lanes - 1) / lanes, blocks_at_once(*down_), [&](int64_t begin, int64_t end) {
+    FftWorkspace<T> workspace;
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * lanes, count = std::min(lanes, columns - first);
+      T* const block = middle + b * numbers;
+      loops_.read({x + 2 * first, 1, columns, count}, down_->size(), block);
+      const T* const done = down_->transform(block, true, forward, 1, workspace);
+      loops_.multiply_each(done, factors_.get() + b * numbers, down_->size(), !forward, block);
+    }
+  });
 }
 
-std::shared_ptr<const FftPlan> fft_plan(int64_t n) {
-  static PlanCache<FftPlan> cache;
+template <class T>
+void FftPlan<T>::split_rows(const T* middle, T* out, bool forward, T scale) const {
+  const int64_t rows = down_->size(), columns = along_->size(), lanes = loops_.lanes;
+  parallel_for(0, (rows + lanes - 1) / lanes, blocks_at_once(*along_), [&](int64_t begin, int64_t end) {
+    FftBuffer<T> buffer;
+    FftWorkspace<T> workspace;
+    T* const block = buffer.numbers(along_->numbers(true));
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * lanes, count = std::min(lanes, rows - first);
+      loops_.turn(middle, rows, columns, first, count, block);
+      T* const done = along_->transform(block, true, forward, scale, workspace);
+      loops_.write(done, columns, {out + 2 * first, 1, rows, count});
+    }
+  });
+}
+
+template <class T>
+RealFftFactors<T>::RealFftFactors(int64_t n) {
+  for (int64_t k = 0; k < n / 2; ++k) append(pairs, root(k, n));
+}
+
+template <class T>
+std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n) {
+  static PlanCache<FftPlan<T>> cache;
   return cache.get(n);
 }
 
-std::shared_ptr<const RealFftPlan> real_fft_plan(int64_t n) {
-  static PlanCache<RealFftPlan> cache;
+template <class T>
+std::shared_ptr<const RealFftFactors<T>> real_fft_factors(int64_t n) {
+  static PlanCache<RealFftFactors<T>> cache;
   return cache.get(n);
 }
+
+template class FftPlan<float>;
+template class FftPlan<double>;
+template std::shared_ptr<const FftPlan<float>> fft_plan(int64_t n);
+template std::shared_ptr<const FftPlan<double>> fft_plan(int64_t n);
+template std::shared_ptr<const RealFftFactors<float>> real_fft_factors(int64_t n);
+template std::shared_ptr<const RealFftFactors<double>> real_fft_factors(int64_t n);
 
 }  // namespace cresset::cpu
