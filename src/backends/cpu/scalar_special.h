@@ -17,28 +17,41 @@ inline double lgamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-// Inverse error function: Giles' approximation refined by Newton steps, in double. Two make it a double's, one a float's.
-template <int steps>
-inline double erfinv_refined(double y) {
+// Coefficients by rising power.
+template <int n>
+inline double polynomial(const double (&c)[n], double x) {
+  double y = c[n - 1];
+  for (int i = n - 2; i >= 0; --i) y = c[i] + y * x;
+  return y;
+}
+
+// Inverse error function as y times a polynomial of w = -log(1 - y^2) for w < 5, and one of sqrt(w) above (M. Giles (2010), "Approximating
+// the erfinv function"), computed in double: interpolated at Chebyshev's points, relative error 4e-9 up to the last float below one.
+inline double erfinv_estimated(double y) {
+  constexpr double kCentre[] = {1.5014093517481764,    0.24664027674858424,     -0.004177325080457763,  -0.0012527079573557702,
+                                0.0002182641252155226, -4.996000110143956e-06,  -3.426266209734268e-06, 4.786897084558858e-07,
+                                1.650364404121373e-08, -1.0861761271594343e-08, 4.340626803853993e-10,  1.2346577114502573e-10};
+  constexpr double kTail[] = {2.8329768011588836,     1.0016752853175022,     0.009445322998191417,  -0.0076437457320701185,
+                              0.005687687558257992,   -0.0035616784594681124, 0.0014737455981858327, -0.00013131994271710926,
+                              -0.0002722671058703768, 0.00016854158453274745, -3.457579213452002e-05};
+  const double w = -log((1 - y) * (1 + y));
+  return select(w < 5, polynomial(kCentre, w - 2.5), polynomial(kTail, sqrt(w) - 3)) * y;
+}
+inline double erfinv_ends(double y, double x) {
   const double a = abs(y);
-  const double w0 = -log((1 - y) * (1 + y));
-  const double w = w0 - 2.5, v = sqrt(w0) - 3;
-  double p = 2.81022636e-08, t = -0.000200214257;
-  p = 3.43273939e-07 + p * w, t = 0.000100950558 + t * v;
-  p = -3.5233877e-06 + p * w, t = 0.00134934322 + t * v;
-  p = -4.39150654e-06 + p * w, t = -0.00367342844 + t * v;
-  p = 0.00021858087 + p * w, t = 0.00573950773 + t * v;
-  p = -0.00125372503 + p * w, t = -0.0076224613 + t * v;
-  p = -0.00417768164 + p * w, t = 0.00943887047 + t * v;
-  p = 0.246640727 + p * w, t = 1.00167406 + t * v;
-  p = 1.50140941 + p * w, t = 2.83297682 + t * v;
-  double x = select(w0 < 5, p, t) * y;
-  constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
-  for (int i = 0; i < steps; ++i) x -= (erf(x) - y) / (kTwoOverSqrtPi * exp(-x * x));
   return select(a < 1, x, select(a == 1, y * kInf<double>, kNan<double>));
 }
-inline double erfinv(double y) { return erfinv_refined<2>(y); }
-inline float erfinv(float y) { return static_cast<float>(erfinv_refined<1>(static_cast<double>(y))); }
+// Newton steps make it a double's.
+inline double erfinv(double y) {
+  constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
+  double x = erfinv_estimated(y);
+  for (int i = 0; i < 2; ++i) x -= (erf(x) - y) / (kTwoOverSqrtPi * exp(-x * x));
+  return erfinv_ends(y, x);
+}
+inline float erfinv(float y) {
+  const double d = static_cast<double>(y);
+  return static_cast<float>(erfinv_ends(d, erfinv_estimated(d)));
+}
 
 // Rectifiers. A NaN stays NaN.
 template <class T>
