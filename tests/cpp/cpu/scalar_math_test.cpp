@@ -47,6 +47,20 @@ TEST(ScalarMath, FloatAndDoubleAreAccurate) {
   }
 }
 
+// Exact values from mpmath with 50 digits, also where a residual of erf has no digits left.
+TEST(ScalarMath, ErfinvIsAccurateUpToItsEnds) {
+  const std::pair<double, double> kExact[] = {{0.1, 0.088855990494257691974},       {0.75, 0.81341984759761854169},
+                                              {1 - 0x1p-10, 2.3314677736219476723}, {1 - 0x1p-20, 3.4655050258033307173},
+                                              {1 - 0x1p-40, 5.0512540852493899671}, {1 - 0x1p-53, 5.8635847487551679272},
+                                              {0x1p-30, 8.2536314190622234144e-10}};
+  for (const auto& [y, x] : kExact)
+    for (const double sign : {1.0, -1.0}) {
+      EXPECT_NEAR(erfinv(full({20}, sign * y, TensorOptions(kDouble)))[19].item<double>(), sign * x, 6e-16 * x) << y;
+      if (y > 1 - 0x1p-24) continue;  // one as a float
+      EXPECT_NEAR(erfinv(full({20}, sign * y, TensorOptions(kFloat)))[19].item<double>(), sign * x, 1e-7 * x) << y;
+    }
+}
+
 TEST(ScalarMath, HalfTypesComputeInFloat) {
   const Tensor x = linspace(-4, 4, 257, TensorOptions(kHalf));
   const Tensor y = tanh(x), reference = tanh(x.to(kFloat)).to(kHalf);
