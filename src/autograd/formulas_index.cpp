@@ -15,7 +15,7 @@
 #include <cresset/ops/functions_sort.h>
 #include <cresset/ops/functions_view.h>
 
-#include "ops/sparse_rows.h"
+#include "ops/shared/sparse_rows.h"
 
 namespace cresset::autograd::formulas {
 

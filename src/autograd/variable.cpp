@@ -10,7 +10,7 @@
 
 #include "autograd/captured_tensors.h"
 #include "autograd/nodes.h"
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset::autograd {
 

@@ -5,7 +5,7 @@
 
 #include <cresset/dispatch/dispatcher.h>
 
-#include "ops/batch_table.h"
+#include "ops/shared/batch_table.h"
 
 namespace cresset::batching {
 

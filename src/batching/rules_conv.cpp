@@ -6,7 +6,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "batching/batch_call.h"
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset::batching {
 namespace {

@@ -8,7 +8,7 @@
 #include <array>
 
 #include "batching/rules.h"
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 
 namespace cresset::batching {
 

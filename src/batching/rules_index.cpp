@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "batching/batch_call.h"
-#include "ops/indexing.h"
+#include "ops/index_plan.h"
 #include "ops/ops_decl_index.h"
 
 namespace cresset::batching {

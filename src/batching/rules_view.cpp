@@ -8,7 +8,7 @@
 #include <cresset/ops/functions_view_copy.h>
 
 #include "batching/batch_call.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::batching {
 namespace {

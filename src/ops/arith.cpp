@@ -3,9 +3,9 @@
 
 #include <cresset/ops/functions_arith.h>
 
-#include "ops/number_range.h"
 #include "ops/ops_decl_arith.h"
-#include "ops/promotion.h"
+#include "ops/shared/number_range.h"
+#include "ops/shared/promotion.h"
 
 namespace cresset::ops {
 namespace {

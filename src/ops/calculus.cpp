@@ -10,7 +10,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_calculus.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

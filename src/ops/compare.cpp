@@ -4,10 +4,10 @@
 #include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_view.h>
 
-#include "ops/number_range.h"
 #include "ops/ops_decl_compare.h"
-#include "ops/pointwise.h"
-#include "ops/promotion.h"
+#include "ops/shared/number_range.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/promotion.h"
 
 namespace cresset::ops {
 namespace {

@@ -10,11 +10,11 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
-#include "ops/number_range.h"
 #include "ops/ops_decl_concat.h"
-#include "ops/pointwise.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/number_range.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 

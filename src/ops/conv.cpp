@@ -11,8 +11,8 @@
 #include <cresset/ops/functions_reduce.h>
 
 #include "ops/ops_decl_conv.h"
-#include "ops/pointwise.h"
-#include "ops/shape_util.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

@@ -7,10 +7,10 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "ops/ops_decl_copy.h"
-#include "ops/pointwise.h"
-#include "ops/promotion.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/promotion.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 namespace {

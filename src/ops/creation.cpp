@@ -11,10 +11,10 @@
 #include <cresset/ops/pinned_memory.h>
 #include <cresset/ops/tensor_literal.h>
 
-#include "ops/fresh_memory.h"
 #include "ops/ops_decl_creation.h"
-#include "ops/pointwise.h"
-#include "ops/structured.h"
+#include "ops/shared/fresh_memory.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 

@@ -12,7 +12,7 @@
 
 #include "ops/loss.h"
 #include "ops/ops_decl_ctc.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "ops/decomposition.h"
 #include "ops/ops_decl_decomposition.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

@@ -11,8 +11,8 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_embedding.h"
-#include "ops/shape_util.h"
-#include "ops/sparse_rows.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/sparse_rows.h"
 
 namespace cresset::ops {
 

@@ -12,8 +12,8 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_foreach.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 

@@ -1,6 +1,6 @@
 // Shape rules of fractional max pooling.
 #include "ops/ops_decl_fractional_pool.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "ops/ops_decl_im2col.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

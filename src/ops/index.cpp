@@ -10,10 +10,10 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
 
-#include "ops/indexing.h"
+#include "ops/index_plan.h"
 #include "ops/ops_decl_index.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 

@@ -16,7 +16,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_linalg.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

@@ -14,9 +14,9 @@
 #include <cresset/ops/functions_random.h>
 #include <cresset/ops/functions_reduce.h>
 
-#include "ops/number_range.h"
-#include "ops/pointwise.h"
-#include "ops/shape_util.h"
+#include "ops/shared/number_range.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

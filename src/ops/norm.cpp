@@ -11,7 +11,7 @@
 
 #include "ops/norm.h"
 #include "ops/ops_decl_norm.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

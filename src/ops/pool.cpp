@@ -9,7 +9,7 @@
 #include <cresset/ops/functions_reduce.h>
 
 #include "ops/ops_decl_pool.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

@@ -7,7 +7,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_view.h"
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 

@@ -15,7 +15,7 @@
 #include <cresset/ops/functions_sort.h>
 #include <cresset/ops/functions_view.h>
 
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

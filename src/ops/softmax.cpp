@@ -6,7 +6,7 @@
 #include <cresset/ops/functions_softmax.h>
 
 #include "ops/ops_decl_softmax.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

@@ -11,7 +11,7 @@
 #include <cresset/ops/functions_sort.h>
 
 #include "ops/ops_decl_sort.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

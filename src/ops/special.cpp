@@ -11,9 +11,9 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_special.h"
-#include "ops/pointwise.h"
-#include "ops/promotion.h"
-#include "ops/shape_util.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/promotion.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

@@ -1,6 +1,6 @@
 // Shape rules of max unpooling.
 #include "ops/ops_decl_unpool.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

@@ -5,7 +5,7 @@
 #include <cresset/ops/functions_upsample.h>
 
 #include "ops/ops_decl_upsample.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {

@@ -9,8 +9,8 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_view.h"
-#include "ops/pointwise.h"
-#include "ops/shape_util.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

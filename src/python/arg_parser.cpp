@@ -1,6 +1,6 @@
 // Matching the arguments of a Python call against operator schemas.
 #include "python/arg_parser.h"
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 #include "python/graph_part.h"
 #include "python/override.h"
 #include "python/tensor_new.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/custom_class.h"

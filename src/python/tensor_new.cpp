@@ -10,7 +10,7 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "base/warn_always.h"
-#include "ops/fresh_memory.h"
+#include "ops/shared/fresh_memory.h"
 #include "python/bind.h"
 #include "python/graph_part.h"
 #include "python/override.h"

@@ -5,7 +5,7 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_matmul.h>
 
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 #include "python/convert.h"
 #include "python/graph_part.h"
 #include "python/override.h"

@@ -54,7 +54,7 @@ def test_words_of_batch():
 
 def test_number_of_operators_and_signatures(operators):
     signatures = len({op.schema.cpp_signature() for op in operators})
-    said = re.search(r"\(`src/ops/signature_code.h`, some ([\d,]+) for ([\d,]+)\s+operators\)", page("docs/design/operator-table.md"))
+    said = re.search(r"\(`src/ops/shared/signature_code.h`, some ([\d,]+) for ([\d,]+)\s+operators\)", page("docs/design/operator-table.md"))
     other = re.search(r"Some ([\d,]+) operators have some ([\d,]+) C\+\+ signatures", page("docs/design/build-time.md"))
     for claimed, true in ((said[1], signatures), (said[2], len(operators)), (other[2], signatures), (other[1], len(operators))):
         assert number(claimed) == pytest.approx(true, rel=0.04), (claimed, true)

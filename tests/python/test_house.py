@@ -67,7 +67,7 @@ def test_layer_violation_is_found(layer, public, text, message):
     ("layer", "public", "text"),
     [
         ("core", True, "#include <cresset/ops/tensor_methods.inc>\n#include <vector>\n#include <cresset/base/error.h>\n"),
-        ("backends", False, '#include "ops/shape_util.h"\n#include <cblas.h>\n#include "cpu/cpu_decl_arith.h"\n'),
+        ("backends", False, '#include "ops/shared/shape_util.h"\n#include <cblas.h>\n#include "cpu/cpu_decl_arith.h"\n'),
         ("engine", False, '#include "ir/graph.h"\n'),
         ("python", False, "#include <cresset/autograd/node.h>\n#include <nanobind/nanobind.h>\n"),
         ("python/graph", False, '#include <cresset/cresset.h>\n#include <cresset/ir/ir.h>\n#include "python/bind.h"\n'),

@@ -17,7 +17,7 @@ def emit(table, out):
             rows.append(f"    {{{cpp.quote(op.schema.qualified)}, ops::BatchRule::{word.title()}, {inner}}},\n")
     rows.sort(key=lambda row: row.split('"')[1].encode())
     body = f"const BatchRow k_rows[] = {{\n{''.join(rows)}}};\n\nArrayRef<BatchRow> batch_table() {{ return k_rows; }}\n"
-    out.add("ops", "src/ops/batch_table.cpp", source(None, ['"ops/batch_table.h"'], body, "cresset::ops"))
+    out.add("ops", "src/ops/batch_table.cpp", source(None, ['"ops/shared/batch_table.h"'], body, "cresset::ops"))
 
 
 def rule_of(op):

@@ -97,7 +97,7 @@ def _registrations(family, pointwise):
             code.append(cpp.define_kernel(op, name, body))
             entries.append((op, cpp.kernel(name)))
     body = "namespace {\n\n" + "\n".join(code) + "\n}  // namespace\n\n" + cpp.impl_blocks("CPU", entries)
-    includes = ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
+    includes = ['"dispatch/operator_tables.h"', '"ops/shared/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
     includes += plain_out_header(family)
     if any(_can_be_pinned(row) for row in family.rows):
         includes.append("<cresset/ops/pinned_memory.h>")

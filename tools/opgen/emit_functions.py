@@ -179,7 +179,7 @@ def _emit_signatures(table, out):
     for signature in sorted({op.schema.cpp_signature() for op in table.ops()}):
         parts[zlib.crc32(signature.encode()) % SIGNATURE_FILES].append(f"CRESSET_SIGNATURE({signature})\n")
     for i, lines in enumerate(parts):
-        out.add("ops", f"src/ops/signatures_{i}.cpp", source(None, ['"ops/signature_code.h"'], "".join(lines), "cresset"))
+        out.add("ops", f"src/ops/signatures_{i}.cpp", source(None, ['"ops/shared/signature_code.h"'], "".join(lines), "cresset"))
 
 
 def _redispatch(op):
@@ -201,7 +201,7 @@ def _definitions(family, functions, methods):
         parts.append(f"{_redispatch(op)} {{ {'return ' if op.schema.returns else ''}{call}; }}\n")
     parts.append("\n}  // namespace redispatch\n")
     parts.append(_schemas(family))
-    return source(family.name, ["<iterator>", f"<cresset/ops/functions_{family.name}.h>", f"<cresset/ops/redispatch_{family.name}.h>", '"ops/operator_call.h"'],
+    return source(family.name, ["<iterator>", f"<cresset/ops/functions_{family.name}.h>", f"<cresset/ops/redispatch_{family.name}.h>", '"ops/shared/operator_call.h"'],
                   "".join(parts), "cresset")
 
 

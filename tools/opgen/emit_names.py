@@ -15,7 +15,7 @@ def emit(table, out):
     writes = [(op.schema.qualified, name) for row in table.rows() for op in row.ops for name in row.get("writes", [])]
     body += "const UnmarkedWrite k_writes[] = {\n" + "".join(f"    {{{cpp.quote(a)}, {cpp.quote(b)}}},\n" for a, b in writes) + "};\n\n"
     body += "ArrayRef<OperatorAlias> operator_aliases() { return k_aliases; }\nArrayRef<UnmarkedWrite> unmarked_writes() { return k_writes; }\n"
-    out.add("ops", "src/ops/names.cpp", source(None, ['"ops/operator_aliases.h"', '"ops/written_arguments.h"'], body, "cresset::ops"))
+    out.add("ops", "src/ops/names.cpp", source(None, ['"ops/shared/operator_aliases.h"', '"ops/shared/written_arguments.h"'], body, "cresset::ops"))
 
 
 def canonical_names(table):

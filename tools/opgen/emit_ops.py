@@ -24,7 +24,7 @@ def emit(table, out):
     body = "".join(f"CRESSET_API extern const PointwiseOp {r.main.ident}_op;\n" for r in rows)
     body += "".join(["\nArrayRef<const PointwiseOp*> pointwise_rows_with_facts() {\n  static const PointwiseOp* const rows[] = {",
                      ", ".join(f"&{r.main.ident}_op" for r in rows), "};\n  return rows;\n}\n"])
-    out.add("ops", "src/ops/pointwise_rows.cpp", source(None, ['"ops/pointwise.h"'], body, "cresset::ops"))
+    out.add("ops", "src/ops/pointwise_rows.cpp", source(None, ['"ops/shared/pointwise.h"'], body, "cresset::ops"))
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def _declarations(family):
     rows = [r for r in family.rows if r.kind == "pointwise"]
     includes = ["<cresset/core/tensor.h>"]
     if rows:
-        includes.append('"ops/pointwise.h"')
+        includes.append('"ops/shared/pointwise.h"')
         body += "\n" + "".join(f"CRESSET_API extern const PointwiseOp {r.main.ident}_op;\n" for r in rows)
     return header(family.name, includes, body, "cresset::ops")
 
@@ -95,7 +95,7 @@ def plain_out(op):
 
 
 def plain_out_header(family):
-    return ['"ops/plain_out.h"'] if any(map(plain_out, family.ops())) else []
+    return ['"ops/shared/plain_out.h"'] if any(map(plain_out, family.ops())) else []
 
 
 def out_checks(op):
@@ -234,7 +234,7 @@ class Registrations:
         body += "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
         body = self.own_functions(body) + body
-        return source(self.family.name, [*needs.headers(self.table, body), '"dispatch/operator_tables.h"', '"ops/structured.h"',
+        return source(self.family.name, [*needs.headers(self.table, body), '"dispatch/operator_tables.h"', '"ops/shared/structured.h"',
                                          f'"ops/ops_decl_{self.family.name}.h"', *(['"ops/foreach.h"'] if foreach else [])],
                       body, "cresset")
 
@@ -363,7 +363,7 @@ class Meta:
         if not self.entries:
             return None
         body = "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n" + cpp.impl_blocks("Meta", self.entries)
-        return source(self.family.name, ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"',
+        return source(self.family.name, ['"dispatch/operator_tables.h"', '"ops/shared/structured.h"', f'"ops/ops_decl_{self.family.name}.h"',
                                          *plain_out_header(self.family)], body, "cresset")
 
     def add(self, op, body):

@@ -9,8 +9,8 @@
 
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_concat.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

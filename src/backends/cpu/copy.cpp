@@ -7,7 +7,7 @@
 
 #include "backends/cpu/strided.h"
 #include "cpu/cpu_decl_copy.h"
-#include "ops/number_range.h"
+#include "ops/shared/number_range.h"
 
 namespace cresset::cpu {
 namespace {

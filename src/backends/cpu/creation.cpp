@@ -7,7 +7,7 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "cpu/cpu_decl_creation.h"
-#include "ops/fresh_memory.h"
+#include "ops/shared/fresh_memory.h"
 
 namespace cresset::cpu {
 namespace {

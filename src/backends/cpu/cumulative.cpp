@@ -17,8 +17,8 @@
 #include "backends/cpu/lines.h"
 #include "backends/cpu/radix_sort.h"
 #include "cpu/cpu_decl_reduce.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

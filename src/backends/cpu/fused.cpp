@@ -12,7 +12,7 @@
 #include "cpu/cpu_decl_fused.h"
 #include "ops/fused.h"
 #include "ops/ops_decl_fused.h"
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

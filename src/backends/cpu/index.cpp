@@ -12,11 +12,11 @@
 #include "backends/cpu/index_common.h"
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_index.h"
-#include "ops/indexing.h"
-#include "ops/number_range.h"
+#include "ops/index_plan.h"
 #include "ops/ops_decl_index.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/number_range.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

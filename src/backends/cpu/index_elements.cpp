@@ -13,10 +13,10 @@
 #include "backends/cpu/index_common.h"
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_index.h"
-#include "ops/number_range.h"
 #include "ops/ops_decl_index.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/number_range.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

@@ -8,7 +8,7 @@
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/strided.h"
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 
 namespace cresset::cpu {
 namespace {

@@ -24,7 +24,7 @@
 
 #include "backends/cpu/isa.h"
 #include "cresset/core/tensor.h"
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset::cpu {
 

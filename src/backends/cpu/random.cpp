@@ -16,7 +16,7 @@
 
 #include "backends/cpu/random_stream.h"
 #include "cpu/cpu_decl_random.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::cpu {
 namespace {

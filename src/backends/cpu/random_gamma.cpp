@@ -15,7 +15,7 @@
 #include "backends/cpu/random_words.h"
 #include "backends/cpu/special_math.h"
 #include "cpu/cpu_decl_random.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::cpu {
 namespace {

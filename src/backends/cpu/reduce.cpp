@@ -15,8 +15,8 @@
 #include "backends/cpu/reduce_fold.h"
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_reduce.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

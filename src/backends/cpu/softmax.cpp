@@ -9,7 +9,7 @@
 #include "backends/cpu/lines.h"
 #include "backends/cpu/softmax_loops.h"
 #include "cpu/cpu_decl_softmax.h"
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

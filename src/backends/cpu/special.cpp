@@ -4,7 +4,7 @@
 #include <cresset/core/dispatch_types.h>
 
 #include "cpu/cpu_decl_special.h"
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 

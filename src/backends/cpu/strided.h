@@ -8,7 +8,7 @@
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/pointwise.h"
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset::cpu {
 

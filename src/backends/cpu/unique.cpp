@@ -15,7 +15,7 @@
 
 #include "backends/cpu/radix_sort.h"
 #include "cpu/cpu_decl_sort.h"
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::cpu {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ir/frontend/call_matching.h"
-#include "ops/operator_aliases.h"
+#include "ops/shared/operator_aliases.h"
 
 namespace cresset::jit {
 

@@ -9,7 +9,7 @@
 #include <cresset/core/limits.h>
 #include <cresset/ops/cpu_fallback.h>
 
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 struct cresset_call {
   cresset::Stack* stack;

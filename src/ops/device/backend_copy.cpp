@@ -15,8 +15,8 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 namespace {

@@ -11,8 +11,8 @@
 #include "dispatch/backend_default.h"
 #include "ops/device/backend_c_kernels.h"
 #include "ops/device/backend_copy.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 namespace {

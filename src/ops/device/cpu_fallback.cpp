@@ -16,9 +16,9 @@
 #include <cresset/core/device_graph.h>
 #include <cresset/ops/functions_copy.h>
 
-#include "ops/pointwise.h"
-#include "ops/structured.h"
-#include "ops/written_arguments.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/structured.h"
+#include "ops/shared/written_arguments.h"
 
 namespace cresset {
 namespace {

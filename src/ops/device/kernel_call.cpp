@@ -8,7 +8,7 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 
 namespace cresset {
 namespace {

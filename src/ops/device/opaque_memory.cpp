@@ -11,8 +11,8 @@
 #include <cresset/ops/functions_copy.h>
 
 #include "dispatch/tags.h"
-#include "ops/structured.h"
-#include "ops/written_arguments.h"
+#include "ops/shared/structured.h"
+#include "ops/shared/written_arguments.h"
 
 namespace cresset::ops {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset {
 namespace {

@@ -8,7 +8,7 @@
 #include <cresset/core/tensor.h>
 #include <cresset/ops/functions.h>
 
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 namespace cresset {
 namespace {

@@ -6,9 +6,9 @@
 #include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_view.h>
 
-#include "ops/pointwise.h"
-#include "ops/shape_util.h"
-#include "ops/structured.h"
+#include "ops/shared/pointwise.h"
+#include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 namespace {

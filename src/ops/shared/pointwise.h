@@ -9,7 +9,7 @@
 #include <cresset/core/limits.h>
 #include <cresset/core/tensor.h>
 
-#include "ops/out_rules.h"
+#include "ops/shared/out_rules.h"
 
 namespace cresset::ops {
 

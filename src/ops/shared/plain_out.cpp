@@ -1,6 +1,6 @@
-#include "ops/plain_out.h"
+#include "ops/shared/plain_out.h"
 
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 

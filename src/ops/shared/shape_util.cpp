@@ -1,5 +1,5 @@
 // Arithmetic on sizes and strides.
-#include "ops/shape_util.h"
+#include "ops/shared/shape_util.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 
 #include <cresset/core/tensor_spec.h>
 
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset::ops {
 

@@ -3,9 +3,9 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
 
-#include "ops/fresh_memory.h"
 #include "ops/ops_decl_view.h"
-#include "ops/shape_util.h"
+#include "ops/shared/fresh_memory.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

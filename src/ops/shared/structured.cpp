@@ -1,10 +1,10 @@
 // Allocation from specs, out= and in-place binding.
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_creation.h>
 
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset::ops {
 

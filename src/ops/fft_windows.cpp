@@ -7,7 +7,7 @@
 #include <cresset/ops/functions_creation.h>
 
 #include "ops/ops_decl_fft.h"
-#include "ops/structured.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 namespace {

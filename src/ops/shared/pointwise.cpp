@@ -1,5 +1,5 @@
 // Broadcasting, promotion, output strides and the checks of pointwise operators.
-#include "ops/pointwise.h"
+#include "ops/shared/pointwise.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/number_range.h"
-#include "ops/ordered_strides.h"
-#include "ops/promotion.h"
-#include "ops/structured.h"
+#include "ops/shared/number_range.h"
+#include "ops/shared/ordered_strides.h"
+#include "ops/shared/promotion.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 namespace {

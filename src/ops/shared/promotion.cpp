@@ -1,11 +1,11 @@
 // Type promotion over operands.
-#include "ops/promotion.h"
+#include "ops/shared/promotion.h"
 
 #include <cmath>
 
 #include <cresset/core/dispatch_types.h>
 
-#include "ops/number_range.h"
+#include "ops/shared/number_range.h"
 
 namespace cresset::ops {
 

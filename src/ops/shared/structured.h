@@ -6,7 +6,7 @@
 #include <cresset/core/tensor.h>
 #include <cresset/ops/functions_copy.h>
 
-#include "ops/out_rules.h"
+#include "ops/shared/out_rules.h"
 
 namespace cresset::ops {
 

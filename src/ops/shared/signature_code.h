@@ -2,7 +2,7 @@
 // of them, chosen by its text, so that a new operator compiles at most one of them again.
 #pragma once
 
-#include "ops/operator_call.h"
+#include "ops/shared/operator_call.h"
 
 namespace cresset::ops {
 

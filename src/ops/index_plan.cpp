@@ -1,12 +1,12 @@
 // Planning of advanced indexing.
-#include "ops/indexing.h"
+#include "ops/index_plan.h"
 
 #include <cresset/ops/functions_reduce.h>
 
 #include <algorithm>
 
-#include "ops/ordered_strides.h"
-#include "ops/shape_util.h"
+#include "ops/shared/ordered_strides.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 

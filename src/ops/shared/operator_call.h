@@ -1,5 +1,5 @@
 // How the generated functions call their operators. An operator's function is a jump to the code of its signature: some 680
-// signatures, not 4,650 functions, hold the code of a call. It is compiled once for each (ops/signature_code.h).
+// signatures, not 4,650 functions, hold the code of a call. It is compiled once for each (ops/shared/signature_code.h).
 #pragma once
 
 #include "dispatch/operator_tables.h"
@@ -15,7 +15,7 @@ struct OperatorCall<R(A...)> {
   static R redispatch(DispatchKeySet ks, A... args, LazyOperator& op);
 };
 
-/// The same for tables of schemas. Defined, with OperatorCall, in the generated signatures_*.cpp (ops/signature_code.h).
+/// The same for tables of schemas. Defined, with OperatorCall, in the generated signatures_*.cpp (ops/shared/signature_code.h).
 template <class Sig>
 struct SignatureCodeOf {
   static const tables::SignatureCode value;
