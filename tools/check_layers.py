@@ -3,6 +3,7 @@
     base < core < dispatch < ops < batching < autograd < nn        ir on ops, engine on ir, distributed on ops
     backends/* on ops, included by nobody               cli, python and the umbrella headers on top
     inside ir: graph < text < operators < analysis < run < rewrite < frontend < module < lowering < passes < archive
+    inside ops: shared < families, shared < device, shared < tensor
 
 Only python/graph/ of python may include headers of ir, and only python/distributed/ those of distributed: each is a module of its own,
 loaded at first use, and its library with it.
@@ -50,6 +51,9 @@ IR_FLOORS = {
     "archive": {"archive.h", "export.h"},
 }
 IR_LEVEL = {floor: level for level, floor in enumerate(IR_FLOORS)} | {"native": list(IR_FLOORS).index("run")}
+
+# Rooms of ops, and which rooms' private headers each includes; "" are the families.
+OPS_ROOMS = {"shared": {"shared"}, "": {"shared", ""}, "device": {"shared", "device"}, "tensor": {"shared", "tensor"}}
 
 # Headers that a lower layer may name although they lie higher: generated, declarations only.
 EXEMPT = {
@@ -114,6 +118,23 @@ def check_ir_floors(text: str, public: bool, file: Path) -> list[tuple[int, str]
     return problems
 
 
+def check_ops_rooms(text: str, file: Path) -> list[tuple[int, str]]:
+    """Private headers of ops that a file of another of its rooms includes, as (line, message)."""
+    room = "" if file.parent.name == "ops" else file.parent.name
+    if room not in OPS_ROOMS:
+        return [(1, "stands in no room of ops (OPS_ROOMS in tools/check_layers.py)")]
+    problems = []
+    for match in INCLUDE.finditer(text):
+        parts = Path(match.group(2)).parts
+        if parts[0] != "ops" or match.group(1) == "<":
+            continue
+        target = parts[1] if len(parts) > 2 else ""
+        if target not in OPS_ROOMS[room]:
+            names = ["a family" if r == "" else r for r in (room, target)]
+            problems.append((text.count("\n", 0, match.start(2)) + 1, f"ops: {names[0]} includes {match.group(2)} of {names[1]}, which is above or beside it"))
+    return problems
+
+
 def check_text(text: str, layer: str, public: bool, file: Path) -> list[tuple[int, str]]:
     """Violations of one file as (line, message)."""
     problems = []
@@ -139,6 +160,8 @@ def check_text(text: str, layer: str, public: bool, file: Path) -> list[tuple[in
             problems.append((line, f"{layer} includes {name} of {target}, which is above or beside it"))
     if layer == "ir":
         problems += check_ir_floors(text, public, file)
+    if layer == "ops" and not public:
+        problems += check_ops_rooms(text, file)
     return sorted(problems)
 
 

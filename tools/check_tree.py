@@ -2,7 +2,7 @@
 
 ARCHITECTURE.md names a folder as `path/` in backquotes. Every folder it names must exist, and it must name every top
 folder and every folder directly below src/. Source lists are complete and in alphabetical order, tests of C++ stand in the folder of a
-layer, and a file that a comment or a page of the design names exists. Prints one line a difference; the exit status is 1 when there is one.
+layer, and a file that a comment or a page of the design names exists. In src/ops itself stand files of families only. Prints one line a difference; the exit status is 1 when there is one.
 """
 
 from __future__ import annotations
@@ -87,6 +87,14 @@ def check_test_rooms(files: list[Path]) -> list[str]:
     return [f"tests/cpp/{room} has no room src/{room}" for room in rooms if not {f"src/{room}", f"src/backends/{room}"} & folders]
 
 
+def check_families(files: list[Path]) -> list[str]:
+    """Sources directly in src/ops are of a family: its name, or its name and a part's."""
+    names = {file.stem for file in files if file.parent == Path("src/ops") and file.suffix == ".toml"}
+    sources = [file for file in files if file.parent == Path("src/ops") and file.suffix in (".cpp", ".h")]
+    return [f"{file} is of no family of operators (<family> or <family>_<part>); what several share is src/ops/shared"
+            for file in sources if not any(file.stem == name or file.stem.startswith(name + "_") for name in names)]  # fmt: skip
+
+
 def prose_of(file: Path, text: str):
     """(line, text) of a page's lines outside of code, and of a source's comments."""
     code = False
@@ -129,7 +137,7 @@ def main() -> int:
     options = parser.parse_args()
     files = files_of(ROOT)
     problems = check_map((ROOT / "ARCHITECTURE.md").read_text(), files) + check_source_lists(ROOT, files) + check_order(ROOT, files)
-    problems += check_test_rooms(files) + check_file_names(ROOT, files)
+    problems += check_test_rooms(files) + check_families(files) + check_file_names(ROOT, files)
     print("\n".join(problems), end="\n" if problems else "")
     if options.sizes:
         for lines, file in long_files(ROOT, files):

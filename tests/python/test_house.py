@@ -92,6 +92,27 @@ def test_include_up_the_floors_of_ir_is_found(file, text, message):
     assert layers.check_text(text, "ir", file.startswith("include"), ROOT / file) == [(1, message)]
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("src/ops/shared/x.cpp", '#include "ops/shared/structured.h"\n#include "ops/fused.h"\n', "ops: shared includes ops/fused.h of a family, which is above or beside it"),
+        ("src/ops/x.cpp", '#include "ops/norm.h"\n#include "ops/device/backend_copy.h"\n', "ops: a family includes ops/device/backend_copy.h of device, which is above or beside it"),
+    ],
+)  # fmt: skip
+def test_include_of_another_room_of_ops_is_found(file, text, message):
+    assert layers.check_text(text, "ops", False, ROOT / file) == [(2, message)]
+
+
+def test_folder_of_ops_that_is_no_room_is_found():
+    assert layers.check_text("", "ops", False, ROOT / "src/ops/attic/x.cpp") == [(1, "stands in no room of ops (OPS_ROOMS in tools/check_layers.py)")]
+
+
+def test_sources_beside_the_table_are_of_a_family():
+    assert tree.check_families(tree.files_of(ROOT)) == []
+    files = [Path(f"src/ops/{name}") for name in ("norm.toml", "norm.cpp", "norm_rows.h", "normal.cpp", "symbols.txt", "shared/a.cpp")]
+    assert tree.check_families(files) == ["src/ops/normal.cpp is of no family of operators (<family> or <family>_<part>); what several share is src/ops/shared"]
+
+
 def test_python_modules_import_in_one_direction():
     assert imports.check_package(ROOT / "python/cresset", imports.KNOWN_CIRCLES) == []
 
