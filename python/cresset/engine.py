@@ -40,9 +40,9 @@ class Calibrator:
 
 
 def _calibration(calibrator):
-    """(calls, method, percentile), or None."""
+    """The last arguments of _engine_compile: calls, method and percentile, or none."""
     if calibrator is None:
-        return None
+        return ()
     if not isinstance(calibrator, Calibrator):
         raise TypeError(f"compile: calibrator: an engine.Calibrator was required; got {type(calibrator).__name__}.")
     return calibrator.calls, calibrator.method, calibrator.percentile
@@ -93,7 +93,7 @@ def compile(module, inputs=None, *, method: str = "forward", backend: str = "cpu
         return _dry_run(script, method, settings, backend, min_block_size, list(torch_executed_ops), dryrun)
     handle, text, engines, lost = _C._engine_compile(
         script, method, settings, backend, min_block_size, list(torch_executed_ops), require_full_compilation, _precisions(enabled_precisions), truncate_long_and_double,
-        _calibration(calibrator),
+        *_calibration(calibrator),
     )  # fmt: skip
     compiled = cresset.jit._recursive.wrap_module(handle) if engines else script
     _reports[compiled], _accuracies[compiled] = text, lost
@@ -119,7 +119,7 @@ def convert_method_to_engine(module, method: str = "forward", *, inputs=None, ba
     """
     _, settings = _arguments(inputs, (), options)
     return _C._engine_convert(_script(module), method, settings, backend, _precisions(enabled_precisions), truncate_long_and_double,
-                              _calibration(calibrator))
+                              *_calibration(calibrator))
 
 
 def embed_engine_in_new_module(serialized_engine: bytes, name: str = "Engine"):

@@ -120,7 +120,8 @@ def _inputs(inputs) -> tuple[Input | None, ...]:
 
 def _settings(options: dict, *, inputs=(), **settings) -> dict:
     if inputs:
-        settings["inputs"] = [None if one is None else (one.text(), one.device) for one in inputs]
+        settings["inputs"] = [None if one is None else one.text() for one in inputs]
+        settings["input_devices"] = [None if one is None else one.device for one in inputs]
     settings["options"] = [f"{name}={_text(value)}" for name, value in options.items() if value is not None]
     return settings
 

@@ -22,25 +22,33 @@ struct Request {
   bool whole;
   std::vector<std::string> precisions;
   bool truncate;
-  PyObject* calibration = Py_None;  // (list of tuples of arguments, method, percentile)
 };
 
-void read_calibration(PyObject* given, engine::CompileOptions& out) {
-  if (given == Py_None) return;
-  PyObject *calls, *method;
-  if (!PyArg_ParseTuple(given, "O!O!d", &PyList_Type, &calls, &PyUnicode_Type, &method, &out.calibration.percentile))
-    throw ErrorAlreadySet();
-  out.calibration.name = to_text(method);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); ++i) {
-    PyObject* call = PyList_GET_ITEM(calls, i);
+// Calls to calibrate with, each a tuple of arguments.
+struct Calibration {
+  std::vector<PyObject*> calls;
+  std::string method;
+  double percentile;
+};
+
+Calibration calibration_of(std::optional<std::vector<PyObject*>> calls, std::optional<std::string> method,
+                           std::optional<double> percentile) {
+  return {calls.value_or(std::vector<PyObject*>()), method.value_or(""), percentile.value_or(0)};
+}
+
+void set_calibration(engine::CompileOptions& options, const Calibration& given) {
+  if (given.calls.empty()) return;
+  options.calibration.name = given.method;
+  options.calibration.percentile = given.percentile;
+  for (PyObject* call : given.calls) {
     CRESSET_CHECK_TYPE(PyTuple_Check(call), "calibration: tuples of arguments were required.");
-    Stack& arguments = out.data.emplace_back();
+    Stack& arguments = options.data.emplace_back();
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call); ++k)
       arguments.push_back(to_fitting_ivalue(PyTuple_GET_ITEM(call, k), *basic_type(TypeKind::Any)));
   }
 }
 
-engine::CompileOptions compile_options(PyObject* settings, Request r) {
+engine::CompileOptions compile_options(PyObject* settings, Request r, const Calibration& calibration = {}) {
   engine::CompileOptions out{std::move(r.backend), pipeline_options(settings), r.min_block_size, std::move(r.operators), r.whole};
   for (const std::string& name : r.precisions) {
     const auto dtype = dtype_from_name(name);
@@ -48,7 +56,7 @@ engine::CompileOptions compile_options(PyObject* settings, Request r) {
     out.enabled_precisions.push_back(*dtype);
   }
   out.truncate_long_and_double = r.truncate;
-  read_calibration(r.calibration, out);
+  set_calibration(out, calibration);
   return out;
 }
 
@@ -58,18 +66,21 @@ void init_engine(PyObject* module) {
   // (module's handle, report, engines, accuracy)
   def(module, "_engine_compile",
       [](PyObject* m, std::string method, PyObject* settings, std::string backend, int64_t min_block_size,
-         std::vector<std::string> operators, bool whole, std::vector<std::string> precisions, bool truncate, PyObject* calibration) {
+         std::vector<std::string> operators, bool whole, std::vector<std::string> precisions, bool truncate,
+         std::optional<std::vector<PyObject*>> calls, std::optional<std::string> calibration, std::optional<double> percentile) {
         engine::Compiled compiled =
             engine::compile(module_of(m), method,
-                            compile_options(settings, {backend, min_block_size, operators, whole, precisions, truncate, calibration}));
+                            compile_options(settings, {backend, min_block_size, operators, whole, precisions, truncate},
+                                            calibration_of(calls, calibration, percentile)));
         return Object(Py_BuildValue("(Nsns)", wrap_object(compiled.module), compiled.report.c_str(),
                                     static_cast<Py_ssize_t>(compiled.engines), compiled.accuracy.c_str()));
       });
   def(module, "_engine_convert",
       [](PyObject* m, std::string method, PyObject* settings, std::string backend, std::vector<std::string> precisions, bool truncate,
-         PyObject* calibration) {
+         std::optional<std::vector<PyObject*>> calls, std::optional<std::string> calibration, std::optional<double> percentile) {
         const std::string bytes = engine::convert_method_to_engine(
-            module_of(m), method, compile_options(settings, {backend, 1, {}, true, precisions, truncate, calibration}));
+            module_of(m), method,
+            compile_options(settings, {backend, 1, {}, true, precisions, truncate}, calibration_of(calls, calibration, percentile)));
         return Object(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
       });
   def(module, "_engine_embed", [](PyObject* bytes, std::string name) {

@@ -7,8 +7,8 @@
 
 namespace cresset::python {
 
-/// {"options": ["name=value"], "inputs": […], "only": […], "stop_after": str, "dump_before": […], "dump_after": […], "check_with": (…),
-/// "verify": bool}
+/// {"options": ["name=value"], "inputs": [text or None], "input_devices": [device or None], "only": […], "stop_after": str, "dump_before":
+/// […], "dump_after": […], "check_with": (…), "verify": bool}
 jit::PipelineOptions pipeline_options(PyObject* dict);
 /// The C++ module of a script module or its `_c`; TypeError for others.
 jit::Module module_of(PyObject* o);

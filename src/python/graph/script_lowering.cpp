@@ -21,17 +21,14 @@ std::vector<IValue> values_of(PyObject* sequence) {
   return out;
 }
 
-// [None or (text, device or None)]
-jit::InputSpecs input_specs(PyObject* list) {
+// Of each input what is known of it, as text (else None), and its device (else None).
+jit::InputSpecs input_specs(const std::vector<std::optional<std::string>>& texts, const std::vector<std::optional<std::string>>& devices) {
+  CRESSET_CHECK_VALUE(texts.size() == devices.size(), "input_devices: one for each input was required.");
   jit::InputSpecs out;
-  for (PyObject* o : Convert<std::vector<PyObject*>>::from(list)) {
-    if (o == Py_None) {
-      out.emplace_back();
-      continue;
-    }
-    jit::InputSpec spec = jit::parse_input_spec(to_text(PyTuple_GetItem(o, 0)));
-    if (PyObject* device = PyTuple_GetItem(o, 1); device != Py_None) spec.device = Device(to_text(device));
-    out.emplace_back(std::move(spec));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    out.emplace_back();
+    if (texts[i]) out.back() = jit::parse_input_spec(*texts[i]);
+    if (texts[i] && devices[i]) out.back()->device = Device(*devices[i]);
   }
   return out;
 }
@@ -271,7 +268,8 @@ jit::PipelineOptions pipeline_options(PyObject* dict) {
   using Names = std::vector<std::string>;
   if (PyObject* v = get("options"))
     for (const std::string& option : Convert<Names>::from(v)) jit::set_lowering_option(o.lowering, option);
-  if (PyObject* v = get("inputs")) o.inputs = input_specs(v);
+  using Texts = std::vector<std::optional<std::string>>;
+  if (PyObject* v = get("inputs")) o.inputs = input_specs(Convert<Texts>::from(v), Convert<Texts>::from(get("input_devices")));
   if (PyObject* v = get("only")) o.only = Convert<Names>::from(v);
   if (PyObject* v = get("stop_after")) o.stop_after = to_text(v);
   if (PyObject* v = get("dump_before")) o.dump_before = Convert<Names>::from(v);
