@@ -38,33 +38,46 @@ def _is_script_object(value):
     return isinstance(getattr(value, "_c", None), _C.ScriptModule)
 
 
+_DEEPEST = 500
+
+
 class _Tree:
-    """A module as _C._trace_module reads it, and the paths of its submodules."""
+    """The object that a trace records into, unless `made` is it already, and the paths of the module's submodules."""
 
-    def __init__(self, module):
-        self.paths, self.tensors = {}, []
-        self.description = self._describe(module, ())
+    def __init__(self, module, made=None):
+        self.paths, self.tensors, self._made = {}, [], {}
+        self.handle = made
+        self._walk(module, (), makes=made is None)
 
-    def _describe(self, module, path):
+    def _walk(self, module, path, makes):
+        """The object of a module; None where objects exist already."""
         if id(module) in self.paths:  # seen by another path: the same object again
-            return (id(module), "", [])
+            return self._made.get(id(module))
+        if len(path) > _DEEPEST:
+            raise RuntimeError(f"trace: modules nested at most {_DEEPEST} deep were required.")
         if module._backward_hooks:
             raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {module}")
         self.paths[id(module)] = path
+        handle = self._made[id(module)] = _C._trace_module(qualified_name(type(module)), self.handle) if makes else None
+        self.handle = self.handle or handle
         items = [("training", "attribute", module.training)]
         items += [(name, "parameter", p) for name, p in module._parameters.items()]
         items += [(name, "buffer", b) for name, b in module._buffers.items()]
-        for name, child in module._modules.items():
-            if child is None:
-                continue
-            if _is_script_object(child):
-                items.append((name, "object", child))
-            else:
-                items.append((name, "module", self._describe(child, (*path, name))))
-        taken = {item[0] for item in items}
-        items += [(n, "attribute", v) for n, v in vars(module).items() if isinstance(v, cresset.Tensor) and n not in taken]
-        self.tensors += [value for _, _, value in items if isinstance(value, cresset.Tensor)]
-        return (id(module), qualified_name(type(module)), items)
+        children = {name: child for name, child in module._modules.items() if child is not None}
+        taken = {name for name, _, _ in items} | children.keys()
+        loose = [(n, "attribute", v) for n, v in vars(module).items() if isinstance(v, cresset.Tensor) and n not in taken]
+        self._add(handle, items)
+        for name, child in children.items():
+            made = child._c if _is_script_object(child) else self._walk(child, (*path, name), makes)
+            if makes:
+                _C._trace_add_module(handle, name, made)
+        self._add(handle, loose)
+        return handle
+
+    def _add(self, handle, attributes):
+        self.tensors += [value for _, _, value in attributes if isinstance(value, cresset.Tensor)]
+        for name, kind, value in attributes if handle is not None else ():
+            _C._trace_add_attribute(handle, name, kind, value)
 
 
 class _Calls:
@@ -98,8 +111,8 @@ def _exports(module):
 
 def traced(module, inputs, strict, force_outplace=False):
     """The traced module: {method: inputs} are recorded one after the other."""
-    tree = _Tree(module)
-    handle = create_traced(module) if _exports(module) else _C._trace_module(tree.description)
+    tree = _Tree(module, create_traced(module) if _exports(module) else None)
+    handle = tree.handle
     for name, given in inputs.items():
         method = getattr(module, name)
         call = module if name == "forward" else method

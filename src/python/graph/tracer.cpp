@@ -119,41 +119,14 @@ std::shared_ptr<Graph> end(PyObject* output) {
   return s->graph();
 }
 
-// Modules as a tree of (identity, class's name, [(attribute, kind, value)]), where kinds are "parameter", "buffer", "attribute", "module"
-// (another tree) and "object" (a handle). A module that was met before is the same object.
-class ModuleTree {
- public:
-  jit::Module module_of(PyObject* description, int depth = 0) {
-    constexpr int kDeepest = 500;
-    CRESSET_CHECK(depth <= kDeepest, "trace: modules nested at most ", kDeepest, " deep were required.");
-    PyObject *identity, *items;
-    const char* name;
-    if (!PyArg_ParseTuple(description, "OsO!", &identity, &name, &PyList_Type, &items)) throw ErrorAlreadySet();
-    const int64_t key = to_int(identity);
-    if (const auto found = done_.find(key); found != done_.end()) return found->second;
-    const jit::Module module(name, unit_);
-    done_.emplace(key, module);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i) {
-      const char *attribute, *kind;
-      PyObject* value;
-      if (!PyArg_ParseTuple(PyList_GET_ITEM(items, i), "ssO", &attribute, &kind, &value)) throw ErrorAlreadySet();
-      add(module, attribute, kind, value, depth);
-    }
-    return module;
-  }
-
- private:
-  void add(const jit::Module& module, const std::string& name, std::string_view kind, PyObject* value, int depth) {
-    if (kind == "module") return module.register_module(name, module_of(value, depth + 1));
-    if (kind == "object") return module.register_module(name, jit::Module(object_of(value)._ivalue()));
-    IValue v = traced_value(value);
-    if (module.hasattr(name)) return module.setattr(name, std::move(v));  // training
-    TypePtr type = tracer::without_shapes(v.type());
-    module.register_attribute(name, std::move(type), std::move(v), kind == "parameter", kind == "buffer");
-  }
-  std::shared_ptr<jit::CompilationUnit> unit_ = std::make_shared<jit::CompilationUnit>();
-  std::unordered_map<int64_t, jit::Module> done_;
-};
+// Kinds: "parameter", "buffer" and "attribute", which may be met again (training).
+void add_attribute(PyObject* module, const std::string& name, std::string_view kind, PyObject* value) {
+  const jit::Module made(object_of(module)._ivalue());
+  IValue v = traced_value(value);
+  if (made.hasattr(name)) return made.setattr(name, std::move(v));
+  TypePtr type = tracer::without_shapes(v.type());
+  made.register_attribute(name, std::move(type), std::move(v), kind == "parameter", kind == "buffer");
+}
 
 void add_method(PyObject* module, const std::string& name, const std::shared_ptr<Graph>& graph) {
   const auto type = object_of(module).type();
@@ -273,7 +246,18 @@ void init_tracer(PyObject* module) {
   });
   def(module, "_trace_end", [](PyObject* output) { return end(output); });
   def(module, "_trace_abandon", [] { tracer::set_current(nullptr); }, "Ends a trace that failed.");
-  def(module, "_trace_module", [](PyObject* description) { return Object(wrap_object(ModuleTree().module_of(description))); });
+  def(
+      module, "_trace_module",
+      [](std::string name, std::optional<PyObject*> inside_of) {
+        const auto unit = inside_of ? object_of(*inside_of).type()->unit() : std::make_shared<jit::CompilationUnit>();
+        return Object(wrap_object(jit::Module(name, unit)));
+      },
+      "An empty module, of a new class of this name in the unit of another or in one of its own.");
+  def(module, "_trace_add_attribute",
+      [](PyObject* m, std::string name, std::string kind, PyObject* value) { add_attribute(m, name, kind, value); });
+  def(module, "_trace_add_module", [](PyObject* m, std::string name, PyObject* child) {
+    jit::Module(object_of(m)._ivalue()).register_module(name, jit::Module(object_of(child)._ivalue()));
+  });
   def(module, "_trace_add_method", [](PyObject* m, std::string name, std::shared_ptr<Graph> graph) { add_method(m, name, graph); });
   def(module, "_trace_enter_module", [](std::vector<std::string> path) { state().enter_module(path); });
   def(module, "_trace_leave_module", [] { state().leave_module(); });
