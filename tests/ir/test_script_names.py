@@ -1,12 +1,13 @@
 """Which objects the names of a source text are: those of the text, of who compiles it, and of a program without Python, in this order."""
 
 import math
+import re
 from typing import List
 
 import pytest
 
 import cresset
-from cresset import jit, nn
+from cresset import _C, jit, nn
 
 GLOBAL = "a global"
 
@@ -155,3 +156,23 @@ def test_python_is_asked_of_a_name_once(monkeypatch):
         return abs(x) + three()
 
     assert f(1) == 69 and len(asked) == len(set(asked)) and "three" in asked
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: _C.ScriptThing.operator(3), "a str was required; a int was given."),
+        (lambda: _C.ScriptThing.constant(3), "ScriptThing.constant() takes 2 arguments; 1 were given."),
+        (lambda: _C.ScriptThing.tuple((_C.ScriptThing.native("len"), ("native", "len"))), "a ScriptThing was required; a tuple was given."),
+        (lambda: _C._jit_define("__torch__", [("def f(): pass", "", 1, None, {}, {}, "f")], None, None), "a ScriptDefinition was required; a tuple was given."),
+        (lambda: _C.ScriptDefinition("def f(): pass", "", 1, None, [], {}, "f"), "ScriptDefinition() argument 5 must be dict, not list"),
+    ],
+)
+def test_what_crosses_to_the_compiler_has_types(make, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        make()
+
+
+def test_things_say_what_they_are():
+    thing = _C.ScriptThing.statics(int, "why")
+    assert (thing.kind, thing.parts, repr(thing)) == ("statics", (int, "why"), "ScriptThing.statics(<class 'int'>, 'why')")

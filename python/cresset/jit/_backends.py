@@ -107,7 +107,7 @@ def _method(form, name, like):
         checks="\n".join(checks), results=", ".join(f"_{i}" for i in range(len(results))) + ("," if several and len(results) == 1 else "") or "None",
     )  # fmt: skip
     definition = _definitions_of(text)[name]
-    definition[5].update(types)
+    definition.types.update(types)
     return definition
 
 

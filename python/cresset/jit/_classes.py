@@ -136,7 +136,7 @@ def interface(cls):
 
 
 def _interface(cls):
-    methods = []
+    methods = {}
     for name, method in vars(cls).items():
         if not inspect.isfunction(method):
             continue
@@ -148,8 +148,11 @@ def _interface(cls):
             elif i > 0:
                 names.append(parameter)
                 kinds.append(_C.TensorType.get() if annotation is None else type_of_annotation(annotation, evaluate))
-        methods.append((name, names, kinds, returns or _C.TensorType.get()))
-    return _C._jit_interface(qualified_name(cls), cls.__torch_script_interface__, methods)
+        methods[name] = names, kinds, returns or _C.TensorType.get()
+    made = _C._jit_interface(qualified_name(cls), cls.__torch_script_interface__)
+    for name, signature in methods.items():
+        _C._jit_interface_method(made, name, *signature)
+    return made
 
 
 def script_class(cls, frame_names=None):

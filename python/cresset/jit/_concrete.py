@@ -7,6 +7,7 @@ import weakref
 
 import cresset
 from cresset import _C
+from cresset._C import ScriptThing
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from cresset.nn.parameter import Parameter, is_lazy
 from cresset._same_names import own_module
@@ -63,7 +64,7 @@ class ConcreteType:
             tuple((name, str(kind), *flags) for name, (kind, *flags) in self.attributes.items()),
             tuple((name, repr(value), type(value)) for name, (value, _) in self.constants.items()),
             tuple((name, id(sub) if isinstance(sub, ConcreteType) else sub.qualified_name()) for name, sub in self.submodules.items()),
-            tuple((name, *_identity(thing)) for name, thing in self.things.items()),
+            tuple((name, _identity(thing)) for name, thing in self.things.items()),
             tuple(map(id, self.hooks[0])), tuple(map(id, self.hooks[1])), tuple(self._keys or ()),
             tuple((name, id(f)) for name, f in self._methods.items()),
         )  # fmt: skip
@@ -141,8 +142,8 @@ class ConcreteType:
         """What __setstate__ takes is what __getstate__ gives, unless it is annotated."""
         self._compile_method("__getstate__")
         parameters = list(inspect.signature(self._methods["__setstate__"]).parameters)
-        if len(parameters) == 2 and parameters[1] not in definition[5] and not _definitions.types_in_comments(self._methods["__setstate__"]):
-            definition[5][parameters[1]] = next(_C._jit_class_method(self.type, "__getstate__").graph.outputs()).type()
+        if len(parameters) == 2 and parameters[1] not in definition.types and not _definitions.types_in_comments(self._methods["__setstate__"]):
+            definition.types[parameters[1]] = next(_C._jit_class_method(self.type, "__getstate__").graph.outputs()).type()
 
     def _compile_hooks(self):
         for functions, before in zip(self.hooks, (True, False)):
@@ -166,43 +167,43 @@ class ConcreteType:
                 f"Can't define hook: {name} on class: {self.type.qualified_name()} because a method or hook with that name already exists."
             )
         definition = _definitions.definition_of(function)
-        definition[5][next(iter(inspect.signature(function).parameters))] = self.type
+        definition.types[next(iter(inspect.signature(function).parameters))] = self.type
         return _C._jit_define(self.type.qualified_name(), [definition], None, self)[0]
 
     # What the compiler asks (script_values.cpp) -------------------------------------------------------------------------
 
     def attribute(self, name):
-        """The thing that `self.name` is, or the text of an error."""
+        """The thing that `self.name` is."""
         sub = self.submodules.get(name)
         if isinstance(sub, ConcreteType):
-            return ("submodule", sub)
+            return ScriptThing.submodule(name, sub)
         if sub is not None or name in self.attributes:
-            return ("value", name)
+            return ScriptThing.value(name)
         if name in self.constants:
             return thing_of(self.constants[name][0], name, constant=True)
         if name in self.things:
             return self.things[name]
         if name in self._texts:
             self._compile_method(name)
-            return ("method", name)
+            return ScriptThing.method(name)
         function = self._methods.get(name)
         if function is not None:
             if _marks.is_ignored(function):
                 return python_call(function, bound=True)
             count = len(self._overloads(name))
             if count:
-                return ("methods", name, count)
+                return ScriptThing.methods(name, count)
             self._compile_method(name)
-            return ("method", name)
+            return ScriptThing.method(name)
         item = inspect.getattr_static(self.cls, name, None)
         if isinstance(item, property) and not _marks.is_ignored(item.fget):
             self._compile_accessor("__get_" + name, item.fget)
-            return ("getter", "__get_" + name)
+            return ScriptThing.getter("__get_" + name)
         if name in _MEMBERS:
-            return ("members", name, name.startswith("named_"), tuple(_MEMBERS[name](self)))
+            return ScriptThing.members(name, name.startswith("named_"), tuple(_MEMBERS[name](self)))
         if name in self.failed:
-            return f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]}):"
-        return f"Module '{self.cls.__name__}' has no attribute '{name}' :"
+            return ScriptThing.missing(f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]}):")
+        return ScriptThing.missing(f"Module '{self.cls.__name__}' has no attribute '{name}' :")
 
     def _overloads(self, name):
         """Definitions by name of a method that is declared for several types; empty for others."""
@@ -295,7 +296,7 @@ class ObjectType(ConcreteType):
         self._hook_functions = (module._c._hooks(True), module._c._hooks(False))
 
     def attribute(self, name):
-        return ("method", name) if name in self._names else super().attribute(name)
+        return ScriptThing.method(name) if name in self._names else super().attribute(name)
 
     def has_attribute(self, name):
         return name in self._names or super().has_attribute(name)
@@ -309,8 +310,13 @@ def _container_keys(module):
     return list(module.keys()) if isinstance(module, ParameterDict) else None
 
 
-def _identity(thing):
-    return tuple(_identity(p) if isinstance(p, tuple) else p if isinstance(p, (str, int, float, bool)) else id(p) for p in thing)
+def _identity(part):
+    """Equal for things that are made alike, from the same objects."""
+    if isinstance(part, ScriptThing):
+        return (part.kind, _identity(part.parts))
+    if isinstance(part, tuple):
+        return tuple(map(_identity, part))
+    return part if isinstance(part, (str, int, float, bool)) else id(part)
 
 
 # Inference ------------------------------------------------------------------------------------------------------------
@@ -457,7 +463,7 @@ def _infer_plain(made, module, annotations):
             _add_function(made, name, static.__func__)
         else:
             _add_value(made, module, name, value, name in constants, annotations)
-    made.things.update({name: ("list", tuple(members)) for name, members in _replacements.lists_of(module).items()})
+    made.things.update({name: ScriptThing.list(tuple(members)) for name, members in _replacements.lists_of(module).items()})
 
 
 def _names_of(module):

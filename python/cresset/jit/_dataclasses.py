@@ -85,6 +85,6 @@ def _type_of_field(annotation, evaluate):
 def _definition(name, parameters, lines, defaults, types):
     text = f"def {name}({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
     definition = _definitions.definition_of_text(text, {}.__getitem__, name)
-    definition[4].update(defaults)
-    definition[5].update(types)
+    definition.defaults.update(defaults)
+    definition.types.update(types)
     return definition

@@ -8,7 +8,7 @@ import textwrap
 import typing
 
 from cresset import _C
-from cresset._C import ListType
+from cresset._C import ListType, ScriptDefinition, ScriptThing
 from cresset.nn import common_types
 
 from . import _marks
@@ -96,11 +96,11 @@ class Resolver:
         from ._names import thing_of
 
         if name in _NUMBERS:
-            return ("native", name)  # words of the language, like print
+            return ScriptThing.native(name)  # words of the language, like print
         try:
             found = self.lookup(name)
         except KeyError:
-            return ("native", name) if self.native else None
+            return ScriptThing.native(name) if self.native else None
         return thing_of(found, name)
 
     def type(self, path):
@@ -188,7 +188,7 @@ def _check_prefix(text):
 
 
 def definition_of(function, name=None, names=None):
-    """What `_C._jit_define` takes for one function. `names` are seen besides its own."""
+    """The definition of one function. `names` are seen besides its own."""
     unused = _marks.is_unused(function)  # decorators below the mark know nothing of it
     function = inspect.unwrap(function)
     if function.__name__ == "<lambda>":
@@ -204,15 +204,15 @@ def definition_of(function, name=None, names=None):
         for parameter, annotation in annotations_of(function).items():
             types.setdefault(parameter, _C.TensorType.get() if annotation is None else _C.AnyType.get())
         types.setdefault("return", _C.TensorType.get())
-        return (_unused_text(function), source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
-    return (source.text, source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
+        return ScriptDefinition(_unused_text(function), source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
+    return ScriptDefinition(source.text, source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
 
 
 def definition_of_class_method(function, name, cls):
     """The same for a class method: no parameter stands for the class, whose name in the text means it."""
     first = next(iter(inspect.signature(function).parameters))
     definition = definition_of(function, name, {first: cls, cls.__name__: cls})
-    definition[5][first] = None
+    definition.types[first] = None
     return definition
 
 
@@ -224,7 +224,7 @@ def _unused_text(function):
 
 def definition_of_text(text, lookup, name):
     """The same for source text."""
-    return (text, "", 1, Resolver(lookup), {}, {}, name)
+    return ScriptDefinition(text, "", 1, Resolver(lookup), {}, {}, name)
 
 
 def definitions_of_text(text, lookup):
@@ -235,7 +235,7 @@ def definitions_of_text(text, lookup):
         if not isinstance(item, ast.FunctionDef):
             raise RuntimeError("define: methods ('def name(self, ...):') were required; the text has something else.")
         own = "".join(lines[item.lineno - 1 : item.end_lineno])
-        out[item.name] = (own, "<string>", item.lineno, resolver, {}, {}, item.name)
+        out[item.name] = ScriptDefinition(own, "<string>", item.lineno, resolver, {}, {}, item.name)
     return out
 
 

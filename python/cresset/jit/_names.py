@@ -1,21 +1,4 @@
-"""What the compiler makes of a Python object that a script names: a tuple (kind, ...) that script_values.cpp understands.
-
-    ("native", name)                     a word of the language: len, range, int, annotate, math
-    ("operator", kind)                   an operator by kind, "aten::relu"
-    ("overloads", packet, kind)          the same with its overloads as attributes
-    ("function", f)                      a compiled function
-    ("functions", (f, ...))              compiled functions of one name for several types: the first that fits is called
-    ("class", type, class, defaults)     a class, enum or named tuple; static methods are looked up on the Python class
-    ("statics", class, why)              a class without objects in scripts, for `why`: only its static methods
-    ("type", type)                       a type that is no class
-    ("legacy", dtype)                    the class of tensors of a dtype: FloatTensor
-    ("constant", object, type)           a value known while compiling
-    ("tuple", things)                    a tuple of things
-    ("list", names)                      of attributes of a module: a list of their values
-    ("namespace", object)                a module: its attributes are looked up when they are needed
-    ("python", name, callable, names, types, defaults, returns, self)    a function that stays in Python
-    ("error", message)                   nothing that a script can use; why is said where it is used
-"""
+"""What the compiler makes of a Python object that a script names: a `_C.ScriptThing`, whose kinds are its functions (script_values.cpp)."""
 
 import collections
 import enum
@@ -28,6 +11,7 @@ import typing
 
 import cresset
 from cresset import _C, _legacy
+from cresset._C import ScriptThing
 from cresset._same_names import own_module
 
 from . import _classes, _definitions, _marks, _overloads, _state
@@ -54,105 +38,105 @@ def _global_value_error(obj):
 def thing_of(obj, name="", constant=False):
     """The thing for an object. `constant`: it is the attribute of a module, so plain values are constants."""
     if obj is None:
-        return ("constant", None, _C.NoneType.get())
+        return ScriptThing.constant(None, _C.NoneType.get())
     if isinstance(obj, types.ModuleType):
-        return ("namespace", obj)
+        return ScriptThing.namespace(obj)
     if isinstance(obj, _C.ScriptFunction):
-        return ("function", obj)
+        return ScriptThing.function(obj)
     if isinstance(obj, _BUILTIN_FUNCTION):
-        return ("operator", obj._overloads[0].partition(".")[0])
+        return ScriptThing.operator(obj._overloads[0].partition(".")[0])
     if isinstance(obj, _CONSTANTS):
         if not constant and not isinstance(obj, enum.Enum):
-            return ("error", _global_value_error(obj))
-        return ("constant", obj, type_of_value(obj))
+            return ScriptThing.error(_global_value_error(obj))
+        return ScriptThing.constant(obj, type_of_value(obj))
     if isinstance(obj, enum.Enum):
-        return ("constant", obj, type_of_value(obj))
+        return ScriptThing.constant(obj, type_of_value(obj))
     if isinstance(obj, cresset._ops.OpOverloadPacket):
-        return ("overloads", obj, obj._qualified_op_name)
+        return ScriptThing.overloads(obj, obj._qualified_op_name)
     if isinstance(obj, _C.OpOverload):
-        return ("operator", obj.name().partition(".")[0])
+        return ScriptThing.operator(obj.name().partition(".")[0])
     if isinstance(getattr(obj, "_opoverload", None), _C.OpOverload):  # made by custom_op
-        return ("operator", obj._opoverload.name().partition(".")[0])
+        return ScriptThing.operator(obj._opoverload.name().partition(".")[0])
     if isinstance(obj, cresset._classes._CustomClass):
-        return ("class", _C._jit_custom_class_type(obj._qualified_name), None, {})
+        return ScriptThing.script_class(_C._jit_custom_class_type(obj._qualified_name), None, {})
     if inspect.isclass(obj):
         return _class_thing(obj, name)
     if getattr(obj, "__module__", None) == "typing" and not typing.get_args(obj):
-        return ("native", getattr(obj, "_name", None) or name)
+        return ScriptThing.native(getattr(obj, "_name", None) or name)
     if typing.get_origin(obj) is not None:
         try:
-            return ("type", type_of_annotation(obj))
+            return ScriptThing.type(type_of_annotation(obj))
         except UnknownType as error:
-            return ("error", str(error))
+            return ScriptThing.error(str(error))
     if isinstance(obj, cresset.jit.ScriptModule):
-        return ("error", "Cannot call a ScriptModule that is not a submodule of the caller")
+        return ScriptThing.error("Cannot call a ScriptModule that is not a submodule of the caller")
     if isinstance(obj, cresset.nn.Module):  # Python calls it, with its parameters and state
         names, kinds, defaults, returns = _definitions.python_signature(obj.forward, False)
-        return ("python", "<python_value>", obj, names, kinds, defaults, returns, False)
+        return ScriptThing.python("<python_value>", obj, names, kinds, defaults, returns, False)
     if inspect.isbuiltin(obj):
         return _builtin_thing(obj)
     if isinstance(obj, functools.partial):
-        return ("error", "functools.partial objects are not supported in scripts; define a function instead.")
+        return ScriptThing.error("functools.partial objects are not supported in scripts; define a function instead.")
     if inspect.isroutine(obj):
         return _function_thing(obj)
     if constant and isinstance(obj, tuple):
-        return ("tuple", tuple(thing_of(v, name, True) for v in obj))
-    return ("error", _global_value_error(obj))
+        return ScriptThing.tuple(tuple(thing_of(v, name, True) for v in obj))
+    return ScriptThing.error(_global_value_error(obj))
 
 
 def _class_thing(cls, name):
     if cls is collections.OrderedDict:
-        return ("native", "dict")  # dictionaries of scripts keep their order
+        return ScriptThing.native("dict")  # dictionaries of scripts keep their order
     if isinstance(cls, _legacy.tensortype):
-        return ("legacy", cls.dtype)
+        return ScriptThing.legacy(cls.dtype)
     if cls.__module__ == "builtins" or cls is _C.Future:
-        return ("native", cls.__name__)
+        return ScriptThing.native(cls.__name__)
     if cls in (cresset.Tensor, cresset.device, cresset.Size, cresset.dtype, cresset.Generator):
-        return ("type", type_of_annotation(cls))
+        return ScriptThing.type(type_of_annotation(cls))
     if issubclass(cls, cresset.nn.Module) and not _marks.is_interface(cls):
-        return ("statics", cls, f"Cannot instantiate class '{cls.__name__}' in a script function")
+        return ScriptThing.statics(cls, f"Cannot instantiate class '{cls.__name__}' in a script function")
     if "_torchscript_modifier" in vars(cls) and _marks.is_ignored(cls):
-        return ("statics", cls, f"Cannot instantiate class '{cls.__name__}' in a script function")
+        return ScriptThing.statics(cls, f"Cannot instantiate class '{cls.__name__}' in a script function")
     if issubclass(cls, BaseException):
-        return ("constant", f"{cls.__module__}.{cls.__name__}", _C.StringType.get())  # what `raise` records
+        return ScriptThing.constant(f"{cls.__module__}.{cls.__name__}", _C.StringType.get())  # what `raise` records
     replacement = _state.replacement_of(cls)
     if replacement is not None:
         cls = replacement
     try:
         made = type_of_annotation(cls)
     except UnknownType as error:
-        return ("error", str(error))
+        return ScriptThing.error(str(error))
     if is_named_tuple(cls):
-        return ("class", made, cls, dict(cls._field_defaults))
-    return ("class", made, cls, {}) if _classes.is_script_class(cls) else ("type", made)
+        return ScriptThing.script_class(made, cls, dict(cls._field_defaults))
+    return ScriptThing.script_class(made, cls, {}) if _classes.is_script_class(cls) else ScriptThing.type(made)
 
 
 def _builtin_thing(obj):
     module = getattr(obj, "__module__", None)
     replacement = _state.replacement_of(obj)
     if replacement is not None:
-        return ("operator", replacement)
+        return ScriptThing.operator(replacement)
     if module in ("builtins", "math"):
         # math.remainder is not what % does.
         name = "mathremainder" if obj is math.remainder else obj.__name__
         if module == "builtins":
-            return ("native", name)
+            return ScriptThing.native(name)
         if any(str(s.arguments[0].type) != "Tensor" for s in _C._jit_get_schemas_for_operator(f"aten::{name}") if s.arguments):
-            return ("operator", f"aten::{name}")  # of numbers
-        return ("error", f"Python builtin {obj} is currently not supported in Torchscript")
+            return ScriptThing.operator(f"aten::{name}")  # of numbers
+        return ScriptThing.error(f"Python builtin {obj} is currently not supported in Torchscript")
     if module == "cmath":
         name = {"phase": "angle", "rect": "polar"}.get(obj.__name__, obj.__name__)
-        return ("operator", f"aten::{name}") if _kind_named(name) else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
+        return ScriptThing.operator(f"aten::{name}") if _kind_named(name) else ScriptThing.error(f"Python builtin {obj} is currently not supported in Torchscript")
     if obj is _C._get_tracing_state:
-        return ("native", "is_tracing")
+        return ScriptThing.native("is_tracing")
     kind = _kind_named(obj.__name__) or _kind_named(obj.__name__.lstrip("_"))
     ours = str(own_module(module)).startswith("cresset")
     if kind and ours:
-        return ("operator", kind)
+        return ScriptThing.operator(kind)
     if ours:
         name = f"aten::{obj.__name__}"
-        return ("error", f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}. This op may not exist or may not be currently supported in TorchScript.\n")
-    return ("error", f"Python builtin {obj} is currently not supported in Torchscript")
+        return ScriptThing.error(f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}. This op may not exist or may not be currently supported in TorchScript.\n")
+    return ScriptThing.error(f"Python builtin {obj} is currently not supported in Torchscript")
 
 
 def _kind_named(name):
@@ -166,42 +150,42 @@ def _kind_named(name):
 def _function_thing(obj):
     module = own_module(getattr(obj, "__module__", "") or "")
     if module.startswith(("cresset.jit", "cresset._awaits")) and obj.__name__ in _WORDS:
-        return ("native", obj.__name__)
+        return ScriptThing.native(obj.__name__)
     if isinstance(obj, types.MethodType) and isinstance(obj.__self__, cresset.nn.Module):
         return python_call(obj, bound=False)
     if _marks.is_ignored(obj):
         return python_call(obj, bound=False)
     if hasattr(obj, "_script_refusal"):
-        return ("refusal", obj._script_refusal)
+        return ScriptThing.refusal(obj._script_refusal)
     if hasattr(obj, "_script_operator"):
-        return ("operator", obj._script_operator)
+        return ScriptThing.operator(obj._script_operator)
     if hasattr(obj, "_script_attributes"):
-        return ("attributes", obj._script_attributes)
+        return ScriptThing.attributes(obj._script_attributes)
     if hasattr(obj, "_script_form"):
         return _function_thing(getattr(importlib.import_module("cresset.jit._tuples"), obj._script_form))
     if hasattr(obj, "_script_choice"):
         name, if_true, if_false = obj._script_choice
-        return ("choice", name, list(inspect.signature(obj).parameters).index(name), _function_thing(if_true), _function_thing(if_false))
+        return ScriptThing.choice(name, list(inspect.signature(obj).parameters).index(name), _function_thing(if_true), _function_thing(if_false))
     replacement = _state.replacement_of(obj)
     if replacement is None and (module == "cresset" or module.startswith("cresset._")):
         kind = _kind_named(obj.__name__)
         if kind is not None:
-            return ("operator", kind)
+            return ScriptThing.operator(kind)
     if isinstance(replacement, str):
-        return ("operator", replacement)
+        return ScriptThing.operator(replacement)
     if obj in _state.compiling:
-        return ("error", f"function '{obj.__name__}' is called recursively. Recursive calls are not supported")
+        return ScriptThing.error(f"function '{obj.__name__}' is called recursively. Recursive calls are not supported")
     from ._script import overloaded_functions, script_function
 
     if inspect.isfunction(obj) and _overloads.overloads_of(obj):
-        return ("functions", tuple(overloaded_functions(obj)))
-    return ("function", script_function(obj))
+        return ScriptThing.functions(tuple(overloaded_functions(obj)))
+    return ScriptThing.function(script_function(obj))
 
 
 def python_call(function, bound):
     """The thing of a function that stays in Python; `bound`: its first argument is the module."""
     names, kinds, defaults, returns = _definitions.python_signature(function, bound)
-    return ("python", function.__name__, function, names, kinds, defaults, returns, bound)
+    return ScriptThing.python(function.__name__, function, names, kinds, defaults, returns, bound)
 
 
 def attribute_thing(namespace, name):
@@ -221,7 +205,7 @@ def static_thing(cls, name):
     if isinstance(found, classmethod):
         from ._script import class_function
 
-        return ("function", class_function(cls, name, found.__func__))
+        return ScriptThing.function(class_function(cls, name, found.__func__))
     if isinstance(found, _CONSTANTS) and found is not None:
         return thing_of(found, name, constant=True)
     return None
@@ -236,12 +220,11 @@ def object_thing(kind, name):
     missing = f"'{kind.annotation_str}' object has no attribute or method '{name}'. "
     if inspect.isfunction(found):
         if name not in vars(cls):
-            return ("error", f"{missing}It is inherited: {_classes.NO_INHERITANCE}")
+            return ScriptThing.error(f"{missing}It is inherited: {_classes.NO_INHERITANCE}")
         return python_call(found, bound=True) if _marks.is_ignored(found) else None
     if isinstance(found, _CONSTANTS) and found is not None:
-        return (
-            "error",
-            f"{missing}'{name}' is defined as a class attribute which currently is not supported. Consider converting this to an instance attribute.",
+        return ScriptThing.error(
+            f"{missing}'{name}' is defined as a class attribute which currently is not supported. Consider converting this to an instance attribute."
         )
     return None
 

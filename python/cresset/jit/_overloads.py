@@ -9,8 +9,10 @@ import inspect
 import textwrap
 import weakref
 
-from . import _definitions
+from cresset._C import ScriptDefinition
 from cresset._same_names import own_module
+
+from . import _definitions
 
 __all__ = ["declare", "overloads_of", "definition_of_overload"]
 
@@ -56,5 +58,5 @@ def overloads_of(function):
 def definition_of_overload(implementation, declaration, name):
     """What the compiler takes: the implementation's text with the declaration's types and defaults."""
     body, signature = _definitions.definition_of(implementation, name), _definitions.definition_of(declaration, name)
-    types = {**body[5], **_definitions.types_in_comments(declaration), **signature[5]}
-    return (*body[:4], {**body[4], **signature[4]}, types, name)
+    types = {**body.types, **_definitions.types_in_comments(declaration), **signature.types}
+    return ScriptDefinition(body.text, body.filename, body.line, body.resolver, {**body.defaults, **signature.defaults}, types, name)

@@ -6,6 +6,7 @@
 #include "ir/frontend/tree.h"
 #include "python/convert.h"
 #include "python/graph/script_convert.h"
+#include "python/graph/script_things.h"
 #include "python/graph/script_values.h"
 
 namespace cresset::python {
@@ -56,6 +57,78 @@ jit::ClassTypePtr to_class(PyObject* o) {
   return type;
 }
 
+// ---- cresset._C.ScriptDefinition
+
+struct PyDefinition {
+  PyObject_HEAD PyObject *text, *filename;
+  Py_ssize_t line;
+  PyObject *resolver, *defaults, *types, *name;
+};
+PyTypeObject* definition_type = nullptr;
+
+PyDefinition& definition_of(PyObject* o) {
+  CRESSET_CHECK_TYPE(Py_TYPE(o) == definition_type, "a ScriptDefinition was required; a ", type_name(Py_TYPE(o)), " was given.");
+  return *reinterpret_cast<PyDefinition*>(o);
+}
+
+PyObject* definition_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"text", "filename", "line", "resolver", "defaults", "types", "name", nullptr};
+  PyObject *text, *filename, *resolver, *defaults, *types, *name;
+  Py_ssize_t line = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UUnOO!O!U:ScriptDefinition", const_cast<char**>(names), &text, &filename, &line,
+                                   &resolver, &PyDict_Type, &defaults, &PyDict_Type, &types, &name))
+    return nullptr;
+  PyObject* o = type->tp_alloc(type, 0);
+  if (!o) return nullptr;
+  auto& d = *reinterpret_cast<PyDefinition*>(o);
+  d.line = line;
+  d.text = Py_NewRef(text), d.filename = Py_NewRef(filename), d.resolver = Py_NewRef(resolver);
+  d.defaults = Py_NewRef(defaults), d.types = Py_NewRef(types), d.name = Py_NewRef(name);
+  return o;
+}
+int definition_traverse(PyObject* o, visitproc visit, void* arg) {
+  auto& d = *reinterpret_cast<PyDefinition*>(o);
+  Py_VISIT(Py_TYPE(o));
+  for (PyObject* part : {d.resolver, d.defaults, d.types}) Py_VISIT(part);
+  return 0;
+}
+int definition_clear(PyObject* o) {
+  auto& d = *reinterpret_cast<PyDefinition*>(o);
+  for (PyObject** part : {&d.text, &d.filename, &d.resolver, &d.defaults, &d.types, &d.name}) Py_CLEAR(*part);
+  return 0;
+}
+void definition_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  definition_clear(o);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+void init_definition(PyObject* module) {
+  static PyMemberDef members[] = {
+      {"text", T_OBJECT_EX, offsetof(PyDefinition, text), READONLY, "Source text of one function."},
+      {"filename", T_OBJECT_EX, offsetof(PyDefinition, filename), READONLY, "Its file, for messages."},
+      {"line", T_PYSSIZET, offsetof(PyDefinition, line), READONLY, "The line in the file that the text begins at."},
+      {"resolver", T_OBJECT_EX, offsetof(PyDefinition, resolver), READONLY, "What is asked of free names."},
+      {"defaults", T_OBJECT_EX, offsetof(PyDefinition, defaults), READONLY, "{parameter: default}."},
+      {"types", T_OBJECT_EX, offsetof(PyDefinition, types), READONLY,
+       "{parameter or \"return\": type} where the text does not say it; a parameter with the type None is none."},
+      {"name", T_OBJECT_EX, offsetof(PyDefinition, name), READONLY, "What the function is called when it is compiled."},
+      {}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&definition_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&definition_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&definition_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&definition_clear)},
+                         {Py_tp_members, members},
+                         {Py_tp_doc, const_cast<char*>("ScriptDefinition(text, filename, line, resolver, defaults, types, name)\n\n"
+                                                       "A function as _jit_define compiles it.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C.ScriptDefinition", sizeof(PyDefinition), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+  definition_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "ScriptDefinition", reinterpret_cast<PyObject*>(definition_type)));
+}
+
 // The function without a parameter, whose name is looked up outside.
 std::shared_ptr<const jit::FunctionDefinition> without_parameter(const jit::FunctionDefinition& f, const std::string& name) {
   auto changed = std::make_shared<jit::FunctionDefinition>(f);
@@ -63,23 +136,21 @@ std::shared_ptr<const jit::FunctionDefinition> without_parameter(const jit::Func
   return changed;
 }
 
-// (text, file, line, resolver, {parameter: default}, {parameter: type}, name), as cresset.jit._definitions makes them. A parameter with the
-// type None is none.
 jit::Definition to_definition(PyObject* o) {
-  CRESSET_CHECK_TYPE(PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 7, "a definition of seven parts was required.");
-  const auto part = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(o, i); };
-  const auto source = std::make_shared<const jit::Source>(to_text(part(0)), to_text(part(1)), static_cast<std::size_t>(to_int(part(2))));
+  const PyDefinition& given = definition_of(o);
+  const auto source =
+      std::make_shared<const jit::Source>(to_text(given.text), to_text(given.filename), static_cast<std::size_t>(given.line));
   jit::Definition d;
   d.tree = jit::parse_function(source);
-  d.resolver = python_resolver(part(3));
+  d.resolver = python_resolver(given.resolver);
   PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(part(5), &at, &key, &value);) {
+  for (Py_ssize_t at = 0; PyDict_Next(given.types, &at, &key, &value);) {
     if (value == Py_None)
       d.tree = without_parameter(*d.tree, to_text(key));
     else
       d.types.emplace(to_text(key), to_type(value));
   }
-  for (Py_ssize_t at = 0; PyDict_Next(part(4), &at, &key, &value);) {
+  for (Py_ssize_t at = 0; PyDict_Next(given.defaults, &at, &key, &value);) {
     const std::string name = to_text(key);
     const auto type = d.types.find(name);
     if (type != d.types.end() && !fits(value, *type->second))
@@ -90,7 +161,7 @@ jit::Definition to_definition(PyObject* o) {
       CRESSET_THROW(Error, "the default value of parameter \"", name, "\": ", e.msg());
     }
   }
-  d.name = to_text(part(6));
+  d.name = to_text(given.name);
   return d;
 }
 
@@ -123,25 +194,25 @@ Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObje
   return Object(Ref::borrow(list.get()));
 }
 
-TypePtr make_interface(std::string name, bool is_module, PyObject* methods) {
+TypePtr make_interface(std::string name, bool is_module) {
   const auto type = jit::InterfaceType::create(mangled(name), is_module);
-  const Ref items = checked(PySequence_Fast(methods, "methods were required"));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    PyObject* m = PySequence_Fast_GET_ITEM(items.get(), i);
-    const auto names = Convert<std::vector<std::string>>::from(PyTuple_GET_ITEM(m, 1));
-    const auto types = Convert<std::vector<TypePtr>>::from(PyTuple_GET_ITEM(m, 2));
-    std::vector<cresset::Argument> arguments(1 + names.size()), returns(1);
-    arguments[0].name = "self";
-    arguments[0].type = type;
-    for (std::size_t k = 0; k < names.size(); ++k) {
-      arguments[k + 1].name = names[k];
-      arguments[k + 1].type = types[k];
-    }
-    returns[0].type = to_type(PyTuple_GET_ITEM(m, 3));
-    type->addMethod(FunctionSchema(OperatorName{to_text(PyTuple_GET_ITEM(m, 0)), ""}, std::move(arguments), std::move(returns)));
-  }
   python_unit()->register_type(type);
   return type;
+}
+
+void add_interface_method(const TypePtr& type, std::string name, const std::vector<std::string>& names, const std::vector<TypePtr>& types,
+                          TypePtr result) {
+  const auto interface = type->cast<jit::InterfaceType>();
+  CRESSET_CHECK_TYPE(interface && names.size() == types.size(), "an interface and a type for each parameter were required.");
+  std::vector<cresset::Argument> arguments(1 + names.size()), returns(1);
+  arguments[0].name = "self";
+  arguments[0].type = type;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    arguments[k + 1].name = names[k];
+    arguments[k + 1].type = types[k];
+  }
+  returns[0].type = std::move(result);
+  interface->addMethod(FunctionSchema(OperatorName{std::move(name), ""}, std::move(arguments), std::move(returns)));
 }
 
 TypePtr make_enum(std::string name, TypePtr value_type, std::vector<std::string> names, std::vector<PyObject*> values) {
@@ -161,6 +232,9 @@ TypePtr make_named_tuple(std::string name, std::vector<std::string> fields, std:
 
 void init_script_compile(PyObject* module) {
   install_python_calls();
+  init_script_things(module);
+  init_script_kinds();
+  init_definition(module);
   def(module, "_jit_class", [](std::string name, bool is_module) { return new_class(name, is_module); });
   def(module, "_jit_class_attribute", [](PyObject* cls, std::string name, TypePtr type, bool parameter, bool buffer) {
     to_class(cls)->addAttribute(name, std::move(type), parameter, buffer);
@@ -187,8 +261,11 @@ void init_script_compile(PyObject* module) {
   def(module, "_jit_named_tuple", [](std::string name, std::vector<std::string> fields, std::vector<TypePtr> types) {
     return make_named_tuple(std::move(name), std::move(fields), std::move(types));
   });
-  def(module, "_jit_interface",
-      [](std::string name, bool is_module, PyObject* methods) { return make_interface(std::move(name), is_module, methods); });
+  def(module, "_jit_interface", [](std::string name, bool is_module) { return make_interface(std::move(name), is_module); });
+  def(module, "_jit_interface_method",
+      [](TypePtr interface, std::string name, std::vector<std::string> names, std::vector<TypePtr> types, TypePtr result) {
+        add_interface_method(interface, std::move(name), names, types, std::move(result));
+      });
   def(module, "_jit_remember_class", [](std::string name, PyObject* cls) { remember_class(name, cls); });
   def(module, "_jit_define", [](std::string prefix, PyObject* definitions, PyObject* owner, PyObject* concrete) {
     return define(std::move(prefix), definitions, owner, concrete);

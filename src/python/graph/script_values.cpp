@@ -1,16 +1,16 @@
 // Python objects while a script is compiled.
 #include "python/graph/script_values.h"
 
-#include <mutex>
 #include <unordered_map>
 
-#include <cresset/base/fork.h>
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 
 #include "python/convert.h"
 #include "python/graph/script_convert.h"
+#include "python/graph/script_python_call.h"
+#include "python/graph/script_things.h"
 
 namespace cresset::python {
 
@@ -35,9 +35,6 @@ Ref ask(PyObject* object, const char* method, A... arguments) {
 Ref text_object(const std::string& s) { return checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
 Ref names_module() { return checked(PyImport_ImportModule("cresset.jit._names")); }
 
-PyObject* item(PyObject* tuple, Py_ssize_t i) { return PyTuple_GET_ITEM(tuple, i); }
-bool is_word(PyObject* thing, const char* word) { return PyUnicode_CompareWithASCIIString(item(thing, 0), word) == 0; }
-
 class PythonResolver final : public jit::Resolver {
  public:
   explicit PythonResolver(PyObject* resolver) : resolver_(std::make_shared<Held>(resolver)) {}
@@ -45,7 +42,7 @@ class PythonResolver final : public jit::Resolver {
     const GilAcquire gil;
     HeldPtr& thing = things_[name];
     if (!thing) thing = std::make_shared<Held>(ask(resolver_->get(), "value", text_object(name).get()).get());
-    return to_sugared(HeldPtr(thing)->get(), range, m);
+    return to_sugared(HeldPtr(thing)->get(), {range, m});
   }
   TypePtr resolveType(const std::string& name, const SourceRange& range) override {
     const GilAcquire gil;
@@ -127,7 +124,7 @@ class StaticMembers final : public UnusableValue {
   SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
     const GilAcquire gil;
     const Ref thing = ask(names_module().get(), "static_thing", cls_->get(), text_object(field).get());
-    return thing.get() == Py_None ? UnusableValue::attr(range, m, field) : to_sugared(thing.get(), range, m);
+    return thing.get() == Py_None ? UnusableValue::attr(range, m, field) : to_sugared(thing.get(), {range, m});
   }
 
  private:
@@ -147,7 +144,7 @@ class OverloadsValue final : public SugaredValue {
     const GilAcquire gil;
     const Ref thing = ask(names_module().get(), "attribute_thing", packet_->get(), text_object(field).get());
     if (thing.get() == Py_None) script_error(range, "the operator has no overload '" + field + "'");
-    return to_sugared(thing.get(), range, m);
+    return to_sugared(thing.get(), {range, m});
   }
 
  private:
@@ -264,7 +261,7 @@ class NamespaceValue final : public SugaredValue {
 
  private:
   SugaredValuePtr find(const SourceRange& range, GraphFunction& m, const std::string& field) {
-    return to_sugared(ask(names_module().get(), "attribute_thing", module_->get(), text_object(field).get()).get(), range, m);
+    return to_sugared(ask(names_module().get(), "attribute_thing", module_->get(), text_object(field).get()).get(), {range, m});
   }
   HeldPtr module_;
 };
@@ -281,7 +278,7 @@ class PythonClassValue final : public SugaredValue {
     if (type_->kind != TypeKind::Enum && cls_->get() != Py_None) {
       const GilAcquire gil;
       const Ref thing = ask(names_module().get(), "static_thing", cls_->get(), text_object(field).get());
-      if (thing.get() != Py_None) return to_sugared(thing.get(), range, m);
+      if (thing.get() != Py_None) return to_sugared(thing.get(), {range, m});
     }
     return plain_->attr(range, m, field);
   }
@@ -321,132 +318,6 @@ class PythonClassValue final : public SugaredValue {
   SugaredValuePtr plain_;
 };
 
-// ---- functions that stay in Python
-
-ForkSafe<std::mutex> calls_mutex;
-// The functions of prim::PythonOp nodes by number, which is their attribute `id`.
-std::vector<HeldPtr>& python_calls() {
-  static auto& calls = *new std::vector<HeldPtr>();
-  return calls;
-}
-const Symbol kId = Symbol::attr("id");
-
-struct PythonParameter {
-  std::string name;
-  TypePtr type;
-  std::optional<IValue> default_value;
-};
-
-/// Left to Python (jit.ignore): a node that calls it, with the module first when it is a method.
-class PythonCallValue final : public SugaredValue {
- public:
-  PythonCallValue(std::string name, PyObject* function, std::vector<PythonParameter> parameters, TypePtr returns, Value* self)
-      : name_(std::move(name)),
-        function_(std::make_shared<Held>(function)),
-        parameters_(std::move(parameters)),
-        returns_(std::move(returns)),
-        self_(self) {}
-  std::string kind() const override { return "python function"; }
-  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs, std::size_t) override {
-    Graph& g = *m.graph();
-    std::vector<Value*> inputs;
-    if (self_) inputs.push_back(self_);
-    const bool collects = !parameters_.empty() && parameters_.back().name.starts_with('*');
-    if (args.size() > parameters_.size() && !collects)
-      script_error(range, "\n" + declaration() + ":\nExpected at most " + std::to_string(parameters_.size() + inputs.size()) +
-                              " arguments but found " + std::to_string(args.size() + inputs.size()) + " positional arguments.\n");
-    for (const CallArgument& k : kwargs)
-      if (std::none_of(parameters_.begin(), parameters_.end(), [&](const PythonParameter& p) { return p.name == k.name; }))
-        script_error(k.range, name_ + "(): Unknown keyword argument '" + k.name + "'");
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const PythonParameter& p = parameters_[i];
-      if (collects && &p == &parameters_.back()) {
-        for (std::size_t k = i; k < args.size(); ++k) inputs.push_back(args[k].value->asValue(args[k].range, m));
-        break;
-      }
-      Value* v = i < args.size() ? args[i].value->asValue(args[i].range, m) : nullptr;
-      for (const CallArgument& k : kwargs)
-        if (k.name == p.name) v = k.value->asValue(k.range, m);
-      if (!v && !p.default_value) script_error(range, "\n" + declaration() + ":\nArgument " + p.name + " not provided.\n");
-      if (!v) v = jit::constant_value(*p.default_value)->asValue(range, m);
-      if (!v->type()->is_subtype_of(*p.type))
-        script_error(range, name_ + "(): Expected a value of type '" + p.type->annotation_str() + "' for argument '" + p.name +
-                                "' but instead found type '" + v->type()->annotation_str() + "'.");
-      inputs.push_back(v);
-    }
-    Node* n = g.insertNode(g.create(jit::prim::PythonOp, inputs, 1));
-    n->setSourceRange(range);
-    n->s_(jit::attr::name, name_)->i_(kId, remember());
-    n->output()->setType(returns_);
-    return jit::simple_value(n->output());
-  }
-
- private:
-  std::string declaration() const {
-    std::string out = name_ + "(";
-    if (self_) out += self_->type()->str() + " self";
-    for (const PythonParameter& p : parameters_) out += (out.ends_with("(") ? "" : ", ") + p.type->str() + " " + p.name;
-    return out + ") -> " + returns_->str();
-  }
-  int64_t remember() const {
-    const std::lock_guard lock(calls_mutex);
-    python_calls().push_back(function_);
-    return static_cast<int64_t>(python_calls().size()) - 1;
-  }
-  std::string name_;
-  HeldPtr function_;
-  std::vector<PythonParameter> parameters_;
-  TypePtr returns_;
-  Value* self_;
-};
-
-void run_python_call(const Node& n, Stack& stack) {
-  HeldPtr function;
-  {
-    const std::lock_guard lock(calls_mutex);
-    const auto& calls = python_calls();
-    const int64_t id = n.hasAttribute(kId) ? n.i(kId) : -1;
-    CRESSET_CHECK(id >= 0 && id < static_cast<int64_t>(calls.size()), "the Python function of ", n.str(), " is not known in this process.");
-    function = calls[static_cast<std::size_t>(id)];
-  }
-  const GilAcquire gil;
-  try {
-    const std::size_t count = n.inputs().size(), first = stack.size() - count;
-    const Ref args = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-    for (std::size_t i = 0; i < count; ++i)
-      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), checked(to_python(std::move(stack[first + i]), false)).release());
-    stack.resize(first);
-    const Ref result = checked(PyObject_CallObject(function->get(), args.get()));
-    const Type& wanted = *n.output()->type();
-    if (result.get() == Py_None && wanted.kind == TypeKind::Tensor)
-      stack.emplace_back(Tensor());  // what is not annotated is taken for a tensor
-    else if (fits(result.get(), wanted))
-      stack.push_back(to_fitting_ivalue(result.get(), wanted));
-    else
-      CRESSET_THROW(TypeError, n.s(jit::attr::name), "() expected value of type ", wanted.str(),
-                    " for return value but instead got value of type ", type_name(Py_TYPE(result.get())),
-                    ".\nValue: ", to_text(checked(PyObject_Repr(result.get())).get()));
-  } catch (const ErrorAlreadySet&) {
-    throw_python_error();
-  }
-}
-
-SugaredValuePtr python_call_value(PyObject* thing, Value* self) {
-  const std::string name = to_text(item(thing, 1));
-  const auto names = Convert<std::vector<std::string>>::from(item(thing, 3));
-  const auto types = Convert<std::vector<TypePtr>>::from(item(thing, 4));
-  PyObject* defaults = item(thing, 5);
-  std::vector<PythonParameter> parameters;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    PythonParameter p{names[i], types[i], std::nullopt};
-    if (PyObject* value = PyDict_GetItemString(defaults, names[i].c_str())) p.default_value = to_ivalue(value, *types[i], name + "()");
-    parameters.push_back(std::move(p));
-  }
-  return std::make_shared<PythonCallValue>(name, item(thing, 2), std::move(parameters), to_type(item(thing, 6)), self);
-}
-
-bool is_bound(PyObject* python_thing) { return item(python_thing, 7) == Py_True; }
-
 std::vector<std::pair<std::string, IValue>> field_defaults(PyObject* dict, const Type& type) {
   std::vector<std::pair<std::string, IValue>> out;
   const auto* named = dynamic_cast<const NamedTupleType*>(&type);
@@ -475,6 +346,8 @@ class ContainerMethod final : public SugaredValue {
   Run run_;
 };
 
+}  // namespace
+
 class ModuleValue final : public SugaredValue {
  public:
   ModuleValue(Value* self, HeldPtr concrete) : self_(self), concrete_(std::move(concrete)) {
@@ -489,17 +362,7 @@ class ModuleValue final : public SugaredValue {
   SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
     if (SugaredValuePtr method = container_method(field)) return method;
     const GilAcquire gil;
-    const Ref found = ask(concrete_->get(), "attribute", text_object(field).get());
-    if (PyUnicode_Check(found.get())) script_error(range, to_text(found.get()));
-    if (is_word(found.get(), "submodule")) return module_value(get(range, m, field), std::make_shared<Held>(item(found.get(), 1)));
-    if (is_word(found.get(), "value")) return jit::simple_value(get(range, m, field));
-    if (is_word(found.get(), "method")) return jit::method_value(self_, to_text(item(found.get(), 1)));
-    if (is_word(found.get(), "methods")) return overloaded_method(to_text(item(found.get(), 1)), PyLong_AsSize_t(item(found.get(), 2)));
-    if (is_word(found.get(), "getter")) return jit::method_value(self_, to_text(item(found.get(), 1)))->call(range, m, {}, {}, 1);
-    if (is_word(found.get(), "members")) return members(found.get());
-    if (is_word(found.get(), "list")) return list_of_attributes(range, m, item(found.get(), 1));
-    if (is_word(found.get(), "python")) return python_call_value(found.get(), is_bound(found.get()) ? self_ : nullptr);
-    return to_sugared(found.get(), range, m);
+    return to_sugared(ask(concrete_->get(), "attribute", text_object(field).get()).get(), {range, m, self_, this});
   }
   bool hasAttr(const SourceRange&, GraphFunction&, const std::string& field) override {
     if (container_method(field)) return true;
@@ -577,26 +440,22 @@ class ModuleValue final : public SugaredValue {
         "e.g. 'for index, v in enumerate(self): out = v(inp)'");
   }
 
- private:
+  // What things of modules are.
   Value* get(const SourceRange& range, GraphFunction& m, const std::string& field) {
     Node* n = m.graph()->insertNode(m.graph()->createGetAttr(self_, field));
     n->setSourceRange(range);
     if (Value::isValidName(field)) n->output()->setDebugName(field);
     return n->output();
   }
-  SugaredValuePtr list_of_attributes(const SourceRange& range, GraphFunction& m, PyObject* names) {
+  SugaredValuePtr list_of_attributes(const SourceRange& range, GraphFunction& m, const std::vector<std::string>& names) {
     std::vector<Value*> values;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) values.push_back(get(range, m, to_text(item(names, i))));
+    for (const std::string& name : names) values.push_back(get(range, m, name));
     Node* n = m.graph()->insertNode(m.graph()->createList(basic_type(TypeKind::Tensor), values));
     return jit::simple_value(n->setSourceRange(range)->output());
   }
   // children(), named_buffers() and the like: a tuple, since the members are known.
-  SugaredValuePtr members(PyObject* thing) {
+  SugaredValuePtr members(std::string name, bool with_names, std::vector<std::string> paths) {
     const auto self = std::static_pointer_cast<ModuleValue>(shared_from_this());
-    const std::string name = to_text(item(thing, 1));
-    const bool with_names = item(thing, 2) == Py_True;
-    std::vector<std::string> paths;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(item(thing, 3)); ++i) paths.push_back(to_text(item(item(thing, 3), i)));
     return std::make_shared<ContainerMethod>([=](const SourceRange& range, GraphFunction& m, const Arguments& args) {
       if (!args.empty()) script_error(range, name + " method does not accept any arguments");
       std::vector<SugaredValuePtr> out;
@@ -621,6 +480,8 @@ class ModuleValue final : public SugaredValue {
                                         self->type()->expect<jit::ClassType>()->getMethod(method).getSchema(), 1};
     });
   }
+
+ private:
   void require_container(const SourceRange& range) const {
     if (!keys_) script_error(range, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict modules can be iterated");
   }
@@ -714,16 +575,143 @@ class ModuleValue final : public SugaredValue {
   bool is_dict_ = false;
 };
 
+namespace {
+
+SugaredValuePtr word_of_language(const ThingUse& use, const std::string& name) {
+  if (auto form = jit::special_form(name)) return form;
+  static auto& native = *new jit::ResolverPtr(jit::native_resolver(*python_unit()));
+  return native->resolveValue(name, use.m, use.range);
+}
+
+ModuleValue& module_in(const ThingUse& use) {
+  CRESSET_CHECK(use.module, "a thing that is an attribute of a module was used elsewhere.");
+  return *use.module;
+}
+
+using Names = std::vector<std::string>;
+using Functions = std::vector<intrusive_ptr<jit::Function>>;
+
+void init_kinds() {
+  def_thing(
+      "native", [](const ThingUse& u, std::string name) { return word_of_language(u, name); },
+      "A word of the language: len, range, int, annotate, math.");
+  def_thing(
+      "operator", [](const ThingUse&, std::string kind) { return jit::builtin_function(Symbol::fromQualString(kind)); },
+      "An operator by kind, \"aten::relu\".");
+  def_thing(
+      "overloads",
+      [](const ThingUse&, PyObject* packet, std::string kind) -> SugaredValuePtr {
+        return std::make_shared<OverloadsValue>(packet, Symbol::fromQualString(kind));
+      },
+      "The same with its overloads as attributes.");
+  def_thing("function", [](const ThingUse&, intrusive_ptr<jit::Function> f) { return jit::function_value(f); }, "A compiled function.");
+  def_thing(
+      "functions",
+      [](const ThingUse&, Functions all) -> SugaredValuePtr {
+        const std::size_t count = all.size();
+        return std::make_shared<OverloadedValue>(count, [all = std::move(all)](std::size_t i) {
+          return OverloadedValue::Candidate{jit::function_value(all[i]), all[i]->getSchema(), 0};
+        });
+      },
+      "Compiled functions of one name for several types: the first that fits is called.");
+  def_thing(
+      "script_class",
+      [](const ThingUse&, TypePtr type, PyObject* cls, PyObject* defaults) -> SugaredValuePtr {
+        auto values = field_defaults(defaults, *type);
+        return std::make_shared<PythonClassValue>(std::move(type), cls, std::move(values));
+      },
+      "A class, enum or named tuple with the defaults of its fields; static methods are looked up on the Python class.");
+  def_thing(
+      "statics",
+      [](const ThingUse&, PyObject* cls, std::string why) -> SugaredValuePtr {
+        return std::make_shared<StaticMembers>(cls, std::move(why));
+      },
+      "A class without objects in scripts, for `why`: only its static methods.");
+  def_thing("type", [](const ThingUse&, TypePtr type) { return jit::type_value(std::move(type)); }, "A type that is no class.");
+  def_thing(
+      "legacy", [](const ThingUse&, ScalarType dtype) { return jit::legacy_constructor(dtype); },
+      "The class of tensors of a dtype: FloatTensor.");
+  def_thing(
+      "constant", [](const ThingUse&, PyObject* value, TypePtr type) { return jit::constant_value(to_ivalue(value, *type, "constant")); },
+      "A value known while compiling.");
+  def_thing(
+      "tuple",
+      [](const ThingUse& u, std::vector<PyThing*> things) {
+        std::vector<SugaredValuePtr> parts;
+        for (const PyThing* t : things) parts.push_back(t->kind->value(t->parts, u));
+        return jit::tuple_value(std::move(parts));
+      },
+      "A tuple of things.");
+  def_thing(
+      "namespace", [](const ThingUse&, PyObject* module) -> SugaredValuePtr { return std::make_shared<NamespaceValue>(module); },
+      "A module of Python: its attributes are looked up when they are needed.");
+  def_thing(
+      "attributes", [](const ThingUse&, Names names) -> SugaredValuePtr { return std::make_shared<AttributesValue>(std::move(names)); },
+      "A function of a module that gives these of its attributes.");
+  def_thing(
+      "choice",
+      [](const ThingUse& u, std::string parameter, int64_t index, PyThing* if_true, PyThing* if_false) -> SugaredValuePtr {
+        return std::make_shared<ChoiceValue>(std::move(parameter), static_cast<std::size_t>(index), if_true->kind->value(if_true->parts, u),
+                                             if_false->kind->value(if_false->parts, u));
+      },
+      "Two functions, of which a bool argument chooses while the script is compiled.");
+  def_thing(
+      "python",
+      [](const ThingUse& u, std::string name, PyObject* function, Names names, std::vector<TypePtr> types, PyObject* defaults,
+         TypePtr returns, bool bound) -> SugaredValuePtr {
+        return python_call_value(name, function, names, types, defaults, std::move(returns), bound ? u.self : nullptr);
+      },
+      "A function that stays in Python; `bound`: its first argument is the object whose attribute it is.");
+  def_thing(
+      "refusal", [](const ThingUse&, std::string message) -> SugaredValuePtr { return std::make_shared<RefusalValue>(message); },
+      "A function whose calls raise when they are reached.");
+  def_thing(
+      "error", [](const ThingUse&, std::string message) -> SugaredValuePtr { return std::make_shared<UnusableValue>(message); },
+      "Nothing that a script can use; why is said where it is used.");
+}
+
+void init_module_kinds() {
+  def_thing(
+      "submodule",
+      [](const ThingUse& u, std::string name, PyObject* concrete) {
+        return module_value(module_in(u).get(u.range, u.m, name), std::make_shared<Held>(concrete));
+      },
+      "A module's module, of the type that a ConcreteType describes.");
+  def_thing(
+      "value", [](const ThingUse& u, std::string name) { return jit::simple_value(module_in(u).get(u.range, u.m, name)); },
+      "A module's attribute.");
+  def_thing("method", [](const ThingUse& u, std::string name) { return jit::method_value(u.self, name); }, "A compiled method.");
+  def_thing(
+      "methods",
+      [](const ThingUse& u, std::string name, int64_t count) {
+        return module_in(u).overloaded_method(std::move(name), static_cast<std::size_t>(count));
+      },
+      "Methods of one name for several types, compiled when they are called.");
+  def_thing(
+      "getter", [](const ThingUse& u, std::string name) { return jit::method_value(u.self, name)->call(u.range, u.m, {}, {}, 1); },
+      "What a method gives, for properties.");
+  def_thing(
+      "members",
+      [](const ThingUse& u, std::string name, bool with_names, Names paths) {
+        return module_in(u).members(std::move(name), with_names, std::move(paths));
+      },
+      "children(), named_buffers() and the like: the members at these paths.");
+  def_thing(
+      "list", [](const ThingUse& u, Names names) { return module_in(u).list_of_attributes(u.range, u.m, names); },
+      "A list of the values of these attributes of a module.");
+  def_thing(
+      "missing", [](const ThingUse& u, std::string message) -> SugaredValuePtr { script_error(u.range, message); },
+      "No attribute: an error where it is named.");
+}
+
 }  // namespace
 
 void install_python_calls() {
-  jit::set_python_op_handler(&run_python_call);
+  install_python_nodes();
   jit::set_object_members([](Value* self, const std::string& field, const SourceRange& range, GraphFunction& m) -> SugaredValuePtr {
     const GilAcquire gil;
     const Ref thing = ask(names_module().get(), "object_thing", checked(wrap_type(self->type())).get(), text_object(field).get());
-    if (thing.get() != Py_None && is_word(thing.get(), "python"))
-      return python_call_value(thing.get(), is_bound(thing.get()) ? self : nullptr);
-    return to_sugared(thing.get(), range, m);
+    return to_sugared(thing.get(), {range, m, self});
   });
 }
 
@@ -733,49 +721,9 @@ jit::ResolverPtr python_resolver(PyObject* resolver, const jit::CompilationUnit&
 }
 SugaredValuePtr module_value(Value* self, HeldPtr concrete) { return std::make_shared<ModuleValue>(self, std::move(concrete)); }
 
-SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunction& m) {
-  if (thing == Py_None) return nullptr;
-  CRESSET_CHECK_TYPE(PyTuple_Check(thing) && PyTuple_GET_SIZE(thing) >= 2, "a thing was required (cresset.jit._names).");
-  PyObject* what = item(thing, 1);
-  if (is_word(thing, "operator")) return jit::builtin_function(Symbol::fromQualString(to_text(what)));
-  if (is_word(thing, "overloads")) return std::make_shared<OverloadsValue>(what, Symbol::fromQualString(to_text(item(thing, 2))));
-  if (is_word(thing, "function")) return jit::function_value(reinterpret_cast<PyFunction*>(what)->function);
-  if (is_word(thing, "functions")) {
-    auto all = std::make_shared<Held>(what);
-    return std::make_shared<OverloadedValue>(static_cast<std::size_t>(PyTuple_GET_SIZE(what)), [all](std::size_t i) {
-      const auto& f = reinterpret_cast<PyFunction*>(item(all->get(), static_cast<Py_ssize_t>(i)))->function;
-      return OverloadedValue::Candidate{jit::function_value(f), f->getSchema(), 0};
-    });
-  }
-  if (is_word(thing, "namespace")) return std::make_shared<NamespaceValue>(what);
-  if (is_word(thing, "type")) return jit::type_value(to_type(what));
-  if (is_word(thing, "legacy")) return jit::legacy_constructor(Convert<ScalarType>::from(what));
-  if (is_word(thing, "constant")) return jit::constant_value(to_ivalue(what, *to_type(item(thing, 2)), "constant"));
-  if (is_word(thing, "attributes")) return std::make_shared<AttributesValue>(Convert<std::vector<std::string>>::from(what));
-  if (is_word(thing, "choice"))
-    return std::make_shared<ChoiceValue>(to_text(what), PyLong_AsSize_t(item(thing, 2)), to_sugared(item(thing, 3), range, m),
-                                         to_sugared(item(thing, 4), range, m));
-  if (is_word(thing, "statics")) return std::make_shared<StaticMembers>(what, to_text(item(thing, 2)));
-  if (is_word(thing, "refusal")) return std::make_shared<RefusalValue>(to_text(what));
-  if (is_word(thing, "error")) return std::make_shared<UnusableValue>(to_text(what));
-  if (is_word(thing, "python")) return python_call_value(thing, nullptr);
-  if (is_word(thing, "native")) {
-    const std::string name = to_text(what);
-    if (auto form = jit::special_form(name)) return form;
-    static auto& native = *new jit::ResolverPtr(jit::native_resolver(*python_unit()));
-    return native->resolveValue(name, m, range);
-  }
-  if (is_word(thing, "class")) {
-    TypePtr type = to_type(what);
-    auto defaults = field_defaults(item(thing, 3), *type);
-    return std::make_shared<PythonClassValue>(std::move(type), item(thing, 2), std::move(defaults));
-  }
-  if (is_word(thing, "tuple")) {
-    std::vector<SugaredValuePtr> parts;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(what); ++i) parts.push_back(to_sugared(item(what, i), range, m));
-    return jit::tuple_value(std::move(parts));
-  }
-  CRESSET_THROW(TypeError, "unknown kind of thing: ", to_text(item(thing, 0)));
+void init_script_kinds() {
+  init_kinds();
+  init_module_kinds();
 }
 
 }  // namespace cresset::python

@@ -27,14 +27,14 @@ using HeldPtr = std::shared_ptr<const Held>;
 jit::ResolverPtr python_resolver(PyObject* resolver);
 /// The same; names that it does not find are those of a program without Python.
 jit::ResolverPtr python_resolver(PyObject* resolver, const jit::CompilationUnit& unit);
-/// The compiler's value of a thing (cresset.jit._names); null for None.
-jit::SugaredValuePtr to_sugared(PyObject* thing, const jit::SourceRange& range, jit::GraphFunction& m);
 /// A module of the type that a cresset.jit._concrete.ConcreteType describes.
 jit::SugaredValuePtr module_value(Value* self, HeldPtr concrete);
 
 /// Lets nodes of functions that stay in Python run.
 void install_python_calls();
 
+/// The kinds of things (script_things.h).
+void init_script_kinds();
 void init_script_compile(PyObject* module);
 
 }  // namespace cresset::python
