@@ -238,52 +238,58 @@ class Parser {
     TypedMark t;
     skip();
     const std::size_t start = at_;
-    if (accept('(')) {
-      count_mark();
-      std::vector<TypePtr> members;
-      if (!accept(')')) {
-        do members.push_back(type().type);
-        while (accept(','));
-        expect(')');
-      }
-      t.type = tuple_of(std::move(members));
-    } else {
-      const std::string_view w = word();
-      if (w == "Dimname") fail_at(start, "named tensors are not supported: Dimname");
-      if (w == "Dict") {
+    t.type = accept('(') ? tuple_type() : named_type(start);
+    t.alias = alias();
+    while (at_ < text_.size()) {
+      if (text_[at_] == '[') {
+        ++at_;
+        list_mark(t);
+      } else if (text_[at_] == '?') {
+        ++at_;
         count_mark();
-        expect('(');
-        TypePtr key = type().type;
-        expect(',');
-        TypePtr value = type().type;
-        expect(')');
-        t.type = dict_of(std::move(key), std::move(value));
-      } else if (w == "Future" || w == "Await" || w == "RRef") {
-        count_mark();
-        const bool square = accept('[');  // scripts print Future[t], operators are written with Future(t)
-        if (!square) expect('(');
-        TypePtr inner = type().type;
-        t.type = w == "Future" ? future_of(std::move(inner)) : w == "RRef" ? rref_of(std::move(inner)) : await_of(std::move(inner));
-        expect(square ? ']' : ')');
-      } else if (const auto found = base_types().find(w); found != base_types().end()) {
-        t.type = basic_type(found->second);
-      } else if (w == "__torch__") {
-        std::string full(w);
-        std::size_t last = start;
-        while (at_ < text_.size() && text_[at_] == '.') {
-          ++at_;
-          last = (skip(), at_);
-          full += "." + std::string(word());
-        }
-        constexpr std::string_view kCustom = "__torch__.torch.classes.";
-        if (of_operator_ && full.starts_with(kCustom) && !find_custom_class(full))
-          fail_at(last, "Unknown custom class type " + full.substr(kCustom.size()) + ". Please ensure it is registered.");
-        t.type = object_type(std::move(full));
-      } else if (std::islower(static_cast<unsigned char>(w[0])) && (w.size() == 1 || !std::islower(static_cast<unsigned char>(w[1])))) {
-        t.type = var_type(std::string(w));
+        t.type = optional_of(std::move(t.type));
       } else {
-        fail_at(
-            start,
+        break;
+      }
+    }
+    return t;
+  }
+  // Behind the bracket.
+  TypePtr tuple_type() {
+    count_mark();
+    std::vector<TypePtr> members;
+    if (!accept(')')) {
+      do members.push_back(type().type);
+      while (accept(','));
+      expect(')');
+    }
+    return tuple_of(std::move(members));
+  }
+  TypePtr named_type(std::size_t start) {
+    const std::string_view w = word();
+    if (w == "Dimname") fail_at(start, "named tensors are not supported: Dimname");
+    if (w == "Dict") {
+      count_mark();
+      expect('(');
+      TypePtr key = type().type;
+      expect(',');
+      TypePtr value = type().type;
+      expect(')');
+      return dict_of(std::move(key), std::move(value));
+    }
+    if (w == "Future" || w == "Await" || w == "RRef") {
+      count_mark();
+      const bool square = accept('[');  // scripts print Future[t], operators are written with Future(t)
+      if (!square) expect('(');
+      TypePtr inner = type().type;
+      expect(square ? ']' : ')');
+      return w == "Future" ? future_of(std::move(inner)) : w == "RRef" ? rref_of(std::move(inner)) : await_of(std::move(inner));
+    }
+    if (const auto found = base_types().find(w); found != base_types().end()) return basic_type(found->second);
+    if (w == "__torch__") return class_type(start);
+    if (std::islower(static_cast<unsigned char>(w[0])) && (w.size() == 1 || !std::islower(static_cast<unsigned char>(w[1]))))
+      return var_type(std::string(w));
+    fail_at(start,
             w == "int64_t"
                 ? std::string("Use `SymInt` or `int` instead of `int64_t` in an operator's schema string. `SymInt` corresponds to "
                               "c10::SymInt in C++ while `int` in schema corresponds to the int64_t type in C++.")
@@ -292,40 +298,43 @@ class Parser {
                               "the double type in C++")
                 : std::string("unknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for "
                               "a full list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func "));
-      }
+  }
+  // Behind "__torch__", which begins the names of classes.
+  TypePtr class_type(std::size_t start) {
+    std::string full = "__torch__";
+    std::size_t last = start;
+    while (at_ < text_.size() && text_[at_] == '.') {
+      ++at_;
+      last = (skip(), at_);
+      full += "." + std::string(word());
     }
-    t.alias = alias();
-    for (;;) {
-      if (at_ < text_.size() && text_[at_] == '[') {
-        ++at_;
-        count_mark();
-        std::optional<int32_t> n;
-        skip();
-        if (at_ < text_.size() && text_[at_] != ']') n = static_cast<int32_t>(integer());
-        expect(']');
-        t.type = list_of(std::move(t.type));
-        t.n = n;
-        std::optional<AliasInfo> own = alias();
-        if (t.alias) {
-          AliasInfo outer = own.value_or(AliasInfo{});
-          outer.contained = std::make_shared<AliasInfo>(*t.alias);
-          // A list of tensors that alias or are written counts as doing so itself.
-          if (!own) {
-            outer.before = {};
-            outer.after = {};
-          }
-          t.alias = outer;
-        } else {
-          t.alias = own;
-        }
-      } else if (at_ < text_.size() && text_[at_] == '?') {
-        ++at_;
-        count_mark();
-        t.type = optional_of(std::move(t.type));
-      } else {
-        return t;
-      }
+    constexpr std::string_view kCustom = "__torch__.torch.classes.";
+    if (of_operator_ && full.starts_with(kCustom) && !find_custom_class(full))
+      fail_at(last, "Unknown custom class type " + full.substr(kCustom.size()) + ". Please ensure it is registered.");
+    return object_type(std::move(full));
+  }
+  // Behind the bracket of "[]" or "[n]": the type becomes a list of what it was.
+  void list_mark(TypedMark& t) {
+    count_mark();
+    std::optional<int32_t> n;
+    skip();
+    if (at_ < text_.size() && text_[at_] != ']') n = static_cast<int32_t>(integer());
+    expect(']');
+    t.type = list_of(std::move(t.type));
+    t.n = n;
+    std::optional<AliasInfo> own = alias();
+    if (!t.alias) {
+      t.alias = own;
+      return;
     }
+    AliasInfo outer = own.value_or(AliasInfo{});
+    outer.contained = std::make_shared<AliasInfo>(*t.alias);
+    // A list of tensors that alias or are written counts as doing so itself.
+    if (!own) {
+      outer.before = {};
+      outer.after = {};
+    }
+    t.alias = outer;
   }
 
   int64_t integer() {

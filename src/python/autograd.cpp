@@ -196,40 +196,34 @@ PyMethodDef tensor_autograd_methods[] = {
     {"retain_grad", py_retain_grad, METH_NOARGS, "Makes a non-leaf keep its gradient in .grad."},
     {}};
 
-void init_autograd(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&inference_new)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(&inference_dealloc)},
-                         {Py_tp_methods, inference_methods},
-                         {0, nullptr}};
-  PyType_Spec spec{"cresset._C._InferenceMode", sizeof(InferenceGuard), 0, Py_TPFLAGS_DEFAULT, slots};
-  checked(PyModule_AddObjectRef(module, "_InferenceMode", checked(PyType_FromSpec(&spec)).get()));
+namespace {
 
-  def(module, "_set_grad_enabled", [](bool on) { GradMode::set_enabled(on); });
-  def(module, "is_grad_enabled", [] { return GradMode::is_enabled(); }, "Are operations recorded for backward?");
-  def(module, "is_inference_mode_enabled", [] { return InferenceMode::is_enabled(); });
-  def(module, "_is_fwd_grad_enabled", [] { return cresset::detail::grad_mode_state.forward_grad; });
-  def(module, "_set_fwd_grad_enabled", [](bool on) { cresset::detail::grad_mode_state.forward_grad = on; });
-  // (tensors, grads or None each, keep_graph, create_graph, inputs, allow_unused, accumulate)
+// grads: one or None each.
+Object run_backward(PyObject* tensors, PyObject* grads, bool keep, bool create, PyObject* inputs, bool allow_unused, bool accumulate) {
+  if (accumulate) check_outside_of_transforms();
+  if (has_edges(tensors) || has_edges(inputs)) {
+    const autograd::edge_list roots = to_edges(tensors, false), targets = to_edges(inputs, accumulate);
+    variable_list given = to_tensors(grads, "backward", true), out;
+    {
+      const GilRelease release;
+      out = autograd::run_backward(roots, std::move(given), keep, create, targets, allow_unused, accumulate);
+    }
+    return Object(from_tensors(out));
+  }
+  const variable_list roots = to_tensors(tensors, "backward", false), grad_list = to_tensors(grads, "backward", true),
+                      input_list = to_tensors(inputs, "backward", false);
+  variable_list out;
+  {
+    const GilRelease release;
+    out = autograd::run_backward(roots, grad_list, keep, create, input_list, allow_unused, accumulate);
+  }
+  return Object(from_tensors(out));
+}
+
+void init_engine_functions(PyObject* module) {
   def(module, "_run_backward",
       [](PyObject* tensors, PyObject* grads, bool keep, bool create, PyObject* inputs, bool allow_unused, bool accumulate) {
-        if (accumulate) check_outside_of_transforms();
-        if (has_edges(tensors) || has_edges(inputs)) {
-          const autograd::edge_list roots = to_edges(tensors, false), targets = to_edges(inputs, accumulate);
-          variable_list given = to_tensors(grads, "backward", true), out;
-          {
-            const GilRelease release;
-            out = autograd::run_backward(roots, std::move(given), keep, create, targets, allow_unused, accumulate);
-          }
-          return Object(from_tensors(out));
-        }
-        const variable_list roots = to_tensors(tensors, "backward", false), grad_list = to_tensors(grads, "backward", true),
-                            input_list = to_tensors(inputs, "backward", false);
-        variable_list out;
-        {
-          const GilRelease release;
-          out = autograd::run_backward(roots, grad_list, keep, create, input_list, allow_unused, accumulate);
-        }
-        return Object(from_tensors(out));
+        return run_backward(tensors, grads, keep, create, inputs, allow_unused, accumulate);
       });
   def(module, "_queue_callback", [](PyObject* f) {
     autograd::Engine::get_default_engine().queue_callback([callback = share(f)] {
@@ -250,6 +244,9 @@ void init_autograd(PyObject* module) {
     const autograd::Edge edge = to_edge(o);
     return without_lock(true, [&] { return edge.function->input_metadata(edge.input_nr).zeros_like(); });
   });
+}
+
+void init_versions(PyObject* module) {
   def(module, "_increment_version", [](std::vector<Tensor> tensors) {
     for (const Tensor& t : tensors) autograd::impl::bump_version(t);
   });
@@ -265,17 +262,9 @@ void init_autograd(PyObject* module) {
       if (impl->version() != version) impl->new_version_counter(version);
     }
   });
-  def(module, "_is_grad_layout_enforced", [] { return autograd::is_gradient_layout_enforced(); });
-  def(module, "_set_grad_layout_enforced", [](bool on) { autograd::set_gradient_layout_enforced(on); });
-  def(module, "_grad_accumulator", [](Tensor t) { return Object(wrap_node(autograd::impl::grad_accumulator(t))); });
-  def(module, "_set_multithreading_enabled", [](bool on) { autograd::set_multithreading_enabled(on); });
-  def(module, "_is_multithreading_enabled", [] { return autograd::is_multithreading_enabled(); });
+}
 
-  def(module, "is_anomaly_enabled", [] { return autograd::AnomalyMode::is_enabled(); });
-  def(module, "is_anomaly_check_nan_enabled", [] { return autograd::AnomalyMode::should_check_nan(); });
-  def(module, "set_anomaly_enabled",
-      [](bool on, std::optional<bool> check_nan) { autograd::AnomalyMode::set_enabled(on, check_nan.value_or(true)); });
-
+void init_forward_mode(PyObject* module) {
   def(module, "_enter_dual_level", [] { return autograd::forward_ad::enter_dual_level(); });
   def(module, "_exit_dual_level", [](std::optional<int64_t> level) { autograd::forward_ad::exit_dual_level(level.value_or(-1)); });
   def(module, "_current_dual_level", [] { return autograd::forward_ad::current_level(); });
@@ -286,7 +275,19 @@ void init_autograd(PyObject* module) {
     auto [primal, tangent] = without_lock(may_wait(t), [&] { return autograd::forward_ad::unpack_dual(t, level.value_or(-1)); });
     return std::vector<Tensor>{primal, tangent};
   });
+}
 
+void init_settings(PyObject* module) {
+  def(module, "_is_grad_layout_enforced", [] { return autograd::is_gradient_layout_enforced(); });
+  def(module, "_set_grad_layout_enforced", [](bool on) { autograd::set_gradient_layout_enforced(on); });
+  def(module, "_grad_accumulator", [](Tensor t) { return Object(wrap_node(autograd::impl::grad_accumulator(t))); });
+  def(module, "_set_multithreading_enabled", [](bool on) { autograd::set_multithreading_enabled(on); });
+  def(module, "_is_multithreading_enabled", [] { return autograd::is_multithreading_enabled(); });
+
+  def(module, "is_anomaly_enabled", [] { return autograd::AnomalyMode::is_enabled(); });
+  def(module, "is_anomaly_check_nan_enabled", [] { return autograd::AnomalyMode::should_check_nan(); });
+  def(module, "set_anomaly_enabled",
+      [](bool on, std::optional<bool> check_nan) { autograd::AnomalyMode::set_enabled(on, check_nan.value_or(true)); });
   def(module, "_set_autograd_fallback_mode", [](std::string mode) {
     using autograd::AutogradFallbackMode;
     CRESSET_CHECK_VALUE(mode == "nothing" || mode == "warn" || mode == "error",
@@ -301,7 +302,27 @@ void init_autograd(PyObject* module) {
                        : mode == autograd::AutogradFallbackMode::Warn  ? "warn"
                                                                        : "error");
   });
+}
 
+}  // namespace
+
+void init_autograd(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&inference_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&inference_dealloc)},
+                         {Py_tp_methods, inference_methods},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C._InferenceMode", sizeof(InferenceGuard), 0, Py_TPFLAGS_DEFAULT, slots};
+  checked(PyModule_AddObjectRef(module, "_InferenceMode", checked(PyType_FromSpec(&spec)).get()));
+
+  def(module, "_set_grad_enabled", [](bool on) { GradMode::set_enabled(on); });
+  def(module, "is_grad_enabled", [] { return GradMode::is_enabled(); }, "Are operations recorded for backward?");
+  def(module, "is_inference_mode_enabled", [] { return InferenceMode::is_enabled(); });
+  def(module, "_is_fwd_grad_enabled", [] { return cresset::detail::grad_mode_state.forward_grad; });
+  def(module, "_set_fwd_grad_enabled", [](bool on) { cresset::detail::grad_mode_state.forward_grad = on; });
+  init_engine_functions(module);
+  init_versions(module);
+  init_forward_mode(module);
+  init_settings(module);
   autograd::set_forward_trace_function(&python_trace);
   autograd::set_engine_thread_hooks({[]() -> void* {
                                        if (!Py_IsInitialized() || !PyGILState_Check()) return nullptr;

@@ -263,6 +263,57 @@ std::string alias_name(const cresset::Argument& a) {
   return "";
 }
 
+void init_key_functions(PyObject* module) {
+  def(module, "_dispatch_key_name", [](PyObject* key) { return std::string(toString(to_key(key))); });
+  def(module, "_dispatch_key_parse", [](std::string name) { return parseDispatchKey(name); });
+  def(module, "_dispatch_is_alias_key", [](PyObject* key) { return isAliasDispatchKey(to_key(key)); });
+  def(module, "_dispatch_key_names", [] {
+    // (name, value) of every key.
+    Ref list = checked(PyList_New(0));
+    for (int i = 0; i < static_cast<int>(DispatchKey::NumKeys); ++i) {
+      const Ref pair = checked(Py_BuildValue("(si)", toString(static_cast<DispatchKey>(i)), i));
+      checked(PyList_Append(list.get(), pair.get()));
+    }
+    return Object(std::move(list));
+  });
+  def(module, "_dispatch_keys", [](Tensor t) { return Object(wrap_key_set(t.key_set(), foreign_keys(t))); });
+  def(module, "_dispatch_keyset_full", [] { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL))); });
+  def(module, "_dispatch_keyset_full_after",
+      [](PyObject* key) { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL_AFTER, to_key(key)))); });
+  def(module, "_dispatch_keyset_to_string", [](PyObject* ks) { return key_set_text(ks); });
+  def(module, "_dispatch_tls_local_include_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().included)); });
+  def(module, "_dispatch_tls_local_exclude_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().excluded)); });
+  def(module, "_dispatch_tls_is_dispatch_key_included", [](PyObject* key) { return impl::tls_is_dispatch_key_included(to_key(key)); });
+  def(module, "_dispatch_tls_is_dispatch_key_excluded", [](PyObject* key) { return impl::tls_is_dispatch_key_excluded(to_key(key)); });
+  def(module, "_dispatch_tls_set_dispatch_key_included",
+      [](PyObject* key, bool on) { impl::tls_set_dispatch_key_included(to_key(key), on); });
+  def(module, "_dispatch_tls_set_dispatch_key_excluded",
+      [](PyObject* key, bool on) { impl::tls_set_dispatch_key_excluded(to_key(key), on); });
+}
+
+void init_schemas(PyObject* module) {
+  def(module, "_parse_schema", [](std::string text) { return parse_schema(text).str(); });
+  // (name, overload, [(name, type, default or None, has default, keyword only, is mutated, alias set)], [(name, type, is mutated, alias
+  // set)])
+  def(module, "_schema_parts", [](std::string text) {
+    const FunctionSchema s = parse_schema(text);
+    Ref arguments = checked(PyList_New(0)), returns = checked(PyList_New(0));
+    for (const cresset::Argument& a : s.arguments()) {
+      const Ref value = a.default_value ? checked(to_python(*a.default_value, false)) : Ref::borrow(Py_None);
+      const Ref item =
+          checked(Py_BuildValue("(ssOOOOs)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
+                                a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False, alias_name(a).c_str()));
+      checked(PyList_Append(arguments.get(), item.get()));
+    }
+    for (const cresset::Argument& r : s.returns()) {
+      const Ref item = checked(
+          Py_BuildValue("(ssOs)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False, alias_name(r).c_str()));
+      checked(PyList_Append(returns.get(), item.get()));
+    }
+    return Object(Py_BuildValue("(ssOO)", s.name().c_str(), s.overload_name().c_str(), arguments.get(), returns.get()));
+  });
+}
+
 void init_queries(PyObject* module) {
   def(module, "_dispatch_dump", [](std::string name) {
     const auto op = find_op(name);
@@ -310,31 +361,6 @@ void init_queries(PyObject* module) {
   });
   def(module, "_dispatch_has_backend_fallback",
       [](PyObject* key) { return Dispatcher::singleton().hasBackendFallbackForDispatchKey(to_key(key)); });
-  def(module, "_dispatch_key_name", [](PyObject* key) { return std::string(toString(to_key(key))); });
-  def(module, "_dispatch_key_parse", [](std::string name) { return parseDispatchKey(name); });
-  def(module, "_dispatch_is_alias_key", [](PyObject* key) { return isAliasDispatchKey(to_key(key)); });
-  def(module, "_dispatch_key_names", [] {
-    // (name, value) of every key.
-    Ref list = checked(PyList_New(0));
-    for (int i = 0; i < static_cast<int>(DispatchKey::NumKeys); ++i) {
-      const Ref pair = checked(Py_BuildValue("(si)", toString(static_cast<DispatchKey>(i)), i));
-      checked(PyList_Append(list.get(), pair.get()));
-    }
-    return Object(std::move(list));
-  });
-  def(module, "_dispatch_keys", [](Tensor t) { return Object(wrap_key_set(t.key_set(), foreign_keys(t))); });
-  def(module, "_dispatch_keyset_full", [] { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL))); });
-  def(module, "_dispatch_keyset_full_after",
-      [](PyObject* key) { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL_AFTER, to_key(key)))); });
-  def(module, "_dispatch_keyset_to_string", [](PyObject* ks) { return key_set_text(ks); });
-  def(module, "_dispatch_tls_local_include_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().included)); });
-  def(module, "_dispatch_tls_local_exclude_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().excluded)); });
-  def(module, "_dispatch_tls_is_dispatch_key_included", [](PyObject* key) { return impl::tls_is_dispatch_key_included(to_key(key)); });
-  def(module, "_dispatch_tls_is_dispatch_key_excluded", [](PyObject* key) { return impl::tls_is_dispatch_key_excluded(to_key(key)); });
-  def(module, "_dispatch_tls_set_dispatch_key_included",
-      [](PyObject* key, bool on) { impl::tls_set_dispatch_key_included(to_key(key), on); });
-  def(module, "_dispatch_tls_set_dispatch_key_excluded",
-      [](PyObject* key, bool on) { impl::tls_set_dispatch_key_excluded(to_key(key), on); });
   // (operator name, argument values): the text of explain.
   def(module, "_dispatch_explain", [](std::string name, PyObject* args) {
     const OperatorHandle op = require_op(name);
@@ -349,26 +375,6 @@ void init_queries(PyObject* module) {
         stack.push_back(parameters[i].default_value.value_or(IValue()));
     }
     return Dispatcher::singleton().explain(op, stack);
-  });
-  def(module, "_parse_schema", [](std::string text) { return parse_schema(text).str(); });
-  // (name, overload, [(name, type, default or None, has default, keyword only, is mutated, alias set)], [(name, type, is mutated, alias
-  // set)])
-  def(module, "_schema_parts", [](std::string text) {
-    const FunctionSchema s = parse_schema(text);
-    Ref arguments = checked(PyList_New(0)), returns = checked(PyList_New(0));
-    for (const cresset::Argument& a : s.arguments()) {
-      const Ref value = a.default_value ? checked(to_python(*a.default_value, false)) : Ref::borrow(Py_None);
-      const Ref item =
-          checked(Py_BuildValue("(ssOOOOs)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
-                                a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False, alias_name(a).c_str()));
-      checked(PyList_Append(arguments.get(), item.get()));
-    }
-    for (const cresset::Argument& r : s.returns()) {
-      const Ref item = checked(
-          Py_BuildValue("(ssOs)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False, alias_name(r).c_str()));
-      checked(PyList_Append(returns.get(), item.get()));
-    }
-    return Object(Py_BuildValue("(ssOO)", s.name().c_str(), s.overload_name().c_str(), arguments.get(), returns.get()));
   });
 }
 
@@ -397,6 +403,8 @@ void init_dispatch(PyObject* module) {
   init_below_autograd(module);
   checked(PyModule_AddObject(module, "_after_autograd_keyset", wrap_key_set(after_autograd_keyset)));
   init_queries(module);
+  init_key_functions(module);
+  init_schemas(module);
 }
 
 PyObject* make_key_set(DispatchKeySet ks) { return wrap_key_set(ks); }

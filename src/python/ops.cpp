@@ -129,6 +129,49 @@ CRESSET_NOINLINE std::string wrong_type(const FunctionSchema& schema, std::size_
 
 namespace {
 
+// Puts an argument on the stack as a value of the parameter's type; false when it is none.
+bool push_argument(const cresset::Argument& p, PyObject* o, Lenience lenience, Stack& stack) {
+  const Type& type = *p.type;
+  if (is_tensor(o) && type.kind == TypeKind::Tensor) {
+    stack.emplace_back(unwrap(o));
+    return true;
+  }
+  if (o == Py_None && type.kind == TypeKind::Tensor && lenience.undefined) {
+    stack.emplace_back(Tensor());
+    return true;
+  }
+  const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
+  if (lenience.numbers && o != Py_None && inner.kind == TypeKind::Tensor && is_number(o)) {
+    stack.emplace_back(ops::wrapped_scalar_tensor(to_scalar(o)));
+    return true;
+  }
+  Ref items;
+  if (inner.kind == TypeKind::List && o != Py_None && !PyTuple_Check(o) && !PyList_Check(o)) {
+    if (p.N && is_repeated(o, *inner.element())) {
+      std::vector<IValue> values(static_cast<std::size_t>(*p.N), to_fitting_ivalue(o, *inner.element()));
+      stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(values), inner.element()));
+      return true;
+    }
+    if (is_plain_sequence(o) && !fits(o, inner)) {
+      items = checked(PySequence_List(o));
+      o = items.get();
+    }
+  }
+  if (!accepts(o, type)) return false;
+  stack.push_back(CRESSET_UNLIKELY(is_tracing()) ? graph_part->traced_ivalue(p.name, o, type) : to_fitting_ivalue(o, type));
+  return true;
+}
+
+// Why a keyword was not used.
+std::string unused_keyword(const FunctionSchema& schema, PyObject* kwnames) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    const char* key = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+    if (!schema.argument_index(key))
+      return std::string("Unknown keyword argument '") + key + "' for operator '" + schema.name() + "'. Schema: " + schema.str();
+  }
+  return schema.name() + "() got a positional-only argument by keyword. Declaration: " + schema.str();
+}
+
 // Puts the arguments of a call on the stack; returns why they do not fit, or nothing.
 std::optional<std::string> push(const OperatorHandle& op, Lenience lenience, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
                                 Stack& stack) {
@@ -162,43 +205,9 @@ std::optional<std::string> push(const OperatorHandle& op, Lenience lenience, PyO
       stack.push_back(*p.default_value);
       continue;
     }
-    const Type& type = *p.type;
-    if (is_tensor(o) && type.kind == TypeKind::Tensor) {
-      stack.emplace_back(unwrap(o));
-      continue;
-    }
-    if (o == Py_None && type.kind == TypeKind::Tensor && lenience.undefined) {
-      stack.emplace_back(Tensor());
-      continue;
-    }
-    const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
-    if (lenience.numbers && o != Py_None && inner.kind == TypeKind::Tensor && is_number(o)) {
-      stack.emplace_back(ops::wrapped_scalar_tensor(to_scalar(o)));
-      continue;
-    }
-    Ref items;
-    if (inner.kind == TypeKind::List && o != Py_None && !PyTuple_Check(o) && !PyList_Check(o)) {
-      if (p.N && is_repeated(o, *inner.element())) {
-        std::vector<IValue> values(static_cast<std::size_t>(*p.N), to_fitting_ivalue(o, *inner.element()));
-        stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(values), inner.element()));
-        continue;
-      }
-      if (is_plain_sequence(o) && !fits(o, inner)) {
-        items = checked(PySequence_List(o));
-        o = items.get();
-      }
-    }
-    if (!accepts(o, type)) return wrong_type(schema, static_cast<std::size_t>(i), o);
-    stack.push_back(CRESSET_UNLIKELY(is_tracing()) ? graph_part->traced_ivalue(p.name, o, type) : to_fitting_ivalue(o, type));
+    if (!push_argument(p, o, lenience, stack)) return wrong_type(schema, static_cast<std::size_t>(i), o);
   }
-  if (used < keywords) {
-    for (Py_ssize_t k = 0; k < keywords; ++k) {
-      const char* key = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
-      if (!schema.argument_index(key))
-        return std::string("Unknown keyword argument '") + key + "' for operator '" + schema.name() + "'. Schema: " + schema.str();
-    }
-    return schema.name() + "() got a positional-only argument by keyword. " + declaration();
-  }
+  if (used < keywords) return unused_keyword(schema, kwnames);
   return std::nullopt;
 }
 

@@ -232,6 +232,15 @@ SizesPolicy to_policy(PyObject* o) {
   return SizesPolicy::Strides;
 }
 
+DimVector integers(PyObject* o, const char* what, int64_t position) {
+  CRESSET_CHECK_TYPE(is_int_sequence(o), "_make_wrapper_subclass(): argument '", what, "' (position ", position,
+                     ") must be tuple of ints, not ", type_name(Py_TYPE(o)));
+  const Ref items = checked(PySequence_Fast(o, what));
+  DimVector out;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) out.push_back(to_int(PySequence_Fast_GET_ITEM(items.get(), i)));
+  return out;
+}
+
 // Tensor._make_wrapper_subclass(cls, size, …): a tensor with sizes, dtype and device but without memory.
 PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
@@ -266,14 +275,6 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   const Asks asks{to_policy(policy), dispatch_device != 0, dispatch_layout != 0};
   CRESSET_CHECK_NOT_IMPLEMENTED(layout == Py_None || static_cast<Layout>(constant_value(layout)) == kStrided,
                                 "_make_wrapper_subclass: only the strided layout is supported.");
-  const auto integers = [](PyObject* o, const char* what, int64_t position) {
-    CRESSET_CHECK_TYPE(is_int_sequence(o), "_make_wrapper_subclass(): argument '", what, "' (position ", position,
-                       ") must be tuple of ints, not ", type_name(Py_TYPE(o)));
-    const Ref items = checked(PySequence_Fast(o, what));
-    DimVector out;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) out.push_back(to_int(PySequence_Fast_GET_ITEM(items.get(), i)));
-    return out;
-  };
   const DimVector sizes = integers(size, "size", 2);
   for (int64_t s : sizes) CRESSET_CHECK(s >= 0, "_make_wrapper_subclass: sizes must not be negative; given ", s);
   const Device where = device == Py_None ? Device(kCPU) : to_device(device);

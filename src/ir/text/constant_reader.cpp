@@ -20,6 +20,37 @@ Tensor empty_strided_of(const TensorType& t) {
 
 }  // namespace
 
+IValue ConstantReader::dict_of(const Literal& l, const Type& type, Node* holder) {
+  auto dict = make_intrusive<ivalue::DictImpl>();
+  const bool typed = type.kind == TypeKind::Dict;
+  if (typed) {
+    dict->key_type = type.contained[0];
+    dict->value_type = type.contained[1];
+  }
+  const Type& any = *basic_type(TypeKind::Any);
+  for (std::size_t i = 0; i + 1 < l.items.size(); i += 2)
+    dict->items.insert_or_assign(value_of(l.items[i], typed ? *type.contained[0] : any, holder),
+                                 value_of(l.items[i + 1], typed ? *type.contained[1] : any, holder));
+  return IValue(std::move(dict));
+}
+
+IValue ConstantReader::enumerator_of(const Literal& l, const Type& type) {
+  const auto* e = dynamic_cast<const EnumType*>(&type);
+  const std::size_t dot = l.s.rfind('.');
+  const auto found = e && dot != std::string::npos && l.s.substr(0, dot) == e->name ? e->find(l.s.substr(dot + 1)) : nullptr;
+  if (!found) c_.fail_at(l.at, "unknown constant '" + l.s + "'");
+  return IValue(found);
+}
+
+// A string of its own, which is found again by its address.
+IValue ConstantReader::placeholder_of(const Literal& l, Node* holder) {
+  if (l.s.empty()) c_.fail_at(l.at, "the contents of this constant are not in the text");
+  IValue placeholder{std::string(l.s)};
+  placeholders_.emplace(placeholder.toStringRef().data(), l);
+  if (holder) holders_.push_back(holder);
+  return placeholder;
+}
+
 IValue ConstantReader::value_of(const Literal& l, const Type& wanted, Node* holder) {
   const Type& type = wanted.kind == TypeKind::Optional ? *wanted.element() : wanted;
   const auto element = [&](std::size_t i) -> const Type& {
@@ -61,25 +92,8 @@ IValue ConstantReader::value_of(const Literal& l, const Type& wanted, Node* hold
       const bool named = type.kind == TypeKind::Tuple && !type.name.empty();
       return IValue(make_intrusive<ivalue::TupleImpl>(std::move(v), named ? type.shared_from_this() : nullptr));
     }
-    case Literal::Kind::Dict: {
-      auto dict = make_intrusive<ivalue::DictImpl>();
-      const bool typed = type.kind == TypeKind::Dict;
-      if (typed) {
-        dict->key_type = type.contained[0];
-        dict->value_type = type.contained[1];
-      }
-      for (std::size_t i = 0; i + 1 < l.items.size(); i += 2)
-        dict->items.insert_or_assign(value_of(l.items[i], typed ? *type.contained[0] : *basic_type(TypeKind::Any), holder),
-                                     value_of(l.items[i + 1], typed ? *type.contained[1] : *basic_type(TypeKind::Any), holder));
-      return IValue(std::move(dict));
-    }
-    case Literal::Kind::Name: {
-      const auto* e = dynamic_cast<const EnumType*>(&type);
-      const std::size_t dot = l.s.rfind('.');
-      const auto found = e && dot != std::string::npos && l.s.substr(0, dot) == e->name ? e->find(l.s.substr(dot + 1)) : nullptr;
-      if (!found) c_.fail_at(l.at, "unknown constant '" + l.s + "'");
-      return IValue(found);
-    }
+    case Literal::Kind::Dict: return dict_of(l, type, holder);
+    case Literal::Kind::Name: return enumerator_of(l, type);
     case Literal::Kind::Function: {
       const auto f = options_.functions ? options_.functions(l.s) : nullptr;
       if (!f) c_.fail_at(l.at, "unknown function '" + l.s + "'");
@@ -92,14 +106,7 @@ IValue ConstantReader::value_of(const Literal& l, const Type& wanted, Node* hold
       return IValue(*t);
     }
     case Literal::Kind::Tensor:
-    case Literal::Kind::Object: {
-      if (l.s.empty()) c_.fail_at(l.at, "the contents of this constant are not in the text");
-      // The placeholder is a string of its own that is found again by its address.
-      IValue placeholder{std::string(l.s)};
-      placeholders_.emplace(placeholder.toStringRef().data(), l);
-      if (holder) holders_.push_back(holder);
-      return placeholder;
-    }
+    case Literal::Kind::Object: return placeholder_of(l, holder);
     default: c_.fail_at(l.at, "this cannot be part of a constant");
   }
 }

@@ -28,6 +28,9 @@ class ConstantReader {
   void fill_placeholders();
 
  private:
+  IValue dict_of(const Literal& l, const Type& type, Node* holder);
+  IValue enumerator_of(const Literal& l, const Type& type);
+  IValue placeholder_of(const Literal& l, Node* holder);
   void fill(IValue& v) const;
 
   Cursor& c_;

@@ -427,26 +427,7 @@ class IrReader {
         n->s_(attr::value, l.s);
         if (!type) untyped(n, TypeKind::String);
         return;
-      case Literal::Kind::Display: {
-        if (wanted != TypeKind::Tensor && wanted != TypeKind::Any) {  // newer texts show plain numbers so
-          std::size_t from = 0;
-          Cursor inner(l.s);
-          Literal number = read_literal(inner, options_.resolver, true);
-          from = inner.at;
-          (void)from;
-          if (number.kind == Literal::Kind::Int && wanted == TypeKind::Float)
-            n->f_(attr::value, static_cast<double>(number.i));
-          else if (number.kind == Literal::Kind::Float)
-            n->f_(attr::value, number.f);
-          else
-            n->i_(attr::value, number.i);
-          return;
-        }
-        const auto t = tensor_from_display(l.s, type ? *type : *TensorType::get());
-        if (!t) c_.fail_at(l.at, "{" + l.s + "} is no tensor of type " + (type ? type->str() : "Tensor"));
-        n->t_(attr::value, *t);
-        return;
-      }
+      case Literal::Kind::Display: displayed_value(n, l, type); return;
       case Literal::Kind::None:
         if (!type) untyped(n, TypeKind::None);
         return;
@@ -456,6 +437,24 @@ class IrReader {
         if (!type && !n->outputs().empty()) n->output()->setType(v.type());
       }
     }
+  }
+  // Tensors, and in newer texts plain numbers.
+  void displayed_value(Node* n, const Literal& l, const TypePtr& type) {
+    const TypeKind wanted = type ? type->kind : TypeKind::Tensor;
+    if (wanted == TypeKind::Tensor || wanted == TypeKind::Any) {
+      const auto t = tensor_from_display(l.s, type ? *type : *TensorType::get());
+      if (!t) c_.fail_at(l.at, "{" + l.s + "} is no tensor of type " + (type ? type->str() : "Tensor"));
+      n->t_(attr::value, *t);
+      return;
+    }
+    Cursor inner(l.s);
+    const Literal number = read_literal(inner, options_.resolver, true);
+    if (number.kind == Literal::Kind::Int && wanted == TypeKind::Float)
+      n->f_(attr::value, static_cast<double>(number.i));
+    else if (number.kind == Literal::Kind::Float)
+      n->f_(attr::value, number.f);
+    else
+      n->i_(attr::value, number.i);
   }
   static void untyped(Node* n, TypeKind kind) {
     if (!n->outputs().empty()) n->output()->setType(basic_type(kind));
@@ -519,11 +518,51 @@ class IrReader {
     return *zeros;
   }
 
-  void set_attribute(Node* n, Symbol name, Literal l) {
-    const auto all = [&](Literal::Kind kind) {
-      return std::all_of(l.items.begin(), l.items.end(), [&](const Literal& e) { return e.kind == kind; });
+  void set_list(Node* n, Symbol name, Literal l) {
+    using Kind = Literal::Kind;
+    const auto all = [&](std::initializer_list<Kind> kinds) {
+      return std::all_of(l.items.begin(), l.items.end(),
+                         [&](const Literal& e) { return std::find(kinds.begin(), kinds.end(), e.kind) != kinds.end(); });
     };
-    const auto number = [](const Literal& e) { return e.kind == Literal::Kind::Float ? e.f : static_cast<double>(e.i); };
+    const auto number = [](const Literal& e) { return e.kind == Kind::Float ? e.f : static_cast<double>(e.i); };
+    if (all({Kind::Int})) {
+      std::vector<int64_t> v;
+      for (const Literal& e : l.items) v.push_back(e.i);
+      n->is_(name, std::move(v));
+    } else if (all({Kind::String})) {
+      std::vector<std::string> v;
+      for (Literal& e : l.items) v.push_back(std::move(e.s));
+      n->ss_(name, std::move(v));
+    } else if (all({Kind::Type})) {
+      std::vector<TypePtr> v;
+      for (const Literal& e : l.items) v.push_back(e.type);
+      n->tys_(name, std::move(v));
+    } else if (all({Kind::Graph})) {
+      std::vector<std::string> v;
+      for (const Literal& e : l.items) v.push_back(e.s);
+      graph_references_.push_back({n, name, std::move(v), true, l.at});
+      n->gs_(name, {});
+    } else if (all({Kind::Tensor, Kind::Undefined})) {
+      n->ts_(name, std::vector<Tensor>(l.items.size()));
+      for (std::size_t i = 0; i < l.items.size(); ++i) {
+        if (l.items[i].kind == Kind::Undefined) continue;
+        if (l.items[i].s.empty()) c_.fail_at(l.items[i].at, "the contents of <Tensor> are not in the text");
+        references_.push_back({n, graph_, name, l.items[i].s, l.items[i].at, i});
+      }
+    } else if (all({Kind::Int, Kind::Float})) {
+      std::vector<double> v;
+      for (const Literal& e : l.items) v.push_back(number(e));
+      n->fs_(name, std::move(v));
+    } else if (all({Kind::Int, Kind::Float, Kind::Complex})) {
+      std::vector<std::complex<double>> v;
+      for (const Literal& e : l.items) v.push_back(e.kind == Kind::Complex ? e.c : std::complex<double>(number(e)));
+      n->cs_(name, std::move(v));
+    } else {
+      n->ival_(name, constants_.value_of(l, *basic_type(TypeKind::Any), n));
+    }
+  }
+
+  void set_attribute(Node* n, Symbol name, Literal l) {
     switch (l.kind) {
       case Literal::Kind::Int: n->i_(name, l.i); return;
       case Literal::Kind::Float: n->f_(name, l.f); return;
@@ -551,48 +590,7 @@ class IrReader {
           case AttributeKind::gs: n->gs_(name, {}); return;
           default: n->tys_(name, {}); return;
         }
-      case Literal::Kind::List: {
-        if (all(Literal::Kind::Int)) {
-          std::vector<int64_t> v;
-          for (const Literal& e : l.items) v.push_back(e.i);
-          n->is_(name, std::move(v));
-        } else if (all(Literal::Kind::String)) {
-          std::vector<std::string> v;
-          for (Literal& e : l.items) v.push_back(std::move(e.s));
-          n->ss_(name, std::move(v));
-        } else if (all(Literal::Kind::Type)) {
-          std::vector<TypePtr> v;
-          for (const Literal& e : l.items) v.push_back(e.type);
-          n->tys_(name, std::move(v));
-        } else if (all(Literal::Kind::Graph)) {
-          std::vector<std::string> v;
-          for (const Literal& e : l.items) v.push_back(e.s);
-          graph_references_.push_back({n, name, std::move(v), true, l.at});
-          n->gs_(name, {});
-        } else if (std::all_of(l.items.begin(), l.items.end(),
-                               [](const Literal& e) { return e.kind == Literal::Kind::Tensor || e.kind == Literal::Kind::Undefined; })) {
-          n->ts_(name, std::vector<Tensor>(l.items.size()));
-          for (std::size_t i = 0; i < l.items.size(); ++i) {
-            if (l.items[i].kind == Literal::Kind::Undefined) continue;
-            if (l.items[i].s.empty()) c_.fail_at(l.items[i].at, "the contents of <Tensor> are not in the text");
-            references_.push_back({n, graph_, name, l.items[i].s, l.items[i].at, i});
-          }
-        } else if (std::all_of(l.items.begin(), l.items.end(),
-                               [](const Literal& e) { return e.kind == Literal::Kind::Int || e.kind == Literal::Kind::Float; })) {
-          std::vector<double> v;
-          for (const Literal& e : l.items) v.push_back(number(e));
-          n->fs_(name, std::move(v));
-        } else if (std::all_of(l.items.begin(), l.items.end(), [](const Literal& e) {
-                     return e.kind == Literal::Kind::Int || e.kind == Literal::Kind::Float || e.kind == Literal::Kind::Complex;
-                   })) {
-          std::vector<std::complex<double>> v;
-          for (const Literal& e : l.items) v.push_back(e.kind == Literal::Kind::Complex ? e.c : std::complex<double>(number(e)));
-          n->cs_(name, std::move(v));
-        } else {
-          n->ival_(name, constants_.value_of(l, *basic_type(TypeKind::Any), n));
-        }
-        return;
-      }
+      case Literal::Kind::List: set_list(n, name, std::move(l)); return;
       default: n->ival_(name, constants_.value_of(l, *basic_type(TypeKind::Any), n));
     }
   }

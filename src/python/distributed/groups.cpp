@@ -61,11 +61,9 @@ class PythonGroup : public PythonCollectives<ProcessGroup> {
   void setGroupDesc(const std::string& text) override { PYBIND11_OVERRIDE(void, ProcessGroup, setGroupDesc, text); }
 };
 
-/// The collectives as PyTorch binds them: lists with options, and short forms for one tensor.
 template <class Class>
-void bind_collectives(Class& c) {
+void bind_reductions(Class& c) {
   using G = typename Class::type;
-  c.def("rank", &G::getRank).def("size", &G::getSize);
   c.def("broadcast", &G::broadcast, py::arg("tensors"), py::arg("opts") = BroadcastOptions(), Unlocked())
       .def(
           "broadcast",
@@ -98,6 +96,11 @@ void bind_collectives(Class& c) {
             return g.reduce(list, o);
           },
           py::arg("tensor"), py::arg("root"), py::arg("op") = ReduceOp(), Unlocked());
+}
+
+template <class Class>
+void bind_gathers(Class& c) {
+  using G = typename Class::type;
   c.def("allgather", &G::allgather, py::arg("output_tensors"), py::arg("input_tensors"), py::arg("opts") = AllgatherOptions(), Unlocked())
       .def(
           "allgather",
@@ -124,6 +127,11 @@ void bind_collectives(Class& c) {
             return g.gather(outputs, inputs, o);
           },
           py::arg("output_tensors"), py::arg("input_tensor"), py::arg("root"), Unlocked());
+}
+
+template <class Class>
+void bind_scatters(Class& c) {
+  using G = typename Class::type;
   c.def("scatter", &G::scatter, py::arg("output_tensors"), py::arg("input_tensors"), py::arg("opts") = ScatterOptions(), Unlocked())
       .def(
           "scatter",
@@ -155,6 +163,11 @@ void bind_collectives(Class& c) {
   c.def("alltoall_base", &G::alltoall_base, py::arg("output"), py::arg("input"), py::arg("output_split_sizes"),
         py::arg("input_split_sizes"), py::arg("opts") = AllToAllOptions(), Unlocked());
   c.def("alltoall", &G::alltoall, py::arg("output_tensors"), py::arg("input_tensors"), py::arg("opts") = AllToAllOptions(), Unlocked());
+}
+
+template <class Class>
+void bind_messages(Class& c) {
+  using G = typename Class::type;
   c.def("send", &G::send, py::arg("tensors"), py::arg("dstRank"), py::arg("tag"), Unlocked());
   c.def("recv", &G::recv, py::arg("tensors"), py::arg("srcRank"), py::arg("tag"), Unlocked());
   c.def("recv_anysource", &G::recvAnysource, py::arg("tensors"), py::arg("tag") = 0, Unlocked());
@@ -186,6 +199,17 @@ void bind_collectives(Class& c) {
       .def("_set_default_timeout", &G::setTimeout, py::arg("timeout"), Unlocked())
       .def("shutdown", &G::shutdown, Unlocked())
       .def("abort", &G::abort, Unlocked());
+}
+
+/// The collectives as PyTorch binds them: lists with options, and short forms for one tensor.
+template <class Class>
+void bind_collectives(Class& c) {
+  using G = typename Class::type;
+  c.def("rank", &G::getRank).def("size", &G::getSize);
+  bind_reductions(c);
+  bind_gathers(c);
+  bind_scatters(c);
+  bind_messages(c);
 }
 
 /// The Python object of a backend: of Gloo's Python does not know the class that does the work.

@@ -216,112 +216,113 @@ bool matches(const Node* n, PyObject* wanted) {
   return true;
 }
 
+PyMethodDef node_methods[] = {
+    method("matches", [](Node* n, PyObject* schema) { return matches(n, schema); }),
+    method("kind", [](Node* n) { return std::string(n->kind().toQualString()); }),
+    method("inputs", [](Node* n) { return iterate(n->inputs()); }),
+    method("outputs", [](Node* n) { return iterate(n->outputs()); }),
+    method("inputsSize", [](Node* n) { return static_cast<int64_t>(n->inputs().size()); }),
+    method("outputsSize", [](Node* n) { return static_cast<int64_t>(n->outputs().size()); }),
+    method("inputsAt",
+           [](Node* n, int64_t i) {
+             CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->inputs().size()), "inputsAt: an index below ", n->inputs().size(),
+                                 " was required; ", i, " was given.");
+             return n->input(static_cast<std::size_t>(i));
+           }),
+    method("outputsAt",
+           [](Node* n, int64_t i) {
+             CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->outputs().size()), "outputsAt: an index below ", n->outputs().size(),
+                                 " was required; ", i, " was given.");
+             return n->output(static_cast<std::size_t>(i));
+           }),
+    method("input", [](Node* n) { return n->input(); }),
+    method("output", [](Node* n) { return n->output(); }),
+    method("namedInput", [](Node* n, std::string name) { return n->namedInput(name); }),
+    method("hasMultipleOutputs", [](Node* n) { return n->outputs().size() > 1; }),
+    method("hasUses", [](Node* n) { return n->hasUses(); }),
+    method("addInput", [](Node* n, Value* v) { return n->addInput(v); }),
+    method("replaceInput", [](Node* n, int64_t i, Value* v) { return n->replaceInput(static_cast<std::size_t>(i), v); }),
+    method("replaceInputWith", [](Node* n, Value* a, Value* b) { n->replaceInputWith(a, b); }),
+    method("removeInput", [](Node* n, int64_t i) { n->removeInput(static_cast<std::size_t>(i)); }),
+    method("removeAllInputs", [](Node* n) { n->removeAllInputs(); }),
+    method("addOutput", [](Node* n) { return n->addOutput(); }),
+    method("eraseOutput", [](Node* n, int64_t i) { n->eraseOutput(static_cast<std::size_t>(i)); }),
+    method("replaceAllUsesWith", [](Node* n, Node* o) { n->replaceAllUsesWith(o); }),
+    method("blocks", [](Node* n) { return iterate(n->blocks()); }),
+    method("addBlock", [](Node* n) { return n->addBlock(); }),
+    method("owningBlock", [](Node* n) { return n->owningBlock(); }),
+    method("prev", [](Node* n) { return n->prev(); }),
+    method("next", [](Node* n) { return n->next(); }),
+    method("insertBefore", [](Node* n, Node* o) { return n->insertBefore(o); }),
+    method("insertAfter", [](Node* n, Node* o) { return n->insertAfter(o); }),
+    method("moveBefore", [](Node* n, Node* o) { n->moveBefore(o); }),
+    method("moveAfter", [](Node* n, Node* o) { n->moveAfter(o); }),
+    method("isBefore", [](Node* n, Node* o) { return n->isBefore(o); }),
+    method("isAfter", [](Node* n, Node* o) { return n->isAfter(o); }),
+    method("destroy", [](Node* n) { n->destroy(); }),
+    method("copyMetadata", [](Node* n, Node* o) { return n->copyMetadata(o); }),
+    method("copyAttributes", [](Node* n, Node* o) { return n->copyAttributes(*o); }),
+    method("findNode",
+           [](Node* n, std::string kind, std::optional<bool> recurse) -> Node* {
+             for (const Block* b : n->blocks())
+               if (Node* found = find_node(b, kind, recurse.value_or(true))) return found;
+             return nullptr;
+           }),
+    method("findAllNodes",
+           [](Node* n, std::string kind, std::optional<bool> recurse) {
+             std::vector<Node*> out;
+             for (const Block* b : n->blocks())
+               for (Node* found : find_nodes(b, kind, recurse.value_or(true), false)) out.push_back(found);
+             return out;
+           }),
+    method("attributeNames", [](Node* n) { return attribute_names(n); }),
+    method("hasAttribute", [](Node* n, std::string name) { return n->hasAttribute(attribute_symbol(name)); }),
+    method("hasAttributes", [](Node* n) { return n->hasAttributes(); }),
+    method("kindOf", [](Node* n, std::string name) { return std::string(toString(n->kindOf(attribute_symbol(name)))); }),
+    method("removeAttribute", [](Node* n, std::string name) { return n->removeAttribute(attribute_symbol(name)); }),
+    CRESSET_PY_ATTRIBUTE(f, double),
+    CRESSET_PY_ATTRIBUTE(fs, std::vector<double>),
+    CRESSET_PY_ATTRIBUTE(c, double),
+    CRESSET_PY_ATTRIBUTE(cs, double),
+    CRESSET_PY_ATTRIBUTE(i, int64_t),
+    CRESSET_PY_ATTRIBUTE(is, std::vector<int64_t>),
+    CRESSET_PY_ATTRIBUTE(s, std::string),
+    CRESSET_PY_ATTRIBUTE(ss, std::vector<std::string>),
+    CRESSET_PY_ATTRIBUTE(t, Tensor),
+    CRESSET_PY_ATTRIBUTE(ts, std::vector<Tensor>),
+    CRESSET_PY_ATTRIBUTE(g, std::shared_ptr<Graph>),
+    CRESSET_PY_ATTRIBUTE(gs, std::vector<std::shared_ptr<Graph>>),
+    CRESSET_PY_ATTRIBUTE(ty, TypePtr),
+    CRESSET_PY_ATTRIBUTE(tys, std::vector<TypePtr>),
+    CRESSET_PY_ATTRIBUTE(ival, IValue),
+    method("schema",
+           [](Node* n) {
+             const FunctionSchema* s = n->maybeSchema();
+             return s ? s->str() : std::string("(no schema)");
+           }),
+    method("matches", [](Node* n, std::string schema) { return n->matches(schema); }),
+    method("mustBeNone", [](Node* n) { return n->mustBeNone(); }),
+    method("isNondeterministic", [](Node* n) { return n->isNondeterministic(); }),
+    method("hasSideEffects", [](Node* n) { return n->hasSideEffects(); }),
+    method("sourceRange", [](Node* n) { return n->sourceRange().str(); }),
+    method("setSourceRange",
+           [](Node* n, std::string file, int64_t line, int64_t column) {
+             n->setSourceRange(jit::SourceRange::at(std::move(file), static_cast<std::size_t>(line), static_cast<std::size_t>(column)));
+           }),
+    method("scopeName", [](Node* n) { return n->scopeName(); }),
+    method("setScope", [](Node* n, std::string path) { n->setScope(jit::Scope::parse(path)); }),
+    method("callStack", [](Node* n) { return n->callstack() ? n->callstack()->str() : std::string(); }),
+    method("getModuleHierarchy", [](Node* n) { return module_hierarchy(n); }),
+    method("owningGraph", [](Node* n) { return n->owningGraph()->shared_from_this(); }),
+    {}};
+
 void init_nodes(PyObject* module) {
-  static PyMethodDef methods[] = {
-      method("matches", [](Node* n, PyObject* schema) { return matches(n, schema); }),
-      method("kind", [](Node* n) { return std::string(n->kind().toQualString()); }),
-      method("inputs", [](Node* n) { return iterate(n->inputs()); }),
-      method("outputs", [](Node* n) { return iterate(n->outputs()); }),
-      method("inputsSize", [](Node* n) { return static_cast<int64_t>(n->inputs().size()); }),
-      method("outputsSize", [](Node* n) { return static_cast<int64_t>(n->outputs().size()); }),
-      method("inputsAt",
-             [](Node* n, int64_t i) {
-               CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->inputs().size()), "inputsAt: an index below ", n->inputs().size(),
-                                   " was required; ", i, " was given.");
-               return n->input(static_cast<std::size_t>(i));
-             }),
-      method("outputsAt",
-             [](Node* n, int64_t i) {
-               CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->outputs().size()), "outputsAt: an index below ",
-                                   n->outputs().size(), " was required; ", i, " was given.");
-               return n->output(static_cast<std::size_t>(i));
-             }),
-      method("input", [](Node* n) { return n->input(); }),
-      method("output", [](Node* n) { return n->output(); }),
-      method("namedInput", [](Node* n, std::string name) { return n->namedInput(name); }),
-      method("hasMultipleOutputs", [](Node* n) { return n->outputs().size() > 1; }),
-      method("hasUses", [](Node* n) { return n->hasUses(); }),
-      method("addInput", [](Node* n, Value* v) { return n->addInput(v); }),
-      method("replaceInput", [](Node* n, int64_t i, Value* v) { return n->replaceInput(static_cast<std::size_t>(i), v); }),
-      method("replaceInputWith", [](Node* n, Value* a, Value* b) { n->replaceInputWith(a, b); }),
-      method("removeInput", [](Node* n, int64_t i) { n->removeInput(static_cast<std::size_t>(i)); }),
-      method("removeAllInputs", [](Node* n) { n->removeAllInputs(); }),
-      method("addOutput", [](Node* n) { return n->addOutput(); }),
-      method("eraseOutput", [](Node* n, int64_t i) { n->eraseOutput(static_cast<std::size_t>(i)); }),
-      method("replaceAllUsesWith", [](Node* n, Node* o) { n->replaceAllUsesWith(o); }),
-      method("blocks", [](Node* n) { return iterate(n->blocks()); }),
-      method("addBlock", [](Node* n) { return n->addBlock(); }),
-      method("owningBlock", [](Node* n) { return n->owningBlock(); }),
-      method("prev", [](Node* n) { return n->prev(); }),
-      method("next", [](Node* n) { return n->next(); }),
-      method("insertBefore", [](Node* n, Node* o) { return n->insertBefore(o); }),
-      method("insertAfter", [](Node* n, Node* o) { return n->insertAfter(o); }),
-      method("moveBefore", [](Node* n, Node* o) { n->moveBefore(o); }),
-      method("moveAfter", [](Node* n, Node* o) { n->moveAfter(o); }),
-      method("isBefore", [](Node* n, Node* o) { return n->isBefore(o); }),
-      method("isAfter", [](Node* n, Node* o) { return n->isAfter(o); }),
-      method("destroy", [](Node* n) { n->destroy(); }),
-      method("copyMetadata", [](Node* n, Node* o) { return n->copyMetadata(o); }),
-      method("copyAttributes", [](Node* n, Node* o) { return n->copyAttributes(*o); }),
-      method("findNode",
-             [](Node* n, std::string kind, std::optional<bool> recurse) -> Node* {
-               for (const Block* b : n->blocks())
-                 if (Node* found = find_node(b, kind, recurse.value_or(true))) return found;
-               return nullptr;
-             }),
-      method("findAllNodes",
-             [](Node* n, std::string kind, std::optional<bool> recurse) {
-               std::vector<Node*> out;
-               for (const Block* b : n->blocks())
-                 for (Node* found : find_nodes(b, kind, recurse.value_or(true), false)) out.push_back(found);
-               return out;
-             }),
-      method("attributeNames", [](Node* n) { return attribute_names(n); }),
-      method("hasAttribute", [](Node* n, std::string name) { return n->hasAttribute(attribute_symbol(name)); }),
-      method("hasAttributes", [](Node* n) { return n->hasAttributes(); }),
-      method("kindOf", [](Node* n, std::string name) { return std::string(toString(n->kindOf(attribute_symbol(name)))); }),
-      method("removeAttribute", [](Node* n, std::string name) { return n->removeAttribute(attribute_symbol(name)); }),
-      CRESSET_PY_ATTRIBUTE(f, double),
-      CRESSET_PY_ATTRIBUTE(fs, std::vector<double>),
-      CRESSET_PY_ATTRIBUTE(c, double),
-      CRESSET_PY_ATTRIBUTE(cs, double),
-      CRESSET_PY_ATTRIBUTE(i, int64_t),
-      CRESSET_PY_ATTRIBUTE(is, std::vector<int64_t>),
-      CRESSET_PY_ATTRIBUTE(s, std::string),
-      CRESSET_PY_ATTRIBUTE(ss, std::vector<std::string>),
-      CRESSET_PY_ATTRIBUTE(t, Tensor),
-      CRESSET_PY_ATTRIBUTE(ts, std::vector<Tensor>),
-      CRESSET_PY_ATTRIBUTE(g, std::shared_ptr<Graph>),
-      CRESSET_PY_ATTRIBUTE(gs, std::vector<std::shared_ptr<Graph>>),
-      CRESSET_PY_ATTRIBUTE(ty, TypePtr),
-      CRESSET_PY_ATTRIBUTE(tys, std::vector<TypePtr>),
-      CRESSET_PY_ATTRIBUTE(ival, IValue),
-      method("schema",
-             [](Node* n) {
-               const FunctionSchema* s = n->maybeSchema();
-               return s ? s->str() : std::string("(no schema)");
-             }),
-      method("matches", [](Node* n, std::string schema) { return n->matches(schema); }),
-      method("mustBeNone", [](Node* n) { return n->mustBeNone(); }),
-      method("isNondeterministic", [](Node* n) { return n->isNondeterministic(); }),
-      method("hasSideEffects", [](Node* n) { return n->hasSideEffects(); }),
-      method("sourceRange", [](Node* n) { return n->sourceRange().str(); }),
-      method("setSourceRange",
-             [](Node* n, std::string file, int64_t line, int64_t column) {
-               n->setSourceRange(jit::SourceRange::at(std::move(file), static_cast<std::size_t>(line), static_cast<std::size_t>(column)));
-             }),
-      method("scopeName", [](Node* n) { return n->scopeName(); }),
-      method("setScope", [](Node* n, std::string path) { n->setScope(jit::Scope::parse(path)); }),
-      method("callStack", [](Node* n) { return n->callstack() ? n->callstack()->str() : std::string(); }),
-      method("getModuleHierarchy", [](Node* n) { return module_hierarchy(n); }),
-      method("owningGraph", [](Node* n) { return n->owningGraph()->shared_from_this(); }),
-      {}};
   PyType_Slot slots[] = {
       {Py_tp_dealloc, reinterpret_cast<void*>(&part_dealloc<Node>)},
       {Py_tp_richcompare, reinterpret_cast<void*>(&part_compare<Node>)},
       {Py_tp_hash, reinterpret_cast<void*>(&part_hash<Node>)},
       {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* o) { return text_of([&] { return to_node(o)->str() + "\n"; }); })},
-      {Py_tp_methods, methods},
+      {Py_tp_methods, node_methods},
       {Py_tp_doc, const_cast<char*>("One operation of a graph.")},
       {0, nullptr}};
   PyType_Spec spec{"cresset._C.Node", sizeof(PyPart<Node>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
@@ -414,8 +415,7 @@ void init_blocks(PyObject* module) {
 
 using GraphRef = std::shared_ptr<Graph>;
 
-void init_graphs(PyObject* module) {
-  static PyMethodDef methods[] = {
+PyMethodDef graph_methods[] = {
       method("inputs", [](GraphRef g) { return iterate(g->inputs()); }),
       method("outputs", [](GraphRef g) { return iterate(g->outputs()); }),
       method("nodes", [](GraphRef g) { return iterate(nodes_of(g->block())); }),
@@ -498,6 +498,8 @@ void init_graphs(PyObject* module) {
       method(
           "check_operators", [](GraphRef g) { jit::check_operators(*g); }, "Raises for the first node whose operator is unknown."),
       {}};
+
+void init_graphs(PyObject* module) {
   PyType_Slot slots[] = {
       {Py_tp_new, reinterpret_cast<void*>(&graph_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(&graph_dealloc)},
@@ -510,7 +512,7 @@ void init_graphs(PyObject* module) {
       {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* o) {
          return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(reinterpret_cast<PyGraph*>(o)->graph.get()) >> 4);
        })},
-      {Py_tp_methods, methods},
+      {Py_tp_methods, graph_methods},
       {Py_tp_doc, const_cast<char*>("A graph of the IR; str() is its text, which parse_ir reads.")},
       {0, nullptr}};
   PyType_Spec spec{"cresset._C.Graph", sizeof(PyGraph), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -183,83 +183,72 @@ TypePtr to_type(PyObject* o) {
   return reinterpret_cast<PyIrType*>(o)->type;
 }
 
-void init_ir_types(PyObject* module) {
-  static PyMethodDef methods[] = {
-      method(
-          "str", [](TypePtr t) { return t->str(); }, "The spelling of IR text."),
-      method("kind", [](TypePtr t) { return std::string(class_name(t->kind)); }),
-      method("isSubtypeOf", [](TypePtr t, TypePtr o) { return t->is_subtype_of(*o); }),
-      method("containedTypes", [](TypePtr t) { return t->contained; }),
-      method("is_interface_type", [](TypePtr t) { return t->kind == TypeKind::Interface; }),
-      method("getElementType", [](TypePtr t) { return t->element(); }),
-      method("getKeyType", [](TypePtr t) { return t->contained.at(0); }),
-      method("getValueType", [](TypePtr t) { return t->contained.at(1); }),
-      method("elements", [](TypePtr t) { return t->contained; }),
-      method("name", [](TypePtr t) { return t->name.substr(t->name.rfind('.') + 1); }),
-      method("qualified_name", [](TypePtr t) { return std::string(t->name); }),
-      method("field_names",
-             [](TypePtr t) {
-               const auto* named = dynamic_cast<const NamedTupleType*>(t.get());
-               return named ? named->fields : std::vector<std::string>();
-             }),
-      method("sizes", [](TypePtr t) { return Object(concrete_to_python(tensor_type_of(t).concrete_sizes())); }),
-      method(
-          "symbolic_sizes", [](TypePtr t) { return Object(symbolic_to_python(tensor_type_of(t).sizes)); },
-          "Sizes; where one is not known, a negative number that no other has. None without a rank."),
-      method("varyingSizes", [](TypePtr t) { return Object(dims_to_python(tensor_type_of(t).sizes)); }),
-      method("strides", [](TypePtr t) { return Object(concrete_to_python(tensor_type_of(t).concrete_strides())); }),
-      method("dim",
-             [](TypePtr t) -> std::optional<int64_t> {
-               const auto& tensor = tensor_type_of(t);
-               return tensor.sizes ? std::optional(static_cast<int64_t>(tensor.sizes->size())) : std::nullopt;
-             }),
-      method("dtype", [](TypePtr t) { return tensor_type_of(t).dtype; }),
-      method("scalarType",
-             [](TypePtr t) -> std::optional<std::string> {
-               const auto& tensor = tensor_type_of(t);
-               return tensor.dtype ? std::optional(std::string(dtype_word(*tensor.dtype))) : std::nullopt;
-             }),
-      method("device", [](TypePtr t) { return tensor_type_of(t).device(); }),
-      method("requires_grad", [](TypePtr t) { return t->kind == TypeKind::Tensor && tensor_type_of(t).requires_grad.value_or(true); }),
-      method("requiresGrad", [](TypePtr t) { return tensor_type_of(t).requiresGrad(); }),
-      method("with_dtype", [](TypePtr t, ScalarType d) { return changed(t, [&](TensorType& x) { x.dtype = d; }); }),
-      method("with_device", [](TypePtr t, Device d) { return changed(t, [&](TensorType& x) { x.device = d; }); }),
-      method("with_sizes",
-             [](TypePtr t, PyObject* sizes) {
-               return changed(t, [&](TensorType& x) {
-                 x.sizes = sizes == Py_None ? std::nullopt : std::optional(dims_from(sizes));
-                 if (x.strides && (!x.sizes || x.strides->size() != x.sizes->size())) x.strides.reset();
-               });
-             }),
-      method("contiguous",
-             [](TypePtr t) {
-               return changed(t, [&](TensorType& x) {
-                 if (!x.sizes) return;
-                 TensorType::Dims strides(x.sizes->size());
-                 std::optional<int64_t> next = 1;
-                 for (std::size_t d = strides.size(); d-- > 0;) {
-                   strides[d] = next;
-                   next = next && (*x.sizes)[d] ? std::optional(*next * std::max<int64_t>(*(*x.sizes)[d], 1)) : std::nullopt;
-                 }
-                 x.strides = std::move(strides);
-               });
-             }),
-      {}};
-  static PyGetSetDef properties[] = {
-      property("annotation_str", [](TypePtr t) { return t->annotation_str(); }, "The spelling of Python annotations."), {}};
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&type_dealloc)},
-                         {Py_tp_new, reinterpret_cast<void*>(&type_new)},
-                         {Py_tp_repr, reinterpret_cast<void*>(&type_repr)},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(&type_compare)},
-                         {Py_tp_hash, reinterpret_cast<void*>(&type_hash)},
-                         {Py_tp_methods, methods},
-                         {Py_tp_getset, properties},
-                         {Py_tp_doc, const_cast<char*>("A type of values in graphs.")},
-                         {0, nullptr}};
-  PyType_Spec spec{"cresset._C.Type", sizeof(PyIrType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  ir_type_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
-  checked(PyModule_AddObjectRef(module, "Type", reinterpret_cast<PyObject*>(ir_type_type)));
+namespace {
 
+PyMethodDef type_methods[] = {
+    method(
+        "str", [](TypePtr t) { return t->str(); }, "The spelling of IR text."),
+    method("kind", [](TypePtr t) { return std::string(class_name(t->kind)); }),
+    method("isSubtypeOf", [](TypePtr t, TypePtr o) { return t->is_subtype_of(*o); }),
+    method("containedTypes", [](TypePtr t) { return t->contained; }),
+    method("is_interface_type", [](TypePtr t) { return t->kind == TypeKind::Interface; }),
+    method("getElementType", [](TypePtr t) { return t->element(); }),
+    method("getKeyType", [](TypePtr t) { return t->contained.at(0); }),
+    method("getValueType", [](TypePtr t) { return t->contained.at(1); }),
+    method("elements", [](TypePtr t) { return t->contained; }),
+    method("name", [](TypePtr t) { return t->name.substr(t->name.rfind('.') + 1); }),
+    method("qualified_name", [](TypePtr t) { return std::string(t->name); }),
+    method("field_names",
+           [](TypePtr t) {
+             const auto* named = dynamic_cast<const NamedTupleType*>(t.get());
+             return named ? named->fields : std::vector<std::string>();
+           }),
+    method("sizes", [](TypePtr t) { return Object(concrete_to_python(tensor_type_of(t).concrete_sizes())); }),
+    method(
+        "symbolic_sizes", [](TypePtr t) { return Object(symbolic_to_python(tensor_type_of(t).sizes)); },
+        "Sizes; where one is not known, a negative number that no other has. None without a rank."),
+    method("varyingSizes", [](TypePtr t) { return Object(dims_to_python(tensor_type_of(t).sizes)); }),
+    method("strides", [](TypePtr t) { return Object(concrete_to_python(tensor_type_of(t).concrete_strides())); }),
+    method("dim",
+           [](TypePtr t) -> std::optional<int64_t> {
+             const auto& tensor = tensor_type_of(t);
+             return tensor.sizes ? std::optional(static_cast<int64_t>(tensor.sizes->size())) : std::nullopt;
+           }),
+    method("dtype", [](TypePtr t) { return tensor_type_of(t).dtype; }),
+    method("scalarType",
+           [](TypePtr t) -> std::optional<std::string> {
+             const auto& tensor = tensor_type_of(t);
+             return tensor.dtype ? std::optional(std::string(dtype_word(*tensor.dtype))) : std::nullopt;
+           }),
+    method("device", [](TypePtr t) { return tensor_type_of(t).device(); }),
+    method("requires_grad", [](TypePtr t) { return t->kind == TypeKind::Tensor && tensor_type_of(t).requires_grad.value_or(true); }),
+    method("requiresGrad", [](TypePtr t) { return tensor_type_of(t).requiresGrad(); }),
+    method("with_dtype", [](TypePtr t, ScalarType d) { return changed(t, [&](TensorType& x) { x.dtype = d; }); }),
+    method("with_device", [](TypePtr t, Device d) { return changed(t, [&](TensorType& x) { x.device = d; }); }),
+    method("with_sizes",
+           [](TypePtr t, PyObject* sizes) {
+             return changed(t, [&](TensorType& x) {
+               x.sizes = sizes == Py_None ? std::nullopt : std::optional(dims_from(sizes));
+               if (x.strides && (!x.sizes || x.strides->size() != x.sizes->size())) x.strides.reset();
+             });
+           }),
+    method("contiguous",
+           [](TypePtr t) {
+             return changed(t, [&](TensorType& x) {
+               if (!x.sizes) return;
+               TensorType::Dims strides(x.sizes->size());
+               std::optional<int64_t> next = 1;
+               for (std::size_t d = strides.size(); d-- > 0;) {
+                 strides[d] = next;
+                 next = next && (*x.sizes)[d] ? std::optional(*next * std::max<int64_t>(*(*x.sizes)[d], 1)) : std::nullopt;
+               }
+               x.strides = std::move(strides);
+             });
+           }),
+    {}};
+
+// The classes of the kinds: IntType, ListType, …
+void init_kinds_of_types(PyObject* module) {
   static PyMethodDef class_methods[] = {{"get", type_get, METH_CLASS | METH_NOARGS, "The type of this kind that has no contents."}, {}};
   static PyMethodDef tensor_methods[] = {{"get", type_get, METH_CLASS | METH_NOARGS, "The plain tensor type."},
                                          {"getInferred", type_get, METH_CLASS | METH_NOARGS, nullptr},
@@ -290,6 +279,27 @@ void init_ir_types(PyObject* module) {
     kind_types[k] = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&kind_spec)).release());
     checked(PyModule_AddObjectRef(module, class_name(kind), reinterpret_cast<PyObject*>(kind_types[k])));
   }
+}
+
+}  // namespace
+
+void init_ir_types(PyObject* module) {
+  static PyGetSetDef properties[] = {
+      property("annotation_str", [](TypePtr t) { return t->annotation_str(); }, "The spelling of Python annotations."), {}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&type_dealloc)},
+                         {Py_tp_new, reinterpret_cast<void*>(&type_new)},
+                         {Py_tp_repr, reinterpret_cast<void*>(&type_repr)},
+                         {Py_tp_richcompare, reinterpret_cast<void*>(&type_compare)},
+                         {Py_tp_hash, reinterpret_cast<void*>(&type_hash)},
+                         {Py_tp_methods, type_methods},
+                         {Py_tp_getset, properties},
+                         {Py_tp_doc, const_cast<char*>("A type of values in graphs.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C.Type", sizeof(PyIrType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  ir_type_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "Type", reinterpret_cast<PyObject*>(ir_type_type)));
+
+  init_kinds_of_types(module);
   def(module, "_jit_parse_type", [](std::string text) { return jit::parse_type_expression(text); });
   def(module, "_jit_unify_types", [](TypePtr a, TypePtr b, std::optional<bool> default_to_union) {
     return Object(wrap_type(unify_types(a, b, default_to_union.value_or(false))));

@@ -436,6 +436,10 @@ void init_passes(PyObject* module) {
     return out;
   });
   def(module, "_jit_lowering_passes", [] { return jit::lowering_passes(); });
+}
+
+// Running passes by name, for tests and tools.
+void init_pass_runs(PyObject* module) {
   // What a pass did and said: "changed" or "unchanged", then "level: file:line:column: text", ….
   def(module, "_jit_run_pass", [](std::string name, GraphRef g, std::vector<std::string> options) {
     jit::PipelineOptions pipeline;
@@ -480,33 +484,28 @@ void set_list_size(jit::Function& f, const std::string& name, int64_t n) {
   function->setSchema(FunctionSchema(OperatorName{schema.name(), ""}, std::move(arguments), schema.returns()));
 }
 
-}  // namespace
+PyMethodDef function_methods[] = {
+    {"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_graph_for)), METH_VARARGS | METH_KEYWORDS,
+     "graph_for(*args, **kwargs)\n\nCalls the function and gives the graph that ran, with all calls inlined."},
+    method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
+    method(
+        "dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
+    method(
+        "_invalidate",
+        [](FunctionRef f) {
+          if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
+        },
+        "Forgets compiled code, after the graph was changed."),
+    method(
+        "_set_list_size", [](FunctionRef f, std::string name, int64_t n) { set_list_size(*f, name, n); },
+        "The parameter, a list, takes one value for n equal ones."),
+    method(
+        "save",
+        [](FunctionRef f, PyObject* file, std::optional<PyObject*> extra_files) { save_function(f, file, extra_files.value_or(Py_None)); },
+        "Write an archive whose module's forward is this function."),
+    {}};
 
-void init_script_function(PyObject* module) {
-  static PyMethodDef methods[] = {
-      {"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_graph_for)), METH_VARARGS | METH_KEYWORDS,
-       "graph_for(*args, **kwargs)\n\nCalls the function and gives the graph that ran, with all calls inlined."},
-      method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
-      method(
-          "dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
-      method(
-          "_invalidate",
-          [](FunctionRef f) {
-            if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
-          },
-          "Forgets compiled code, after the graph was changed."),
-      method(
-          "_set_list_size", [](FunctionRef f, std::string name, int64_t n) { set_list_size(*f, name, n); },
-          "The parameter, a list, takes one value for n equal ones."),
-      method(
-          "save",
-          [](FunctionRef f, PyObject* file, std::optional<PyObject*> extra_files) {
-            save_function(f, file, extra_files.value_or(Py_None));
-          },
-          "Write an archive whose module's forward is this function."),
-      {}};
-  static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyFunction, dict), READONLY, nullptr}, {}};
-  static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+PyGetSetDef function_properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                                      property("graph", [](FunctionRef f) { return graph_of(*f); }),
                                      property("inlined_graph", [](FunctionRef f) { return inlined_copy(f->graph()); }),
                                      property("code", [](FunctionRef f) { return jit::code_of(*f); }),
@@ -515,30 +514,9 @@ void init_script_function(PyObject* module) {
                                      property("qualified_name", [](FunctionRef f) { return std::string(f->qualname()); }),
                                      property("schema", [](FunctionRef f) { return f->getSchema().str(); }),
                                      {}};
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&function_dealloc)},
-                         {Py_tp_call, reinterpret_cast<void*>(&function_call)},
-                         {Py_tp_methods, methods},
-                         {Py_tp_getset, properties},
-                         {Py_tp_members, members},
-                         {Py_tp_traverse, reinterpret_cast<void*>(&function_traverse)},
-                         {Py_tp_clear, reinterpret_cast<void*>(&function_clear)},
-                         {Py_tp_doc, const_cast<char*>("A function with a graph.")},
-                         {0, nullptr}};
-  PyType_Spec spec{"cresset._C.ScriptFunction", sizeof(PyFunction), 0,
-                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  script_function_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
-  checked(PyModule_AddObjectRef(module, "ScriptFunction", reinterpret_cast<PyObject*>(script_function_type)));
-  def(module, "_last_executed_optimized_graph", [] {
-    const GraphRef g = last_graph().lock();
-    CRESSET_CHECK(g, "no script was called yet, or the last one is gone.");
-    return inlined_copy(g);
-  });
-  def(
-      module, "_jit_assert_is_instance",
-      [](PyObject* value, TypePtr type) { to_ivalue(value, *type, "an instance of " + type->annotation_str()); },
-      "Raises when scripts would not take the value for one of this type.");
-  def(module, "_create_function_from_graph",
-      [](std::string name, GraphRef g) { return FunctionRef(make_intrusive<jit::GraphFunction>(std::move(name), std::move(g))); });
+
+// Graphs that run without a function.
+void init_runs(PyObject* module) {
   def(
       module, "_jit_interpret_graph",
       [](GraphRef g, std::vector<PyObject*> args) {
@@ -563,6 +541,37 @@ void init_script_function(PyObject* module) {
     for (IValue& v : stack) checked(PyList_Append(list.get(), checked(to_python(std::move(v), false)).get()));
     return Object(Ref::borrow(list.get()));
   });
+}
+
+}  // namespace
+
+void init_script_function(PyObject* module) {
+  static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyFunction, dict), READONLY, nullptr}, {}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&function_dealloc)},
+                         {Py_tp_call, reinterpret_cast<void*>(&function_call)},
+                         {Py_tp_methods, function_methods},
+                         {Py_tp_getset, function_properties},
+                         {Py_tp_members, members},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&function_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&function_clear)},
+                         {Py_tp_doc, const_cast<char*>("A function with a graph.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C.ScriptFunction", sizeof(PyFunction), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  script_function_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "ScriptFunction", reinterpret_cast<PyObject*>(script_function_type)));
+  def(module, "_last_executed_optimized_graph", [] {
+    const GraphRef g = last_graph().lock();
+    CRESSET_CHECK(g, "no script was called yet, or the last one is gone.");
+    return inlined_copy(g);
+  });
+  def(
+      module, "_jit_assert_is_instance",
+      [](PyObject* value, TypePtr type) { to_ivalue(value, *type, "an instance of " + type->annotation_str()); },
+      "Raises when scripts would not take the value for one of this type.");
+  def(module, "_create_function_from_graph",
+      [](std::string name, GraphRef g) { return FunctionRef(make_intrusive<jit::GraphFunction>(std::move(name), std::move(g))); });
+  init_runs(module);
   // print() of scripts goes where Python's sys.stdout goes.
   jit::set_print_handler([](const std::string& text) {
     GilAcquire gil;
@@ -571,6 +580,7 @@ void init_script_function(PyObject* module) {
   });
   init_alias_db(module);
   init_passes(module);
+  init_pass_runs(module);
 }
 
 }  // namespace cresset::python

@@ -184,71 +184,73 @@ jit::Object object_of(PyObject* o) {
                                                                         : jit::Object();
 }
 
+namespace {
+
+PyMethodDef module_methods[] = {
+    method("getattr", [](PyObject* m, std::string name) { return Object(to_python(module_of_handle(m).attr(name), false)); }),
+    method("setattr",
+           [](PyObject* m, std::string name, PyObject* value) {
+             const jit::Module object = module_of_handle(m);
+             const TypePtr type = object.type()->findAttribute(name);
+             check_object(name, type, value);
+             object.setattr(name, type ? to_ivalue(value, *type, "attribute '" + name + "'") : IValue());
+           }),
+    method("hasattr", [](PyObject* m, std::string name) { return module_of_handle(m).hasattr(name); }),
+    method("_is_attribute", [](PyObject* m, std::string name) { return module_of_handle(m).type()->hasAttribute(name); }),
+    method("_get_method",
+           [](PyObject* m, std::string name) {
+             const jit::Method found = module_of_handle(m).get_method(name);
+             return wrap_method(module_of_handle(m), &found.function());
+           }),
+    method("_has_method", [](PyObject* m, std::string name) { return module_of_handle(m).find_method(name).has_value(); }),
+    method("_method_names",
+           [](PyObject* m) {
+             std::vector<std::string> names;
+             for (jit::Function* f : module_of_handle(m).type()->methods()) names.push_back(f->name());
+             return names;
+           }),
+    method(
+        "_hooks",
+        [](PyObject* m, bool before) {
+          const auto type = module_of_handle(m).type();
+          const Ref list = checked(PyList_New(0));
+          for (jit::Function* f : before ? type->getForwardPreHooks() : type->getForwardHooks())
+            checked(PyList_Append(list.get(), checked(wrap_function(intrusive_ptr<jit::Function>::reclaim_copy(f))).get()));
+          return Object(Ref::borrow(list.get()));
+        },
+        "Functions that run before (or after) forward when the module is called."),
+    method("_type", [](PyObject* m) { return TypePtr(module_of_handle(m).type()); }),
+    method("_attributes", [](PyObject* m) { return attributes_of(*module_of_handle(m).type()); }),
+    method("_constants",
+           [](PyObject* m) { return pairs(module_of_handle(m).type()->constants(), [](const IValue& v) { return to_python(v, false); }); }),
+    method("named_parameters",
+           [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of_handle(m).named_parameters(recurse.value_or(true))); }),
+    method("named_buffers",
+           [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of_handle(m).named_buffers(recurse.value_or(true))); }),
+    method("named_modules", [](PyObject* m) { return modules(module_of_handle(m).named_modules()); }),
+    method("named_children", [](PyObject* m) { return modules(module_of_handle(m).named_children()); }),
+    method("_register_attribute",
+           [](PyObject* m, std::string name, TypePtr type, PyObject* value, std::optional<bool> parameter, std::optional<bool> buffer) {
+             IValue v = to_ivalue(value, *type, "attribute '" + name + "'");
+             module_of_handle(m).register_attribute(name, std::move(type), std::move(v), parameter.value_or(false), buffer.value_or(false));
+           }),
+    method("_define", [](PyObject* m, std::string source) { module_of_handle(m).define(source); }),
+    method(
+        "_remove_method", [](PyObject* m, std::string name) { module_of_handle(m).type()->removeMethod(name); },
+        "Take a method out of the class, which no other module may have."),
+    method("copy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).copy())); }),
+    method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).deepcopy())); }),
+    method(
+        "clone", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).clone())); }, "A copy with classes of its own."),
+    method(
+        "_id", [](PyObject* m) { return reinterpret_cast<int64_t>(module_of_handle(m)._ivalue().get()); },
+        "Equal for handles of one object."),
+    {}};
+
+}  // namespace
+
 void init_script_module(PyObject* module) {
   init_methods(module);
-  static PyMethodDef methods[] = {
-      method("getattr", [](PyObject* m, std::string name) { return Object(to_python(module_of_handle(m).attr(name), false)); }),
-      method("setattr",
-             [](PyObject* m, std::string name, PyObject* value) {
-               const jit::Module object = module_of_handle(m);
-               const TypePtr type = object.type()->findAttribute(name);
-               check_object(name, type, value);
-               object.setattr(name, type ? to_ivalue(value, *type, "attribute '" + name + "'") : IValue());
-             }),
-      method("hasattr", [](PyObject* m, std::string name) { return module_of_handle(m).hasattr(name); }),
-      method("_is_attribute", [](PyObject* m, std::string name) { return module_of_handle(m).type()->hasAttribute(name); }),
-      method("_get_method",
-             [](PyObject* m, std::string name) {
-               const jit::Method found = module_of_handle(m).get_method(name);
-               return wrap_method(module_of_handle(m), &found.function());
-             }),
-      method("_has_method", [](PyObject* m, std::string name) { return module_of_handle(m).find_method(name).has_value(); }),
-      method("_method_names",
-             [](PyObject* m) {
-               std::vector<std::string> names;
-               for (jit::Function* f : module_of_handle(m).type()->methods()) names.push_back(f->name());
-               return names;
-             }),
-      method(
-          "_hooks",
-          [](PyObject* m, bool before) {
-            const auto type = module_of_handle(m).type();
-            const Ref list = checked(PyList_New(0));
-            for (jit::Function* f : before ? type->getForwardPreHooks() : type->getForwardHooks())
-              checked(PyList_Append(list.get(), checked(wrap_function(intrusive_ptr<jit::Function>::reclaim_copy(f))).get()));
-            return Object(Ref::borrow(list.get()));
-          },
-          "Functions that run before (or after) forward when the module is called."),
-      method("_type", [](PyObject* m) { return TypePtr(module_of_handle(m).type()); }),
-      method("_attributes", [](PyObject* m) { return attributes_of(*module_of_handle(m).type()); }),
-      method(
-          "_constants",
-          [](PyObject* m) { return pairs(module_of_handle(m).type()->constants(), [](const IValue& v) { return to_python(v, false); }); }),
-      method(
-          "named_parameters",
-          [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of_handle(m).named_parameters(recurse.value_or(true))); }),
-      method("named_buffers",
-             [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of_handle(m).named_buffers(recurse.value_or(true))); }),
-      method("named_modules", [](PyObject* m) { return modules(module_of_handle(m).named_modules()); }),
-      method("named_children", [](PyObject* m) { return modules(module_of_handle(m).named_children()); }),
-      method("_register_attribute",
-             [](PyObject* m, std::string name, TypePtr type, PyObject* value, std::optional<bool> parameter, std::optional<bool> buffer) {
-               IValue v = to_ivalue(value, *type, "attribute '" + name + "'");
-               module_of_handle(m).register_attribute(name, std::move(type), std::move(v), parameter.value_or(false),
-                                                      buffer.value_or(false));
-             }),
-      method("_define", [](PyObject* m, std::string source) { module_of_handle(m).define(source); }),
-      method(
-          "_remove_method", [](PyObject* m, std::string name) { module_of_handle(m).type()->removeMethod(name); },
-          "Take a method out of the class, which no other module may have."),
-      method("copy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).copy())); }),
-      method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).deepcopy())); }),
-      method(
-          "clone", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).clone())); }, "A copy with classes of its own."),
-      method(
-          "_id", [](PyObject* m) { return reinterpret_cast<int64_t>(module_of_handle(m)._ivalue().get()); },
-          "Equal for handles of one object."),
-      {}};
   static PyGetSetDef properties[] = {property("qualified_name", [](PyObject* m) { return std::string(module_of_handle(m).type()->name); }),
                                      {}};
   PyType_Slot slots[] = {
@@ -263,8 +265,8 @@ void init_script_module(PyObject* module) {
        })},
       {Py_tp_getattro, reinterpret_cast<void*>(&module_getattr)},
       {Py_tp_getset, properties},
-      {Py_tp_methods, methods},
-      {Py_tp_doc, const_cast<char*>("An object of a script's class: attributes, methods, submodules.")},
+      {Py_tp_methods, module_methods},
+      {Py_tp_doc, const_cast<char*>("An object of a script's class: attributes, module_methods, submodules.")},
       {0, nullptr}};
   PyType_Spec spec{"cresset._C.ScriptModule", sizeof(PyScriptModule), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   script_module_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());

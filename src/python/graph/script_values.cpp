@@ -591,7 +591,8 @@ ModuleValue& module_in(const ThingUse& use) {
 using Names = std::vector<std::string>;
 using Functions = std::vector<intrusive_ptr<jit::Function>>;
 
-void init_kinds() {
+// Of functions and operators.
+void init_callables() {
   def_thing(
       "native", [](const ThingUse& u, std::string name) { return word_of_language(u, name); },
       "A word of the language: len, range, int, annotate, math.");
@@ -614,6 +615,27 @@ void init_kinds() {
         });
       },
       "Compiled functions of one name for several types: the first that fits is called.");
+  def_thing(
+      "attributes", [](const ThingUse&, Names names) -> SugaredValuePtr { return std::make_shared<AttributesValue>(std::move(names)); },
+      "A function of a module that gives these of its attributes.");
+  def_thing(
+      "choice",
+      [](const ThingUse& u, std::string parameter, int64_t index, PyThing* if_true, PyThing* if_false) -> SugaredValuePtr {
+        return std::make_shared<ChoiceValue>(std::move(parameter), static_cast<std::size_t>(index), if_true->kind->value(if_true->parts, u),
+                                             if_false->kind->value(if_false->parts, u));
+      },
+      "Two functions, of which a bool argument chooses while the script is compiled.");
+  def_thing(
+      "python",
+      [](const ThingUse& u, std::string name, PyObject* function, Names names, std::vector<TypePtr> types, PyObject* defaults,
+         TypePtr returns, bool bound) -> SugaredValuePtr {
+        return python_call_value(name, function, names, types, defaults, std::move(returns), bound ? u.self : nullptr);
+      },
+      "A function that stays in Python; `bound`: its first argument is the object whose attribute it is.");
+}
+
+// Of types, constants and modules of Python.
+void init_values() {
   def_thing(
       "script_class",
       [](const ThingUse&, TypePtr type, PyObject* cls, PyObject* defaults) -> SugaredValuePtr {
@@ -645,23 +667,6 @@ void init_kinds() {
   def_thing(
       "namespace", [](const ThingUse&, PyObject* module) -> SugaredValuePtr { return std::make_shared<NamespaceValue>(module); },
       "A module of Python: its attributes are looked up when they are needed.");
-  def_thing(
-      "attributes", [](const ThingUse&, Names names) -> SugaredValuePtr { return std::make_shared<AttributesValue>(std::move(names)); },
-      "A function of a module that gives these of its attributes.");
-  def_thing(
-      "choice",
-      [](const ThingUse& u, std::string parameter, int64_t index, PyThing* if_true, PyThing* if_false) -> SugaredValuePtr {
-        return std::make_shared<ChoiceValue>(std::move(parameter), static_cast<std::size_t>(index), if_true->kind->value(if_true->parts, u),
-                                             if_false->kind->value(if_false->parts, u));
-      },
-      "Two functions, of which a bool argument chooses while the script is compiled.");
-  def_thing(
-      "python",
-      [](const ThingUse& u, std::string name, PyObject* function, Names names, std::vector<TypePtr> types, PyObject* defaults,
-         TypePtr returns, bool bound) -> SugaredValuePtr {
-        return python_call_value(name, function, names, types, defaults, std::move(returns), bound ? u.self : nullptr);
-      },
-      "A function that stays in Python; `bound`: its first argument is the object whose attribute it is.");
   def_thing(
       "refusal", [](const ThingUse&, std::string message) -> SugaredValuePtr { return std::make_shared<RefusalValue>(message); },
       "A function whose calls raise when they are reached.");
@@ -722,7 +727,8 @@ jit::ResolverPtr python_resolver(PyObject* resolver, const jit::CompilationUnit&
 SugaredValuePtr module_value(Value* self, HeldPtr concrete) { return std::make_shared<ModuleValue>(self, std::move(concrete)); }
 
 void init_script_kinds() {
-  init_kinds();
+  init_callables();
+  init_values();
   init_module_kinds();
 }
 
