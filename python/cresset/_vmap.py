@@ -348,6 +348,32 @@ class _BatchContext:
         return tuple(t if d is None else _C._add_batch_dim(t, d, number) for t, d in zip(self._ctx.saved_tensors, self._saved_dims))
 
 
+def _wrap(values, dims, number):
+    """Tensors of a level, with their examples at these dimensions (None: alike for all)."""
+    return tuple(
+        _C._add_batch_dim(v, d, number) if d is not None and isinstance(v, cresset.Tensor) else v for v, d in zip(values, dims, strict=True)
+    )
+
+
+def _unwrap(values, number, batch_size, dims=None):
+    """Tensors without the level, examples first; with `dims` at those dimensions, summed over the examples where it is None."""
+    plain = []
+    for i, v in enumerate(values):
+        if not isinstance(v, cresset.Tensor):
+            plain.append(v)
+        elif dims is None:
+            plain.append(_C._remove_batch_dim(v, number, batch_size, 0))
+        elif dims[i] is None:
+            plain.append(_C._remove_batch_dim(v, number, batch_size, 0).sum(0) if _C._is_batched_at(v, number) else v * batch_size)
+        else:
+            plain.append(_C._remove_batch_dim(v, number, batch_size, dims[i]))
+    return tuple(plain)
+
+
+def _as_tuple(values):
+    return values if isinstance(values, tuple) else (values,)
+
+
 def _generated_rule(cls, info, in_dims, *args):
     """The rule of a Function with generate_vmap_rule: a Function whose forward, backward and jvp are those of cls under vmap."""
     from .autograd.function import Function
@@ -355,27 +381,8 @@ def _generated_rule(cls, info, in_dims, *args):
     batch_size, randomness = info
     out_dims, returned = [], []  # of each result: where its examples are, and which input it is
 
-    def wrap(values, dims, number):
-        return tuple(
-            _C._add_batch_dim(v, d, number) if d is not None and isinstance(v, cresset.Tensor) else v for v, d in zip(values, dims, strict=True)
-        )
-
     def unwrap(values, number, dims=None):
-        """Tensors without the level and where it was; with `dims` at those dimensions, summed over the examples where it is None."""
-        plain = []
-        for i, v in enumerate(values):
-            if not isinstance(v, cresset.Tensor):
-                plain.append(v)
-            elif dims is None:
-                plain.append(_C._remove_batch_dim(v, number, batch_size, 0))
-            elif dims[i] is None:
-                plain.append(_C._remove_batch_dim(v, number, batch_size, 0).sum(0) if _C._is_batched_at(v, number) else v * batch_size)
-            else:
-                plain.append(_C._remove_batch_dim(v, number, batch_size, dims[i]))
-        return tuple(plain)
-
-    def as_tuple(values):
-        return values if isinstance(values, tuple) else (values,)
+        return _unwrap(values, number, batch_size, dims)
 
     class Generated(Function):
         generate_vmap_rule = True
@@ -383,11 +390,11 @@ def _generated_rule(cls, info, in_dims, *args):
         @staticmethod
         def forward(*inputs):
             with level(batch_size, randomness) as number:
-                given = wrap(inputs, in_dims, number)
+                given = _wrap(inputs, in_dims, number)
                 result = cls.forward(*given)
                 # An input that comes back as it was, or changed in place, stays the input, with the examples where it has them.
-                returned[:] = [next((i for i, g in enumerate(given) if g is v and in_dims[i] is not None), None) for v in as_tuple(result)]
-                plain = list(unwrap(as_tuple(result), number))
+                returned[:] = [next((i for i, g in enumerate(given) if g is v and in_dims[i] is not None), None) for v in _as_tuple(result)]
+                plain = list(unwrap(_as_tuple(result), number))
                 out_dims[:] = [0 if isinstance(v, cresset.Tensor) else None for v in plain]
                 for k, i in enumerate(returned):
                     if i is not None:
@@ -398,9 +405,9 @@ def _generated_rule(cls, info, in_dims, *args):
         def setup_context(ctx, inputs, output):
             with level(batch_size, randomness) as number:
                 inner = ctx._batch_context = _BatchContext(ctx, number)
-                outputs = as_tuple(output)
-                given = wrap(inputs, in_dims, number)
-                wrapped = tuple(w if i is None else given[i] for w, i in zip(wrap(outputs, out_dims, number), returned))
+                outputs = _as_tuple(output)
+                given = _wrap(inputs, in_dims, number)
+                wrapped = tuple(w if i is None else given[i] for w, i in zip(_wrap(outputs, out_dims, number), returned))
                 cls.setup_context(inner, given, wrapped if isinstance(output, tuple) else wrapped[0])
 
                 def own(tensors, batched, marks):
@@ -418,16 +425,16 @@ def _generated_rule(cls, info, in_dims, *args):
                 wrapped = tuple(g if g is None or d is None else _C._add_batch_dim(g, d, number) for g, d in zip(grads, out_dims))
                 inner = ctx._batch_context
                 inner.__dict__.update(_number=number, needs_input_grad=ctx.needs_input_grad)
-                return unwrap(as_tuple(cls._resolve_backward()(inner, *wrapped)), number, in_dims)
+                return unwrap(_as_tuple(cls._resolve_backward()(inner, *wrapped)), number, in_dims)
 
         @staticmethod
         def jvp(ctx, *tangents):
             with level(batch_size, randomness) as number:
                 ctx._batch_context.__dict__["_number"] = number
-                given = wrap(tangents, in_dims, number)
+                given = _wrap(tangents, in_dims, number)
                 result = cls.jvp(ctx._batch_context, *given)
-                plain = list(unwrap(as_tuple(result), number, [d or 0 for d in out_dims]))
-                for k, v in enumerate(as_tuple(result)):  # a tangent changed in place stays that tensor
+                plain = list(unwrap(_as_tuple(result), number, [d or 0 for d in out_dims]))
+                for k, v in enumerate(_as_tuple(result)):  # a tangent changed in place stays that tensor
                     plain[k] = next((t for t, g, d in zip(tangents, given, in_dims) if g is v and g is not t and d == out_dims[k]), plain[k])
             return tuple(plain) if isinstance(result, tuple) else plain[0]
 

@@ -47,6 +47,42 @@ def _add_keyword_defaults(op, kwargs):
     return {a.name: kwargs.get(a.name, a.default_value) for a in op._schema.arguments if a.kwarg_only}
 
 
+def _default_count(positional, call):
+    """How many arguments at the end of a call are their defaults."""
+    count = 0
+    for argument, value in zip(reversed(positional), reversed(call.numbers)):
+        if not argument.has_default_value() or value is None or isinstance(argument.default_value, cresset.Tensor) or value != argument.default_value:
+            break
+        count += 1
+    return count
+
+
+def _flat_gradients(op, positional, call, gradients):
+    """A gradient for each tensor among the arguments, from one for each argument, which may be a list."""
+    sizes = call.inputs.sizes
+    if len(sizes) - _default_count(positional, call) <= len(gradients) < len(sizes):  # those of defaults at the end may be left out
+        gradients += (None,) * (len(sizes) - len(gradients))
+    if len(gradients) != len(sizes):
+        raise RuntimeError(
+            f"{op}: Expected the return from backward to be of the same structure as the inputs: {len(sizes)} gradients, one for each argument. "
+            f"Got: {len(gradients)}."
+        )
+    flat = []
+    for position, (gradient, size) in enumerate(zip(gradients, sizes)):
+        if size is None:
+            flat.append(gradient)
+        elif gradient is None:
+            flat.extend([None] * size)
+        elif isinstance(gradient, (list, tuple)) and len(gradient) == size:
+            flat.extend(gradient)
+        else:
+            raise RuntimeError(
+                f"{op}: Expected the return from backward to be of the same structure as the inputs: for argument {position} a list of {size} "
+                f"gradients or None. Got: {type(gradient).__name__}."
+            )
+    return flat
+
+
 def make_kernel(op, formula):
     """A kernel for the key Autograd. `formula()` gives (backward, setup_context), both may be None."""
 
@@ -68,14 +104,6 @@ def make_kernel(op, formula):
                 setup_context(ctx=ctx, inputs=args, output=result)
         return tuple(call.outputs.flat(results))
 
-    def call_defaults(call):
-        count = 0
-        for argument, value in zip(reversed(positional), reversed(call.numbers)):
-            if not argument.has_default_value() or value is None or isinstance(argument.default_value, cresset.Tensor) or value != argument.default_value:
-                break
-            count += 1
-        return count
-
     positional = [a for a in op._schema.arguments if not a.kwarg_only]
 
     def backward(ctx, *flat_gradients):
@@ -85,28 +113,7 @@ def make_kernel(op, formula):
             )
         gradients = ctx._backward(ctx, *ctx._call.outputs.nested(flat_gradients))
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-        sizes = ctx._call.inputs.sizes
-        if len(sizes) - call_defaults(ctx._call) <= len(gradients) < len(sizes):  # those of defaults at the end may be left out
-            gradients += (None,) * (len(sizes) - len(gradients))
-        if len(gradients) != len(sizes):
-            raise RuntimeError(
-                f"{op}: Expected the return from backward to be of the same structure as the inputs: {len(sizes)} gradients, one for each argument. "
-                f"Got: {len(gradients)}."
-            )
-        flat = [None]
-        for position, (gradient, size) in enumerate(zip(gradients, sizes)):
-            if size is None:
-                flat.append(gradient)
-            elif gradient is None:
-                flat.extend([None] * size)
-            elif isinstance(gradient, (list, tuple)) and len(gradient) == size:
-                flat.extend(gradient)
-            else:
-                raise RuntimeError(
-                    f"{op}: Expected the return from backward to be of the same structure as the inputs: for argument {position} a list of {size} "
-                    f"gradients or None. Got: {type(gradient).__name__}."
-                )
-        return tuple(flat)
+        return (None, *_flat_gradients(op, positional, ctx._call, gradients))
 
     name = f"GeneratedBackwardFor_{op.namespace}_{op.__name__.replace('.', '_')}"
     function = type(name, (cresset.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
