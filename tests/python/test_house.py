@@ -18,9 +18,11 @@ def load(name):
     return module
 
 
+sys.path.insert(0, str(ROOT / "tools"))  # tools that import tools
 layers = load("check_layers")
 tree = load("check_tree")
 imports = load("check_imports")
+functions = load("check_functions")
 operator_lists = load("check_operator_lists")
 
 
@@ -175,6 +177,35 @@ def test_faults_of_lists_and_names_are_found(tmp_path):
         "docs/design/page.md:1: names src/core/a.cpp, which does not exist",
         "docs/design/page.md:5: names d.h, which does not exist",
     ]
+
+
+def test_functions_are_short():
+    assert functions.check(ROOT, tree.files_of(ROOT), functions.LONG_FUNCTIONS) == []
+
+
+LINES = "  step();\n" * 70
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("src/a.cpp", "int f(int x) {\n" + LINES + "}\n", [("f", 1)]),
+        ("src/a.cpp", "\nA::A(int x,\n     int y)\n    : x_(x), y_{y} {\n#ifdef B\n" + LINES + "}\n", [("A", 2)]),
+        ("src/a.cpp", "class A {\n  int f() const {\n" + LINES.replace("  ", "    ") + "  }\n};\n", [("f", 2)]),
+        ("src/a.cpp", "namespace a {\nstruct A {\n" + LINES + "};\n" + "void f() {}\n" * 80 + "}\n", []),
+        ("tools/a.py", "def f():\n    '''Long.\n" + "\n" * 80 + "    '''\n    return 1\n", []),
+        ("tools/a", "#!/usr/bin/env python3\nclass A:\n    def f(self):\n" + "        step()\n" * 70, [("f", 3)]),
+        ("tests/a.py", "def f():\n" + "    step()\n" * 70, []),
+    ],
+)
+def test_long_function_is_found(tmp_path, name, text, found):
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text(text)
+    problems = functions.check(tmp_path, [Path(name)], {})
+    assert [p.split(" has ")[0] for p in problems] == [f"{name}:{line}: {function}" for function, line in found]
+    known = {(name, function): "a reason" for function, _ in found}
+    assert functions.check(tmp_path, [Path(name)], known) == []
+    assert functions.check(tmp_path, [], {(name, "f"): "a reason"}) == [f"LONG_FUNCTIONS: f of {name} is not that long any more"]
 
 
 def test_operators_stand_in_the_table_only():
