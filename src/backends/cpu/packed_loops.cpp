@@ -8,6 +8,7 @@
 #endif
 
 #include "backends/cpu/isa_begin.h"
+#include "backends/cpu/multiply_add.h"
 #include "backends/cpu/vector_types.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
@@ -55,20 +56,9 @@ CRESSET_VECTOR_INLINE void split_bytes(const uint8_t* p, V& low, V& high) {
   }
 }
 
-// sum + a * b, in one instruction where there is one.
-template <class V>
-CRESSET_VECTOR_INLINE V multiply_add(const V& a, const V& b, const V& sum) {
-  if constexpr (is_halves<V>) {
-    return {multiply_add(a.low, b.low, sum.low), multiply_add(a.high, b.high, sum.high)};
-  } else {
-#if CRESSET_ISA_VECTOR_BYTES == 64
-    return _mm512_fmadd_ps(a, b, sum);
-#elif CRESSET_ISA_HAS_AVX2
-    return _mm256_fmadd_ps(a, b, sum);
-#else
-    return sum + a * b;
-#endif
-  }
+template <class H>
+CRESSET_VECTOR_INLINE Halves<H> multiply_add(const Halves<H>& a, const Halves<H>& b, const Halves<H>& sum) {
+  return {multiply_add(a.low, b.low, sum.low), multiply_add(a.high, b.high, sum.high)};
 }
 
 CRESSET_VECTOR_INLINE float sum_lanes(const Floats& v) {

@@ -15,6 +15,8 @@
 
 #include "backends/cpu/pointwise_loops.h"
 
+#include "backends/cpu/multiply_add.h"
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed between inlined functions only
 
 // Products of pairs of bfloat16 are an extension of the set avx512: functions that have it are called where the processor does.
@@ -30,21 +32,12 @@ namespace {
 
 constexpr int64_t kLanes = CRESSET_ISA_VECTOR_BYTES / sizeof(float);
 constexpr int64_t kParts = kRecurrentUnits / kLanes;  // registers of one gate's units
-typedef float Vector __attribute__((vector_size(CRESSET_ISA_VECTOR_BYTES)));
+using Vector = FloatRegister;
 typedef uint32_t Words __attribute__((vector_size(CRESSET_ISA_VECTOR_BYTES)));
 
 // Rows whose sums fit into the registers beside the weights.
 constexpr int kMostRows = kLanes == 16 ? 6 : 2;
 
-CRESSET_ALWAYS Vector multiply_add(Vector a, Vector b, Vector sum) {
-#if CRESSET_ISA_VECTOR_BYTES == 64
-  return _mm512_fmadd_ps(a, b, sum);
-#elif CRESSET_ISA_HAS_AVX2
-  return _mm256_fmadd_ps(a, b, sum);
-#else
-  return sum + a * b;
-#endif
-}
 CRESSET_ALWAYS Vector spread(float v) { return v - Vector{}; }
 template <class V>
 CRESSET_ALWAYS V load_vector(const void* p) {
