@@ -253,8 +253,7 @@ TensorSpec roll_shape(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) 
 
 TensorSpec flip_shape(const Tensor& self, IntArrayRef dims) {
   dim_mask(dims, self.dim());
-  const Tensor* const inputs[] = {&self};
-  return {DimVector(self.sizes()), self.scalar_type(), self.device(), pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes())};
+  return {DimVector(self.sizes()), self.scalar_type(), self.device(), preserved_strides(self)};
 }
 Tensor fliplr_impl(const Tensor& self) {
   CRESSET_CHECK(self.dim() >= 2, "Input must be >= 2-d.");

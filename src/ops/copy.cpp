@@ -40,8 +40,7 @@ std::optional<DimVector> copy_strides(const Tensor& self, std::optional<MemoryFo
   const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
   if (wanted == MemoryFormat::Contiguous) return std::nullopt;
   if (wanted != MemoryFormat::Preserve) return strides_for(self.sizes(), wanted);
-  const Tensor* const inputs[] = {&self};
-  return pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes());
+  return preserved_strides(self);
 }
 
 }  // namespace

@@ -139,8 +139,7 @@ Tensor empty_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std:
   if (memory_format && *memory_format != MemoryFormat::Preserve) {
     spec.strides = format_strides(self.sizes(), memory_format);
   } else if (self.layout() == kStrided && self.has_storage()) {
-    const Tensor* const inputs[] = {&self};
-    spec.strides = pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes());
+    spec.strides = preserved_strides(self);
   }
   return allocate_new(spec, pin_memory);
 }

@@ -11,6 +11,7 @@
 #include <cresset/ops/functions_sort.h>
 
 #include "ops/ops_decl_sort.h"
+#include "ops/shared/pointwise.h"
 #include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
@@ -18,10 +19,10 @@ namespace cresset::ops {
 namespace {
 using Two = std::array<TensorSpec, 2>;
 
-// Sorting keeps the strides of dense tensors.
+// Sorting keeps the layout.
 Two sorted_like(const Tensor& self) {
   TensorSpec values = spec_like(self, self.sizes());
-  if (self.is_non_overlapping_and_dense() && !self.is_contiguous()) values.strides = DimVector(self.strides());
+  values.strides = preserved_strides(self);
   TensorSpec indices = values;
   indices.dtype = kLong;
   return {values, indices};

@@ -53,8 +53,7 @@ Tensor nextafter_impl(const Tensor& self, const Tensor& other) {
 
 std::array<TensorSpec, 2> frexp_shape(const Tensor& self) {
   CRESSET_CHECK(self.is_floating_point(), "torch.frexp() only supports floating-point dtypes");
-  const Tensor* const inputs[] = {&self};
-  const std::optional<DimVector> strides = pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes());
+  const std::optional<DimVector> strides = preserved_strides(self);
   return {TensorSpec{DimVector(self.sizes()), self.scalar_type(), self.device(), strides},
           TensorSpec{DimVector(self.sizes()), kInt, self.device(), strides}};
 }

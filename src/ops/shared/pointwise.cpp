@@ -274,6 +274,16 @@ std::optional<DimVector> pointwise_strides(const PointwiseCall& call, IntArrayRe
   return ordered_strides(sizes, strides, n);
 }
 
+std::optional<DimVector> preserved_strides(const Tensor& self) {
+  if (self.has_storage() && self.is_non_overlapping_and_dense()) {
+    DimVector strides(self.strides());
+    if (self.is_contiguous() && strides == contiguous_strides(self.sizes())) return std::nullopt;
+    return strides;
+  }
+  const Tensor* const inputs[] = {&self};
+  return pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes());
+}
+
 Tensor pointwise_allocate(const PointwiseOp& op, const PointwiseCall& call) {
   const Device device = common_device(op, call);
   const PointwiseTypes types = pointwise_types(op, call);
