@@ -8,6 +8,7 @@
 
 #include <cresset/autograd/function.h>
 
+#include "autograd/captured_tensors.h"
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"
 
@@ -24,10 +25,11 @@ std::size_t index_among(const variable_list& inputs, const Tensor& t) {
   return kNotAnInput;
 }
 
-/// A new tensor on the same data that counts as a view of t, without history of its own.
+/// A new tensor on the same data that counts as a view of t, without history of its own. Inside of a function transform it has a tangent of its
+/// own: there jvp need not answer with a view.
 Tensor as_is_alias(const Tensor& t) {
   NoGradGuard no_grad;
-  return alias_of(t, true, CreationMeta::DEFAULT);
+  return alias_of(t, !transforms::inside_function(), CreationMeta::DEFAULT);
 }
 
 /// An input changed in place becomes an output of the node.
@@ -136,6 +138,10 @@ void wrap_forward(const variable_list& inputs, const CustomFunctionMarks& marks,
                     "inplace, then "
                     "the jvp function must modify the corresponding gradient inplace.");
       set_fw_grad(outputs[i], tangent, true);
+      continue;
+    }
+    if (is_input && transforms::inside_function()) {
+      set_fw_grad(outputs[i], tangent, false);
       continue;
     }
     const DifferentiableViewMeta* view = impl::get_view_autograd_meta(outputs[i]);
