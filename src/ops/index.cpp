@@ -151,26 +151,31 @@ TensorSpec index_select_shape(const Tensor& self, int64_t dim, const Tensor& ind
   return spec_like(self, sizes);
 }
 
-TensorSpec index_add_shape(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
+namespace {
+// Slices of source that are combined with those of self at the index; `op` is the name in errors.
+TensorSpec combined_slices(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  CRESSET_CHECK_INDEX(index.dim() <= 1, "index_add_(): Index is supposed to be a vector, but got dim: ", index.dim(),
+  CRESSET_CHECK_INDEX(index.dim() <= 1, op, "(): Index is supposed to be a vector, but got dim: ", index.dim(),
                       " with type: ", index.scalar_type(), " and size: ", index.sizes());
-  CRESSET_CHECK(is_index_type(index.scalar_type()), "index_add_(): Expected dtype int32/int64 for index but got: ", index.scalar_type());
-  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "index_add_(): self (", self.scalar_type(), ") and source (",
+  CRESSET_CHECK(is_index_type(index.scalar_type()), op, "(): Expected dtype int32/int64 for index but got: ", index.scalar_type());
+  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), op, "(): self (", self.scalar_type(), ") and source (",
                 source.scalar_type(), ") must have the same scalar type");
-  check_same_device("index_add_", self, index, "index");
-  check_same_device("index_add_", self, source, "source");
+  check_same_device(op, self, index, "index");
+  check_same_device(op, self, source, "source");
   const int64_t slices = source.dim() == 0 ? 1 : source.size(maybe_wrap_dim(dim, source.dim()));
-  CRESSET_CHECK(index.numel() == slices, "index_add_(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (",
+  CRESSET_CHECK(index.numel() == slices, op, "(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (",
                 slices, "), for dim: ", d);
-  if (self.dim() > 0 && source.dim() > 0) {
-    bool same = self.dim() == source.dim();
-    for (int64_t i = 0; same && i < self.dim(); ++i) same = i == d || self.size(i) == source.size(i);
-    CRESSET_CHECK(same,
-                  "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ", self.sizes(),
-                  " source.shape = ", source.sizes());
-  }
+  bool same = self.dim() == source.dim();
+  for (int64_t i = 0; same && i < self.dim(); ++i) same = i == d || self.size(i) == source.size(i);
+  CRESSET_CHECK(same,
+                "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ", self.sizes(),
+                " source.shape = ", source.sizes());
   return spec_like(self, self.sizes());
+}
+}  // namespace
+
+TensorSpec index_add_shape(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
+  return combined_slices("index_add_", self, dim, index, source);
 }
 Tensor& index_add_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   index_add_shape(self, dim, index, source, alpha);
@@ -181,7 +186,7 @@ Tensor& index_add_meta(Tensor& self, int64_t dim, const Tensor& index, const Ten
 TensorSpec index_reduce_shape(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool) {
   CRESSET_CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
                 "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
-  return index_add_shape(self, dim, index, source, 1);
+  return combined_slices("index_reduce_", self, dim, index, source);
 }
 Tensor& index_reduce_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
                           bool include_self) {

@@ -177,6 +177,8 @@ void combine_blocks(const Tensor& self, const Blocks& blocks, const Indices& off
   CRESSET_THROW(Error, "index ", index, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
+[[noreturn]] void raise_out_of_range() { CRESSET_THROW(IndexError, "index out of range in self"); }
+
 // Several elements lie in one place: writing back what need not change could undo what another one wrote.
 bool is_expanded(const Tensor& self) {
   for (int64_t d = 0; d < self.dim(); ++d)
@@ -229,14 +231,14 @@ Tensor index_tensor(const Tensor& self, OptionalTensorList indices) {
                       "index: a mask with dimensions was required; got one without that is false. Index with mask.reshape(1) a tensor that "
                       "got a dimension by unsqueeze(0).");
   const Indices offsets = plan_offsets(plan);
+  const std::optional<DimVector> strides = ops::index_strides(plan);
   Tensor out = detail::empty_cpu(plan.result_sizes, self.scalar_type());
-  if (out.numel() == 0) return out;
+  if (out.numel() == 0) return strides ? detail::empty_strided_cpu(plan.result_sizes, *strides, self.scalar_type()) : out;
   const Blocks blocks(plan.self, plan.first, plan.count);
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
     read_blocks(plan.self, blocks, offsets, static_cast<U*>(out.mutable_data_ptr()));
   });
-  const std::optional<DimVector> strides = ops::index_strides(plan);
   if (!strides) return out;
   const Tensor ordered = detail::empty_strided_cpu(plan.result_sizes, *strides, self.scalar_type());
   ops::copy_data(out, ordered);
@@ -299,7 +301,10 @@ namespace {
 
 void add_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const Indices offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
+  const Indices offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) {
+    if (self.dim() <= 1) raise_out_of_range();
+    raise_out_of_bounds(i, d, size);
+  });
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
   const Blocks blocks(to, d, 1);
@@ -348,17 +353,29 @@ void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Sca
   });
 }
 
+// Which types have the reduction: without self's own values only those with a value to start from; flags have no mean, complex numbers no order.
+void check_reducible(ScalarType type, Reduction how, bool include_self) {
+  const bool real = type != kBool && !isComplexType(type);
+  CRESSET_CHECK_NOT_IMPLEMENTED(include_self || real, "\"index_reduce_func_exclude_input_init\" not implemented for '", type, "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(how != Reduction::Mean || type != kBool, "\"div_floor_cpu\" not implemented for '", type, "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(how != Reduction::Amax || !isComplexType(type), "\"maximum_cpu\" not implemented for '", type, "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(how != Reduction::Amin || !isComplexType(type), "\"minimum_cpu\" not implemented for '", type, "'");
+}
+
 void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const Indices offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
+  const Reduction how = reduction_named(reduce);
+  check_reducible(self.scalar_type(), how, include_self);
+  const Indices offsets = slice_offsets(self, d, index, false, [](int64_t, int64_t) { raise_out_of_range(); });
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
   const Blocks blocks(to, d, 1);
-  CRESSET_DISPATCH(self.scalar_type(), include_self ? "index_func_" : "index_reduce_func_exclude_input_init", CRESSET_REAL_TYPES, [&] {
-    const Reduction how = reduction_named(reduce);
-    if (!include_self) {
-      const scalar_t start = reduction_start<scalar_t>(how);
-      fill_blocks(to, blocks, offsets, &start);
+  CRESSET_DISPATCH(self.scalar_type(), "index_func_", CRESSET_ALL_TYPES, [&] {
+    if constexpr (!is_complex_v<scalar_t>) {
+      if (!include_self) {
+        const scalar_t start = reduction_start<scalar_t>(how);
+        fill_blocks(to, blocks, offsets, &start);
+      }
     }
     with_reduction<scalar_t>(how,
                              [&](auto combine) { combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false, combine); });
