@@ -8,13 +8,14 @@ namespace {
 constexpr const char* kNames[] = {"time", "height", "width"};
 
 std::array<TensorSpec, 2> pooled(const Tensor& self, IntArrayRef kernel_size, IntArrayRef output_size, const Tensor& samples, int64_t n) {
-  const auto list = [&](const char* name, IntArrayRef values) {
+  const auto list = [&](const char* name, IntArrayRef values, int64_t least) {
     CRESSET_CHECK(static_cast<int64_t>(values.size()) == n, "fractional_max_pool", n, "d: ", name,
                   " must either be a single Int or tuple of Ints");
-    for (int64_t v : values) CRESSET_CHECK(v > 0, "fractional_max_pool", n, "d: ", name, " must be greater than zero; got ", values);
+    for (int64_t v : values)
+      CRESSET_CHECK(v >= least, "fractional_max_pool", n, "d: ", name, " must be ", least == 0 ? "at least" : "greater than", " zero; got ", values);
   };
-  list("kernel_size", kernel_size);
-  list("output_size", output_size);
+  list("kernel_size", kernel_size, 1);
+  list("output_size", output_size, 0);  // no windows are no elements
   const char* const suffix = n == 2 ? "d(): Expected " : "d_out(): Expected ";
   CRESSET_CHECK(self.dim() == n + 1 || self.dim() == n + 2, "fractional_max_pool", n, suffix, n + 1, "D or ", n + 2,
                 "D tensor, but got: ", self.sizes());

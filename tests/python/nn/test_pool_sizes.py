@@ -83,3 +83,14 @@ def test_channels_last_pools_as_planes_do(seed):
         for a, b in zip(call(last), call(x)):
             cresset.testing.assert_close(a, b, equal_nan=True)
             assert a.is_contiguous(memory_format=cresset.channels_last)
+
+
+@pytest.mark.parametrize("n, size", [(2, (1, 0)), (3, (0, 1, 1)), (3, (2, 1, 0))])
+def test_fractional_pooling_into_no_windows(n, size):
+    x = cresset.rand(2, 3, *[6] * n, requires_grad=True)
+    pooled = getattr(cresset.nn, f"FractionalMaxPool{n}d")(2, output_size=size)(x)
+    assert pooled.shape == (2, 3, *size)
+    pooled.sum().backward()
+    assert not x.grad.any()
+    with pytest.raises(RuntimeError, match="output_size must be at least zero"):
+        getattr(cresset.nn.functional, f"fractional_max_pool{n}d")(x, 2, output_size=(-1,) * n)
