@@ -16,6 +16,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_linalg.h"
+#include "ops/shared/pointwise.h"
 #include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
@@ -121,7 +122,7 @@ Tensor multi_dot_impl(TensorList tensors) {
     const Tensor& t = tensors[i];
     CRESSET_CHECK(i == 0 || i + 1 == n || t.dim() == 2, "multi_dot(): tensor ", i, " must be 2D but got ", t.dim(), "D");
     CRESSET_CHECK(t.scalar_type() == first.scalar_type(), "multi_dot(): all tensors must have be the same dtype but tensor 0 is ",
-                  dtype_name(first.scalar_type()), " and tensor ", i, " ", dtype_name(t.scalar_type()));
+                  cpp_type_name(first.scalar_type()), " and tensor ", i, " ", cpp_type_name(t.scalar_type()));
     CRESSET_CHECK(t.device() == first.device(), "multi_dot(): all tensors must be on the same device but tensor 0 is on ", first.device(),
                   " and tensor ", i, " on ", t.device());
     if (i > 0)

@@ -29,3 +29,17 @@ def test_words(call, words):
     with pytest.raises(RuntimeError) as caught:
         call()
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("types", "names"),
+    [
+        ((cresset.int32, cresset.int64), ("int", "long int")),
+        ((cresset.float16, cresset.complex64), ("c10::Half", "c10::complex<float>")),
+        ((cresset.bool, cresset.uint8), ("bool", "unsigned char")),
+    ],
+)
+def test_multi_dot_of_several_dtypes(types, names):
+    with pytest.raises(RuntimeError) as caught:
+        cresset.linalg.multi_dot([cresset.ones(2, 2, dtype=t) for t in types])
+    assert str(caught.value) == f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {names[0]} and tensor 1 {names[1]}"

@@ -41,7 +41,7 @@ def test_dtype():
         lambda: cresset.index_select(x, 0, index, out=out),
         lambda: cresset.masked_select(x, x < 3, out=out),
     ):
-        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        with pytest.raises(RuntimeError, match="dtype float, but got double instead|out.dtype = Double|must have the same scalar type"):
             call()
     ones, pair = cresset.ones(3), (cresset.zeros(0), out)
     for call in (
@@ -50,6 +50,6 @@ def test_dtype():
         lambda: cresset.multinomial(ones, 2, out=out),
         lambda: cresset.aminmax(ones.view(3, 1), dim=1, out=pair),
     ):
-        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype|Expected object of scalar type|expects Long tensor out"):
             call()
     assert not out.any()

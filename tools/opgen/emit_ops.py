@@ -78,9 +78,11 @@ def other_scalars(row):
 
 
 def out_dtype(row):
-    """The C++ name of the rule for the types of out tensors. Only pointwise operators cast unless the row says so."""
+    """The rule for the types of out tensors in C++. Only pointwise operators cast unless the row says so; those that do not have words of theirs."""
     rule = row.get("out_dtype", "castable" if row.kind == "pointwise" else "exact")
-    return "ops::OutDtype::" + ("Exact" if rule == "argument" else rule.capitalize())
+    name = "ops::OutDtype::" + ("Exact" if rule == "argument" else rule.capitalize())
+    words = row.get("out_words", "Found dtype {have} but expected {want}" if row.kind == "pointwise" and rule == "exact" else None)
+    return f"ops::OutRule({name}, {cpp.quote(words)})" if words else name
 
 
 def out_memory_checks(op):

@@ -40,6 +40,7 @@ ROW_KEYS = {
     "choices",
     "quick",
     "out_dtype",
+    "out_words",
     "out_memory",
     "out_shape",
     "out_strides",
@@ -395,6 +396,8 @@ def _check_out(row):
             raise row.error(f"unknown rule '{data[key]}'.{hint(data[key], rules)}", key)
         if key in data and "out" not in data:
             raise row.error(f"'{key}' belongs to a row with 'out'.", key)
+    if "out_words" in data and "out" not in data:
+        raise row.error("'out_words' belongs to a row with 'out'.", "out_words")
     if data.get("out_dtype") == "argument" and "dtype" not in (a.name for a in schema.args):
         raise row.error("'argument' needs an argument 'dtype'.", "out_dtype")
     if "out_shape" in data and len(schema.returns) != 1:

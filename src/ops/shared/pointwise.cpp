@@ -336,7 +336,7 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
   } else {
     // Magnitudes of complex numbers may be written to wider, narrower and complex tensors, those of real ones only to their own type.
     const bool of_complex = op.rule == DtypeRule::Abs && isComplexType(types.common);
-    check_out(op.name, types.result, out, of_complex ? OutDtype::Castable : op.out_dtype);
+    check_out(op.name, types.result, out, of_complex ? OutRule(OutDtype::Castable) : op.out_dtype);
     // An operand that becomes larger would lose what is read.
     if (out.sizes() != IntArrayRef(sizes))
       for (int i = 0; i < call.num_inputs; ++i)

@@ -61,7 +61,7 @@ struct PointwiseOp {
   const char* name;
   DtypeRule rule;
   uint8_t classes;  // ComputeClass bits
-  OutDtype out_dtype = OutDtype::Castable;
+  OutRule out_dtype = OutDtype::Castable;
   const PointwiseFacts* facts = nullptr;
 
   // Do operands of other types meet a check of the row?

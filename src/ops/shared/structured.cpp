@@ -1,6 +1,10 @@
 // Allocation from specs, out= and in-place binding.
 #include "ops/shared/structured.h"
 
+#include <cstring>
+#include <string>
+#include <utility>
+
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_creation.h>
 
@@ -68,17 +72,27 @@ Tensor allocate_meta(const TensorSpec& spec) {
   return cresset::detail::empty_meta(spec.sizes, strides, spec.dtype);
 }
 
-void check_out(const char* op, ScalarType result, const Tensor& out, OutDtype rule) {
+namespace {
+// The words of a rule, with the types in them.
+std::string filled(std::string words, ScalarType want, ScalarType have) {
+  const std::pair<const char*, std::string> places[] = {
+      {"{want}", to_string(want)}, {"{have}", to_string(have)}, {"{want_c}", cpp_type_name(want)}, {"{have_c}", cpp_type_name(have)}};
+  for (const auto& [place, text] : places)
+    if (const std::size_t at = words.find(place); at != std::string::npos) words.replace(at, std::strlen(place), text);
+  return words;
+}
+}  // namespace
+
+void check_out(const char* op, ScalarType result, const Tensor& out, OutRule rule) {
   CRESSET_CHECK_TYPE(out.defined(), op, ": a defined tensor is required as out; given: an undefined one.");
   check_no_internal_overlap(out);  // before a resize would hide it
   const ScalarType type = out.scalar_type();
   if (result == type) return;
-  CRESSET_CHECK(rule != OutDtype::Flags || type == kByte, op, " only supports bool tensor for result, got: ", type);
-  CRESSET_CHECK(rule != OutDtype::Exact || std::string_view(op) != "nonzero",
-                "nonzero: Expected out tensor to have scalar type Long but got scalar type", type);
-  CRESSET_CHECK(rule != OutDtype::Exact, "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ", cpp_type_name(type),
-                " instead");
-  CRESSET_CHECK_TYPE(rule != OutDtype::Joined || canCast(result, type),
+  const bool exact = rule.dtype == OutDtype::Exact;
+  CRESSET_CHECK(!rule.words || (!exact && canCast(result, type)), filled(rule.words, result, type));
+  CRESSET_CHECK(rule.dtype != OutDtype::Flags || type == kByte, op, " only supports bool tensor for result, got: ", type);
+  CRESSET_CHECK(!exact, "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ", cpp_type_name(type), " instead");
+  CRESSET_CHECK_TYPE(rule.dtype != OutDtype::Joined || canCast(result, type),
                      "torch.cat(): input types can't be cast to the desired output type ", type);
   check_castable(result, type);
 }
@@ -139,7 +153,7 @@ void copy_data(const Tensor& from, const Tensor& to) {
   overwrite(const_cast<Tensor&>(to), from);
 }
 
-void check_result_out(const char* op, const Tensor& result, const Tensor& out, OutDtype rule) {
+void check_result_out(const char* op, const Tensor& result, const Tensor& out, OutRule rule) {
   if (!result.defined()) return;  // a gradient that was not asked for
   CRESSET_CHECK(!GradMode::is_enabled() || !(result.requires_grad() || out.requires_grad()), op,
                 "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
@@ -159,12 +173,12 @@ void store_out(const Tensor& result, Tensor& out) {
   overwrite(out, result);
 }
 
-void copy_to_out(const char* op, const Tensor& result, Tensor& out, OutDtype rule) {
+void copy_to_out(const char* op, const Tensor& result, Tensor& out, OutRule rule) {
   check_result_out(op, result, out, rule);
   store_out(result, out);
 }
 
-void copy_to_out(const char* op, TensorList results, TensorList out, OutDtype rule) {
+void copy_to_out(const char* op, TensorList results, TensorList out, OutRule rule) {
   CRESSET_CHECK(results.size() == out.size(), op, "(): expected an out= argument of size ", results.size(), ", got size ", out.size());
   for (std::size_t i = 0; i < results.size(); ++i) check_result_out(op, results[i], out[i], rule);
   for (std::size_t i = 0; i < results.size(); ++i) store_out(results[i], const_cast<Tensor&>(out[i]));

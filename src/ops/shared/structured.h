@@ -89,10 +89,10 @@ CRESSET_API void copy_data(const Tensor& from, const Tensor& to);
 
 /// Ends an operator that computed `result` itself: out= and in-place forms of operators without kernels of their own.
 /// Differentiable: the copy is recorded when autograd is active. Several results are all checked before one is stored.
-CRESSET_API void check_result_out(const char* op, const Tensor& result, const Tensor& out, OutDtype rule);
+CRESSET_API void check_result_out(const char* op, const Tensor& result, const Tensor& out, OutRule rule);
 CRESSET_API void store_out(const Tensor& result, Tensor& out);
-CRESSET_API void copy_to_out(const char* op, const Tensor& result, Tensor& out, OutDtype rule);
-CRESSET_API void copy_to_out(const char* op, TensorList results, TensorList out, OutDtype rule);
+CRESSET_API void copy_to_out(const char* op, const Tensor& result, Tensor& out, OutRule rule);
+CRESSET_API void copy_to_out(const char* op, TensorList results, TensorList out, OutRule rule);
 /// A copy of an argument that the functional form writes, for its out form: the argument itself changes when all outputs are stored.
 struct CRESSET_API CopiedApart {
   Tensor to, copy;
