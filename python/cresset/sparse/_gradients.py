@@ -130,12 +130,12 @@ class Product(Function):
 
     @staticmethod
     def forward(ctx, a, b):
-        ctx.factors = (a.detach(), b.detach())
-        return cresset.mm(*ctx.factors)
+        ctx.save_for_backward(a, b)
+        return cresset.mm(a.detach(), b.detach())
 
     @staticmethod
     def backward(ctx, grad):
-        a, b = ctx.factors
+        a, b = (factor.detach() for factor in ctx.saved_tensors)
         return product_gradient(ctx.needs_input_grad[0], a, lambda: grad @ b.t().conj(), grad, b), _second(ctx, grad, a, b)
 
 
@@ -183,12 +183,14 @@ class EmbeddingRows(Function):
 
     @staticmethod
     def forward(ctx, weight, indices, padding_idx):
-        ctx.indices, ctx.size, ctx.padding = indices, weight.shape, padding_idx
+        ctx.save_for_backward(indices)
+        ctx.size, ctx.padding = weight.shape, padding_idx
         return cresset.embedding(weight.detach(), indices, padding_idx)
 
     @staticmethod
     def backward(ctx, grad):
-        rows = ctx.indices.reshape(1, -1).long()
+        # The gradient may outlive the indices as they are now: places of its own.
+        rows = ctx.saved_tensors[0].reshape(1, -1).to(cresset.int64, copy=True)
         grad = grad.reshape(-1, ctx.size[1])
         if ctx.padding >= 0:
             kept = (rows[0] != ctx.padding).nonzero()[:, 0]
