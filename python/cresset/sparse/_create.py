@@ -161,11 +161,25 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
     who = "dense_to_sparse" if strided else "to_sparse" if same else "sparse_compressed_to_sparse" if compressed else "sparse_coo_to_sparse"
     what = f"{who}: conversion from {NAMES[tensor.layout]} to {NAMES[layout]} with"
     blocks = layout in (_C.sparse_bsr, _C.sparse_bsc)
+    # PyTorch refuses these, and programs may rely on it; from one layout to the other there is the way over to_sparse_coo().
+    if tensor.layout is _C.sparse_coo and layout is not _C.sparse_coo and tensor.sparse_dim() != 2:
+        raise RuntimeError(f"{what[:-5]} for input tensors with sparse_dim()!=2 is not supported")
+    if compressed and blocks and not tensor._blocksize() and tensor._batch_rank():
+        raise RuntimeError(f"{what[:-5]} for batched inputs is not supported")
+    if compressed and tensor._blocksize():
+        if layout in (_C.sparse_csr, _C.sparse_csc) and blocksize is None:
+            kind = str(layout).rpartition("_")[2]
+            raise RuntimeError(f"sparse_compressed_to_sparse_{kind}: expected SparseCsr or SparseCsc layout but got {NAMES[tensor.layout]}")
+        if blocks and blocksize is not None and tuple(blocksize) != tuple(tensor._blocksize()):
+            raise RuntimeError(f"{what} blocksize changed from {list(tensor._blocksize())} to {list(blocksize)} is not supported")
     if blocksize is not None and not blocks:
         raise RuntimeError(f"{what} blocksize argument given is not supported")
     if blocks and blocksize is None:
         raise RuntimeError(f"{what}out blocksize argument given is not supported")
     if strided:
+        rows, columns = tensor.shape[-2 - (dense_dim or 0) :][:2] if blocks and tensor.dim() >= 2 else (0, 0)
+        if blocks and (rows % blocksize[0] or columns % blocksize[1]):
+            raise RuntimeError(f"{who}: tensor sparse size ({rows},{columns}) must be divisible by given blocksize ({blocksize[0]},{blocksize[1]})")
         if sparse_dim is not None and not 0 <= sparse_dim <= tensor.dim():
             raise RuntimeError(f"{who}: sparse_dim argument must be in [0,{tensor.dim()}] range, but {sparse_dim} is given")
         if sparse_dim == 0 and tensor.dim():
@@ -186,7 +200,9 @@ def converted(tensor, layout, blocksize, sparse_dim=None, dense_dim=None):
     if layout is _C.strided:
         return dense(tensor)
     if layout is _C.sparse_coo:
-        return coordinates(tensor) if isinstance(tensor, Sparse) else from_dense(tensor, sparse_dim)
+        if isinstance(tensor, Sparse):
+            return coordinates(tensor)
+        return from_dense(tensor, tensor.dim() - dense_dim if dense_dim and sparse_dim is None else sparse_dim)
     if isinstance(tensor, Coordinates):
         return compress(tensor, layout, blocksize)
     if isinstance(tensor, Compressed):

@@ -379,6 +379,8 @@ def _select(sparse, dim, index):
         if dim >= batch + 2:
             behind = dim - 1 + (2 if sparse._blocksize() else 0)
             return Compressed(sparse._p, sparse._o, sparse._v.select(behind, index), shape, sparse.layout)
+        if batch:
+            raise RuntimeError("select(): selecting sparse dimensions is not supported for batched sparse compressed tensors.")
         coo = _coo(sparse)
     else:
         coo = sparse

@@ -104,6 +104,10 @@ def test_dimensions_of_batches_are_swapped_and_selected(name, batch):
             assert cresset.equal(turned.to_dense(), plain.transpose(a, b))
             assert str(turned.layout).endswith(_TURNED_NAMES[name] if a != b and a >= batch else name)
         for index in (0, -1):
+            if batch and a >= batch:
+                with pytest.raises(RuntimeError, match="selecting sparse dimensions is not supported for batched sparse compressed tensors"):
+                    sparse.select(a, index)
+                continue
             chosen = sparse.select(a, index)
             assert cresset.equal(chosen.to_dense() if chosen.layout is not cresset.strided else chosen, plain.select(a, index))
             assert chosen.layout is (sparse.layout if a < batch else cresset.sparse_coo)
@@ -162,3 +166,52 @@ def test_a_number_of_dimensions_and_a_layout():
     with pytest.raises(TypeError, match="takes 0 positional arguments but 1 was given"):
         _PLAIN.to_sparse(2, layout=cresset.sparse_coo)
     assert _PLAIN.to_sparse().to_sparse(2).layout is cresset.sparse_coo and _PLAIN.to_sparse_csr().to_sparse(2).layout is cresset.sparse_coo
+
+
+SQUARE = cresset.eye(4) + cresset.ones(4, 4).tril()
+
+
+def _made(layout, batch=False):
+    x = cresset.stack([SQUARE, SQUARE]) if batch else SQUARE
+    return x.to_sparse(layout=layout, **LAYOUTS[layout])
+
+
+# What PyTorch 2.13 refuses, word for word: {from, to, blocksize, batch?: words}.
+REFUSED = [
+    ("sparse_bsr", "sparse_csr", None, False, "sparse_compressed_to_sparse_csr: expected SparseCsr or SparseCsc layout but got SparseBsr"),
+    ("sparse_bsc", "sparse_csc", None, True, "sparse_compressed_to_sparse_csc: expected SparseCsr or SparseCsc layout but got SparseBsc"),
+    ("sparse_bsr", "sparse_bsr", (1, 1), False, "to_sparse: conversion from SparseBsr to SparseBsr with blocksize changed from [2, 2] to [1, 1] is not supported"),
+    ("sparse_bsc", "sparse_bsr", (4, 2), False, "sparse_compressed_to_sparse: conversion from SparseBsc to SparseBsr with blocksize changed from [2, 2] to [4, 2] is not supported"),
+    ("sparse_csr", "sparse_bsr", (2, 2), True, "sparse_compressed_to_sparse: conversion from SparseCsr to SparseBsr for batched inputs is not supported"),
+    ("sparse_csc", "sparse_bsc", None, True, "sparse_compressed_to_sparse: conversion from SparseCsc to SparseBsc for batched inputs is not supported"),
+]
+
+
+@pytest.mark.parametrize("source, target, blocksize, batch, words", REFUSED, ids=[r[4] for r in REFUSED])
+def test_conversions_that_are_refused(source, target, blocksize, batch, words):
+    sparse = _made(getattr(cresset, source), batch)
+    with pytest.raises(RuntimeError) as caught:
+        sparse.to_sparse(layout=getattr(cresset, target), blocksize=blocksize)
+    assert str(caught.value) == words
+    if not batch:  # the way round
+        other = sparse.to_sparse_coo().to_sparse(layout=getattr(cresset, target), blocksize=blocksize)
+        assert cresset.equal(other.to_dense(), SQUARE) and other.layout is getattr(cresset, target)
+
+
+def test_coordinates_of_three_dimensions_are_not_compressed():
+    coo = cresset.stack([SQUARE, SQUARE]).to_sparse()
+    for layout, blocksize in (("csr", None), ("bsr", (2, 2)), ("bsc", None)):
+        with pytest.raises(RuntimeError, match=r"conversion from Sparse to Sparse\w+ for input tensors with sparse_dim\(\)!=2 is not supported"):
+            coo.to_sparse(layout=getattr(cresset, f"sparse_{layout}"), blocksize=blocksize)
+
+
+def test_blocks_that_do_not_fit():
+    with pytest.raises(RuntimeError) as caught:
+        cresset.ones(4, 3).to_sparse(layout=cresset.sparse_bsr, blocksize=(2, 2))
+    assert str(caught.value) == "dense_to_sparse: tensor sparse size (4,3) must be divisible by given blocksize (2,2)"
+
+
+def test_dense_dimensions_of_coordinates():
+    x = cresset.stack([SQUARE, 2 * SQUARE], -1)
+    coo = x.to_sparse(layout=cresset.sparse_coo, dense_dim=1)
+    assert (coo.sparse_dim(), coo.dense_dim()) == (2, 1) and coo._values().shape == (10, 2) and cresset.equal(coo.to_dense(), x)
