@@ -1,5 +1,6 @@
 """state_dict and load_state_dict."""
 
+import gc
 import warnings
 from collections import OrderedDict
 
@@ -247,3 +248,11 @@ def test_swapped_parameters_stay_the_same_objects():
             m.load_state_dict({**state, "weight": cresset.ones(3).as_subclass(Own)})
     finally:
         settings.set_swap_module_params_on_conversion(False)
+
+
+def test_loading_leaves_nothing_for_the_collector():
+    model = net()
+    state = net().state_dict()
+    gc.collect()
+    model.load_state_dict(state)
+    assert gc.collect() == 0
