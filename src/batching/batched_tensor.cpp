@@ -121,13 +121,16 @@ const std::vector<Level>& levels() { return stack; }
 
 int64_t push_level(int64_t batch_size, Randomness randomness) {
   register_random_rules();
-  stack.push_back({static_cast<int64_t>(stack.size()) + 1, batch_size, randomness});
+  const bool excluded = impl::tls_is_dispatch_key_excluded(DispatchKey::FuncTorchBatched);
+  stack.push_back({static_cast<int64_t>(stack.size()) + 1, batch_size, randomness, excluded});
+  if (excluded) impl::tls_set_dispatch_key_excluded(DispatchKey::FuncTorchBatched, false);
   refresh_key();
   return stack.back().number;
 }
 
 void pop_level() {
   CRESSET_CHECK(!stack.empty(), "vmap: there is no level to leave.");
+  if (stack.back().key_was_excluded) impl::tls_set_dispatch_key_excluded(DispatchKey::FuncTorchBatched, true);
   stack.pop_back();
   refresh_key();
 }

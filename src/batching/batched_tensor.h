@@ -74,6 +74,7 @@ struct Level {
   int64_t number;
   int64_t batch_size;
   Randomness randomness;
+  bool key_was_excluded = false;  // by a scope around the level, which batched tensors of it do not mind
 };
 /// Levels of this thread, the innermost last; numbers count from 1. Threads that an engine starts know none of them.
 CRESSET_API const std::vector<Level>& levels();

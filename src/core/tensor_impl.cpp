@@ -249,7 +249,13 @@ intrusive_ptr<TensorImpl> TensorImpl::shallow_copy_and_detach(bool share_version
   return r;
 }
 
-void TensorImpl::shallow_copy_from(const intrusive_ptr<TensorImpl>& other) { copy_metadata_from(*other); }
+void TensorImpl::shallow_copy_from(const intrusive_ptr<TensorImpl>& other) {
+  // Whose Python class dispatches does not come with the data.
+  constexpr DispatchKeySet python{DispatchKey::Python, DispatchKey::PythonTLSSnapshot};
+  const DispatchKeySet own = key_set_ & python;
+  copy_metadata_from(*other);
+  key_set_ = (key_set_ - python) | own;
+}
 
 void* TensorImpl::operator new(std::size_t n) { return alloc_cpu(n); }
 void TensorImpl::operator delete(void* p, std::size_t n) noexcept { free_cpu_sized(p, n); }

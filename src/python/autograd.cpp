@@ -248,7 +248,8 @@ void init_engine_functions(PyObject* module) {
 
 void init_versions(PyObject* module) {
   def(module, "_increment_version", [](std::vector<Tensor> tensors) {
-    for (const Tensor& t : tensors) autograd::impl::bump_version(t);
+    for (const Tensor& t : tensors)
+      if (!t.is_inference()) autograd::impl::bump_version(t);  // those have no count
   });
   // Tensors count from these versions on, and so do those that share their memory.
   def(module, "_unsafe_set_version_counter", [](std::vector<Tensor> tensors, std::vector<int64_t> versions) {

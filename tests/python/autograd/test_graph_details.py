@@ -295,3 +295,11 @@ def test_vmap_wants_setup_context_first():
 
     with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
         torch.vmap(Made.apply)(torch.ones(3))
+
+
+def test_versions_of_inference_tensors_are_not_counted():
+    with torch.inference_mode():
+        x = torch.ones(2)
+        torch.autograd.graph.increment_version(x)
+    torch.autograd.graph.increment_version(x)
+    assert x.is_inference()

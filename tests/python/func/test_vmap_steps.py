@@ -33,3 +33,12 @@ def test_dimensions_spread_over_a_tree():
     spec = cresset.utils._pytree.tree_structure({"a": 1, "b": [2, 3]})
     assert steps._broadcast_to_and_flatten({"a": 0, "b": None}, spec) == [0, None, None]
     assert steps._broadcast_to_and_flatten((0,), spec) is None
+
+
+def test_a_level_works_where_its_key_is_excluded():
+    key = cresset._C.DispatchKey.FuncTorchBatched
+    with cresset._C._ExcludeDispatchKeyGuard(cresset._C.DispatchKeySet(key)):
+        assert cresset.vmap(lambda x: x.sum(0))(cresset.ones(2, 3)).tolist() == [3, 3]
+        assert cresset.vmap(cresset.vmap(lambda x: x * 2))(cresset.ones(2, 3)).sum() == 12
+        assert cresset._C._dispatch_tls_local_exclude_set().has(key)
+    assert not cresset._C._dispatch_tls_local_exclude_set().has(key)
