@@ -15,6 +15,7 @@
 #include <cresset/core/dispatch_types.h>
 
 #include "backends/cpu/convert.h"
+#include "backends/cpu/integer_products.h"
 
 namespace cresset::cpu {
 
@@ -55,6 +56,17 @@ void small_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef 
       }
     }
   }
+}
+
+template <class T>
+void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
+  constexpr int64_t kFewRows = 4;              // with the columns of b they are products of vectors
+  constexpr int64_t kPartRows = 64;            // that pay for copying b for each part
+  constexpr int64_t kWork = int64_t{1} << 16;  // multiply-adds worth waking a thread for
+  const auto product = m < kFewRows && br.column != 1 ? small_gemm<T> : find_integer_product<T>();
+  parallel_for(0, m, std::max<int64_t>(kPartRows, kWork / std::max<int64_t>(1, n * k)), [&](int64_t begin, int64_t end) {
+    product(end - begin, n, k, alpha, a + begin * ar.row, ar, b, br, beta, c + begin * ldc, ldc);
+  });
 }
 
 struct Operand {
@@ -275,12 +287,11 @@ void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, con
       half_gemm(m, n, k, alpha.to<float>(), pa, a, pb, b, beta.to<float>(), pc, ldc);
     } else {
       const auto x = alpha.to<scalar_t>(), y = beta.to<scalar_t>();
-      if (std::is_integral_v<scalar_t> || k == 0 || m * n * k <= kSmall) {
-        const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(1, n * k));
-        parallel_for(0, m, grain, [&](int64_t begin, int64_t end) {
-          small_gemm<scalar_t>(end - begin, n, k, x, pa + begin * a.row, a, pb, b, y, pc + begin * ldc, ldc);
-        });
-      } else if constexpr (!std::is_integral_v<scalar_t>) {
+      if (k == 0 || m * n * k <= kSmall) {
+        small_gemm<scalar_t>(m, n, k, x, pa, a, pb, b, y, pc, ldc);
+      } else if constexpr (std::is_integral_v<scalar_t>) {
+        integer_gemm<scalar_t>(m, n, k, x, pa, a, pb, b, y, pc, ldc);
+      } else {
         blas_gemm<scalar_t>(m, n, k, x, pa, a, pb, b, y, pc, ldc);
       }
     }
