@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,15 @@ def test_every_processor_gives_the_same_bits(at_best):
     for line in at_best:
         found.setdefault(line.split("|")[0], hashlib.sha256()).update(line.split()[-1].encode())
     assert {name: total.hexdigest()[:16] for name, total in found.items()} == DIGESTS
+
+
+@pytest.mark.parametrize("level", ["baseline", "avx2"])
+def test_against_numpy_at_every_level(level):
+    """Fourier transforms, whose blocks are as wide as registers, and products of integers."""
+    here = Path(__file__).parent
+    files = [here / "test_integer_products.py", here.parent / "python/test_fft.py"]
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "products or lines_at_once or long_lengths", *files],
+                          env={**os.environ, "CRESSET_ISA": level}, capture_output=True, text=True, timeout=600)  # fmt: skip
+    if "CRESSET_ISA: " in done.stdout + done.stderr:
+        pytest.skip("this processor or this build has no such level")
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout
