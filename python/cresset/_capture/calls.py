@@ -485,8 +485,7 @@ def _is_operator(obj):
         return True
     if not isinstance(obj, types.FunctionType) or not module.startswith(_OPERATOR_MODULES):
         return False
-    code = getattr(obj, "__wrapped__", obj).__code__ if hasattr(getattr(obj, "__wrapped__", obj), "__code__") else obj.__code__
-    return "handle_torch_function" in code.co_names or "has_torch_function" in code.co_names or module == "cresset.nn.functional" and not name.startswith("_")
+    return hasattr(obj, "_asks") or module == "cresset.nn.functional" and not name.startswith("_")
 
 
 _BUILTINS = {
