@@ -13,12 +13,12 @@ ATTRIBUTES = {
     "RequiresGradCheck": "types=[Float(2, 3)]", "TupleSlice": "beg=-9, end=99", "isinstance": "types=[int]", "ConstantChunk": "chunks=2, dim=0",
 }  # fmt: skip
 KINDS = [
-    "Constant", "Uninitialized", "If", "Loop", "ListConstruct", "ListUnpack", "EmptyListLiteral", "TupleConstruct", "TupleUnpack", "TupleIndex",
+    "Constant", "Uninitialized", "If", "Loop", "ListConstruct", "ListUnpack", "TupleConstruct", "TupleUnpack", "TupleIndex",
     "TupleSlice", "DictConstruct", "CreateObject", "GetAttr", "SetAttr", "HasAttr", "CallMethod", "CallFunction", "isinstance", "unchecked_cast",
     "unchecked_unwrap_optional", "Print", "RaiseException", "fork", "awaitable", "Enter", "Exit", "PythonOp", "IgnoredPythonOp", "profile",
     "profile_ivalue", "Guard", "TypeCheck", "RequiresGradCheck", "BailOut", "BailoutTemplate", "ConstantChunk", "AutogradAdd",
     "DifferentiableGraph", "FusionGroup", "FunctionalGraph", "GradOf", "Load", "Store", "LoopContinuation", "ReturnStmt", "BreakStmt",
-    "ContinueStmt", "Closure", "Param", "Return", "NumToTensor", "requires_grad", "device", "range", "tolist",
+    "ContinueStmt", "Param", "Return", "NumToTensor", "requires_grad", "device", "range", "tolist",
 ]  # fmt: skip
 TYPES = ["Tensor", "int", "int[]", "Dict(str, int)", "(Tensor, int)", "NoneType", "Future(Tensor)"]
 OPERANDS = ["%x", "%i", "%t", "%l", "%d", "%n", "%s", "%b"]

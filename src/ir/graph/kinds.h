@@ -52,7 +52,6 @@ inline constexpr KindRow kKindRows[] = {
     {prim::Loop, nothing, none, schema, any, any, 1},
     {prim::ListConstruct, nothing, none, constructs, any, 1, 0},
     {prim::ListUnpack, nothing, none, from_outside, 1, any, 0},
-    {prim::EmptyListLiteral, nothing, none, fresh, 0, 1, 0},
     {prim::TupleConstruct, nothing, none, constructs, any, 1, 0},
     {prim::TupleUnpack, nothing, none, from_tuple, 1, any, 0},
     {prim::TupleIndex, nothing, none, from_tuple, 2, 1, 0},
@@ -78,9 +77,6 @@ inline constexpr KindRow kKindRows[] = {
     {prim::Exit, nothing, own, calls, 1, any, 0},
     {prim::PythonOp, nothing, own, calls},
     {prim::IgnoredPythonOp, nothing, own, calls},
-    {prim::rpc_async, an_operator, own, schema},
-    {prim::rpc_sync, an_operator, own, schema},
-    {prim::rpc_remote, an_operator, own, schema},
     // Profiling, guards and what stands behind them.
     {prim::profile, nothing, none, hands_on},
     {prim::profile_ivalue, nothing, none, hands_on},
@@ -105,7 +101,6 @@ inline constexpr KindRow kKindRows[] = {
     {prim::ReturnStmt, nothing, own, schema},
     {prim::BreakStmt, nothing, own, schema},
     {prim::ContinueStmt, nothing, own, schema},
-    {prim::Closure, nothing, none, schema},
     // Operators whose schemas keep something back.
     {aten::batch_norm, an_operator, none, normalizes},
     {aten::instance_norm, an_operator, none, normalizes},
