@@ -12,6 +12,7 @@
 #include "dispatch/dispatcher_state.h"
 #include "dispatch/missing.h"
 #include "dispatch/near_misses.h"
+#include "dispatch/tags.h"
 
 namespace cresset {
 namespace impl {
@@ -448,6 +449,7 @@ const FunctionSchema& OperatorHandle::schema() const {
   return entry_->schema->schema;
 }
 
+bool OperatorHandle::hasTag(std::string_view tag) const { return has_tag(*this, tag); }
 const std::vector<std::string>& OperatorHandle::getTags() const {
   static const std::vector<std::string> none;
   return entry_->schema ? entry_->schema->tags : none;

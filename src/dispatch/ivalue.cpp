@@ -1,4 +1,7 @@
 // IValue: conversions, comparison, printing.
+#include <algorithm>
+#include <unordered_set>
+
 #include <cresset/dispatch/boxing.h>
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/dispatcher.h>
@@ -170,6 +173,37 @@ std::vector<Tensor> IValue::toTensorVector() const {
 intrusive_ptr<intrusive_ptr_target> IValue::toCapsule() const {
   require(Tag::Capsule, "Capsule");
   return intrusive_ptr<intrusive_ptr_target>::reclaim_copy(payload_.p);
+}
+
+namespace {
+// Memory that two values may have in common: storages, containers, objects.
+void add_memory(const IValue& v, std::unordered_set<const void*>& memory) {
+  if (v.isTensor()) {
+    if (v.toTensor().defined() && v.toTensor().has_storage()) memory.insert(v.toTensor().storage().unsafeGetStorageImpl());
+    return;
+  }
+  const auto add_all = [&](const void* owner, const std::vector<IValue>& members) {
+    if (memory.insert(owner).second)
+      for (const IValue& member : members) add_memory(member, memory);
+  };
+  if (v.isList()) {
+    add_all(&v.toListImpl(), v.toListRef());
+  } else if (v.isTuple()) {
+    for (const IValue& member : v.toTupleElements()) add_memory(member, memory);
+  } else if (v.isGenericDict()) {
+    if (!memory.insert(&v.toDictImpl()).second) return;
+    for (const auto& [key, value] : v.toDictImpl().items) add_memory(key, memory), add_memory(value, memory);
+  } else if (v.isScriptObject()) {
+    add_all(&v.toObjectRef(), v.toObjectRef().slots());
+  }
+}
+}  // namespace
+
+bool IValue::overlaps(const IValue& o) const {
+  std::unordered_set<const void*> mine, others;
+  add_memory(*this, mine);
+  add_memory(o, others);
+  return std::ranges::any_of(others, [&](const void* p) { return mine.count(p) > 0; });
 }
 
 IValue IValue::deepcopy() const {

@@ -33,6 +33,10 @@ bool Future::has_error() const {
   const std::lock_guard lock(mutex_);
   return error_ != nullptr;
 }
+std::exception_ptr Future::exception_ptr() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
 IValue Future::wait() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(50), [&] { return completed_; })) {

@@ -301,7 +301,12 @@ OptionalTypePtr OptionalType::ofTensor() {
   static const auto* type = new OptionalTypePtr(create(basic_type(TypeKind::Tensor)));
   return *type;
 }
-TypePtr UnionType::create(std::vector<TypePtr> members) { return union_of(std::move(members)); }
+UnionTypePtr UnionType::create(std::vector<TypePtr> members) {
+  const TypePtr type = union_of(std::move(members));
+  const auto made = type->cast<UnionType>();
+  CRESSET_CHECK(made, "UnionType: at least two different types were required; only '", type->str(), "' was given.");
+  return made;
+}
 
 const char* typeKindToString(TypeKind kind) {
   // Objects are classes, devices and streams objects; all others have their word.

@@ -99,6 +99,13 @@ class CRESSET_API OperatorHandle {
   const FunctionSchema& schema() const;
   const std::string& debug() const { return entry_->schema->debug; }
   const std::vector<std::string>& getTags() const;
+  bool hasTag(std::string_view tag) const;
+  /// One of tags.h.
+  template <class T>
+    requires std::is_enum_v<T>
+  bool hasTag(T tag) const {
+    return hasTag(tag_name(tag));
+  }
   /// Checks the signature against earlier handles and kernels, then gives a handle that can be called with C++ arguments.
   template <class F>
   TypedOperatorHandle<F> typed() const {

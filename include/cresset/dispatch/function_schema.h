@@ -88,6 +88,14 @@ inline std::string to_string(const Argument& a) { return a.str(); }
 enum class AliasAnalysisKind : uint8_t { INTERNAL_SPECIAL_CASE, CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION };
 CRESSET_API const char* toString(AliasAnalysisKind k);
 
+/// One argument or return of a schema, by number.
+enum class SchemaArgType : uint8_t { input, output };
+struct SchemaArgument {
+  SchemaArgType type;
+  std::size_t index;
+  friend bool operator==(const SchemaArgument&, const SchemaArgument&) = default;
+};
+
 class CRESSET_API FunctionSchema {
  public:
   FunctionSchema() = default;
@@ -113,10 +121,28 @@ class CRESSET_API FunctionSchema {
     return at ? std::optional(static_cast<int>(*at)) : std::nullopt;
   }
   bool is_mutable(std::size_t argument) const { return arguments_.at(argument).is_mutable(); }
+  // What the schema says of memory; arguments that it does not have raise. Of what values at hand add, see schema_info.h.
+  const Argument& argument(const SchemaArgument& which) const;
+  bool is_mutable(const SchemaArgument& which) const { return argument(which).is_mutable(); }
+  bool is_mutable(std::string_view argument) const;
+  /// Has it a set of memory?
+  bool is_aliasing(const SchemaArgument& which) const { return argument(which).alias.has_value(); }
+  /// May the two be one memory? Types that never are one have none in common.
+  bool may_alias(const SchemaArgument& a, const SchemaArgument& b) const;
+  /// Or may a hold memory of b, and (`both_ways`) b of a? What lies in a container is any memory that is a wildcard.
+  bool may_contain_alias(const SchemaArgument& a, const SchemaArgument& b, bool both_ways = true) const;
   // Copies with another part.
   FunctionSchema cloneWithName(std::string name, std::string overload_name) const;
   FunctionSchema cloneWithArguments(std::vector<Argument> arguments) const;
   FunctionSchema cloneWithReturns(std::vector<Argument> returns) const;
+  /// With the types that the function makes of those of arguments and returns.
+  template <class F>
+  FunctionSchema cloneWithRemappedTypes(F&& map) const {
+    FunctionSchema copy = *this;
+    for (auto* list : {&copy.arguments_, &copy.returns_})
+      for (Argument& a : *list) a.type = map(TypePtr(a.type));
+    return copy;
+  }
   /// Canonical text; parse_schema is its inverse.
   std::string str() const;
 

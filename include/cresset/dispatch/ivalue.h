@@ -22,6 +22,9 @@ template <class T>
 class List;
 template <class K, class V>
 class Dict;
+namespace jit {
+class Module;
+}
 
 /// Base of user classes that travel through IValues (torch::CustomClassHolder).
 struct CRESSET_API CustomClassHolder : intrusive_ptr_target {};
@@ -205,6 +208,8 @@ class CRESSET_API IValue {
   bool isScriptObject() const { return tag_ == Tag::ScriptObject; }
   /// An object of a module's class?
   bool isModule() const;
+  /// The object as a module; of libcresset_ir, complete with cresset/ir/module.h.
+  jit::Module toModule() const;
   bool isEnum() const { return tag_ == Tag::Enum; }
   bool isFuture() const { return tag_ == Tag::Future; }
   bool isFunction() const { return tag_ == Tag::Function; }
@@ -314,6 +319,8 @@ class CRESSET_API IValue {
   bool isAliasOf(const IValue& o) const {
     return isTensor() && o.isTensor() ? payload_.t.is_alias_of(o.payload_.t) : is_counted() && tag_ == o.tag_ && payload_.p == o.payload_.p;
   }
+  /// Do the two hold, at any depth, the same container or object, or tensors on one storage?
+  bool overlaps(const IValue& o) const;
   /// A copy that shares nothing with this value: tensors are cloned, containers copied to the depth.
   IValue deepcopy() const;
   TensorImpl* unsafeToTensorImpl() const { return payload_.t.unsafeGetTensorImpl(); }
@@ -376,7 +383,8 @@ struct CRESSET_API ListImpl final : intrusive_ptr_target {
 struct TupleElements : std::vector<IValue> {
   using std::vector<IValue>::vector;
   TupleElements(std::vector<IValue> v) : std::vector<IValue>(std::move(v)) {}
-  const std::vector<IValue>& operator()() const { return *this; }
+  const TupleElements& operator()() const { return *this; }
+  const std::vector<IValue>& vec() const { return *this; }
 };
 struct CRESSET_API TupleImpl final : intrusive_ptr_target {
   ~TupleImpl() override;

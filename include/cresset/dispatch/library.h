@@ -81,6 +81,7 @@ inline FunctionSchema schema(const char* text, AliasAnalysisKind kind) {
 template <class T>
 class class_;
 
+inline std::string_view tag_name(Tag tag) { return tag_names[static_cast<std::size_t>(tag)]; }
 inline std::vector<std::string> names_of(ArrayRef<Tag> tags) {
   std::vector<std::string> out;
   for (Tag t : tags) out.emplace_back(tag_names[static_cast<std::size_t>(t)]);

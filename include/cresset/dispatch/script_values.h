@@ -53,9 +53,10 @@ struct CRESSET_API Object final : intrusive_ptr_target {
 /// One enumerator: its enum type, its name and its value.
 struct CRESSET_API EnumHolder final : intrusive_ptr_target {
   EnumHolder(TypePtr type, std::string name, IValue value) : type(std::move(type)), name(std::move(name)), value(std::move(value)) {}
-  const TypePtr type;
-  const std::string name;
-  const IValue value;
+  // Also functions: type(), name(), value().
+  const Field<TypePtr> type;
+  const Field<std::string> name;
+  const Field<IValue> value;
 };
 
 /// A value that another thread will deliver.
@@ -75,6 +76,10 @@ struct CRESSET_API Future final : intrusive_ptr_target {
   void markCompleted(IValue v) { mark_completed(std::move(v)); }
   void setError(std::exception_ptr e) { set_error(std::move(e)); }
   bool hasError() const { return has_error(); }
+  /// The error it was completed with; null when there is none.
+  std::exception_ptr exception_ptr() const;
+  TypePtr elementType() const { return element; }
+  void addCallback(std::function<void(Future&)> callback) { then(std::move(callback)); }
   const TypePtr element;
 
  private:

@@ -270,11 +270,30 @@ struct CRESSET_API ListType final : Type {
   static ListTypePtr of(TypeKind element);
 };
 
+struct UnionType;
+using UnionTypePtr = std::shared_ptr<UnionType>;
+struct CRESSET_API UnionType : Type {
+  static constexpr TypeKind Kind = TypeKind::Union;
+  /// Members as union_of makes them.
+  explicit UnionType(std::vector<TypePtr> members) : Type(Kind, std::move(members)) {}
+  /// As union_of, of at least two different types.
+  static UnionTypePtr create(std::vector<TypePtr> members);
+  /// The members; of an optional type its element and None.
+  const std::vector<TypePtr>& getTypes() const { return optional_.empty() ? contained : optional_; }
+
+ protected:
+  /// T?
+  UnionType(TypeKind kind, TypePtr element) : Type(kind, {element}), optional_{std::move(element), basic_type(TypeKind::None)} {}
+
+ private:
+  std::vector<TypePtr> optional_;
+};
+
 struct OptionalType;
 using OptionalTypePtr = std::shared_ptr<OptionalType>;
-struct CRESSET_API OptionalType final : Type {
+struct CRESSET_API OptionalType final : UnionType {
   static constexpr TypeKind Kind = TypeKind::Optional;
-  explicit OptionalType(TypePtr element) : Type(Kind, {std::move(element)}) {}
+  explicit OptionalType(TypePtr element) : UnionType(Kind, std::move(element)) {}
   /// Of an optional type itself the same.
   static OptionalTypePtr create(TypePtr element);
   static OptionalTypePtr ofTensor();
@@ -304,14 +323,6 @@ struct CRESSET_API TupleType : Type {
   /// The names of the fields, where they have some.
   std::optional<std::vector<std::string_view>> names() const;
 };
-
-struct CRESSET_API UnionType final : Type {
-  static constexpr TypeKind Kind = TypeKind::Union;
-  /// Members as union_of makes them.
-  explicit UnionType(std::vector<TypePtr> members) : Type(Kind, std::move(members)) {}
-  static TypePtr create(std::vector<TypePtr> members);
-};
-using UnionTypePtr = std::shared_ptr<UnionType>;
 
 /// A variable of a schema's types: "t" of "t[] -> t".
 struct CRESSET_API VarType final : Type {
