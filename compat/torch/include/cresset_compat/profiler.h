@@ -1,0 +1,10 @@
+// torch/csrc/autograd/profiler.h: a profile of a scope as a file.
+#pragma once
+
+#include <cresset_compat/torch.h>
+
+#include <cresset/autograd/profiler.h>
+
+namespace torch::autograd::profiler {
+using cresset::autograd::profiler::RecordProfile;
+}  // namespace torch::autograd::profiler
