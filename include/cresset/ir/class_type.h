@@ -75,6 +75,12 @@ class CRESSET_API ClassType final : public Type {
   bool hasConstant(std::string_view name) const { return findConstant(name).has_value(); }
   std::optional<IValue> findConstant(std::string_view name) const;
   const std::vector<std::pair<std::string, IValue>>& constants() const { return constants_; }
+  std::size_t numConstants() const { return constants_.size(); }
+  const IValue& getConstant(std::size_t slot) const { return constants_.at(slot).second; }
+  const std::string& getConstantName(std::size_t slot) const { return constants_.at(slot).first; }
+  /// Raises when there is none of this name.
+  const IValue& getConstant(std::string_view name) const;
+  void unsafeRemoveConstant(const std::string& name);
 
   /// A jit::Function, which goes to the class's unit if it is not there already.
   void addMethod(intrusive_ptr<ivalue::FunctionBase> method);
@@ -99,6 +105,8 @@ class CRESSET_API ClassType final : public Type {
   std::shared_ptr<CompilationUnit> unit() const { return unit_.lock(); }
   std::shared_ptr<CompilationUnit> compilation_unit() const { return unit(); }
   void unsafeRemoveMethod(const std::string& name) { removeMethod(name); }
+  /// A class of the same name, in no unit, with the same methods and with other types of the attributes, each a subtype of the one here.
+  std::shared_ptr<ClassType> refine(ArrayRef<TypePtr> types) const;
 
  protected:
   bool same_details(const Type& other) const override;
@@ -155,6 +163,10 @@ class CRESSET_API EnumType final : public Type {
   static std::shared_ptr<EnumType> create(std::string qualified_name, TypePtr value_type) {
     return std::make_shared<EnumType>(std::move(qualified_name), std::move(value_type));
   }
+  /// With its enumerators, of a unit, which may be null.
+  static std::shared_ptr<EnumType> create(const QualifiedName& name, TypePtr value_type,
+                                          const std::vector<std::pair<std::string, IValue>>& enumerators,
+                                          const std::shared_ptr<CompilationUnit>& unit);
   const TypePtr& value_type() const { return contained[0]; }
   const TypePtr& getValueType() const { return contained[0]; }
   void addEnumerator(std::string name, IValue value);

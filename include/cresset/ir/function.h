@@ -13,6 +13,23 @@ namespace cresset::jit {
 
 class Code;
 class CompilationUnit;
+class Resolver;
+/// What free names of a source text mean. Null: torch and cresset, math, and what the unit defines.
+using ResolverPtr = std::shared_ptr<Resolver>;
+inline ResolverPtr nativeResolver() { return nullptr; }
+
+/// Whose methods a source text's functions are.
+struct Self {
+  virtual ~Self() = default;
+  virtual ClassTypePtr getClassType() const = 0;
+};
+struct SimpleSelf final : Self {
+  explicit SimpleSelf(ClassTypePtr type) : type_(std::move(type)) {}
+  ClassTypePtr getClassType() const override { return type_; }
+
+ private:
+  ClassTypePtr type_;
+};
 
 /// Something callable. Most are GraphFunctions; extensions may add functions written in C++.
 class CRESSET_API Function : public ivalue::FunctionBase {
@@ -22,6 +39,9 @@ class CRESSET_API Function : public ivalue::FunctionBase {
   /// The part behind the last dot.
   std::string name() const { return name_.substr(name_.rfind('.') + 1); }
   virtual const FunctionSchema& getSchema() const = 0;
+  /// Raises for functions whose schema is part of them.
+  virtual void setSchema(FunctionSchema schema);
+  const std::string& doc_string() const { return doc_; }
   /// Takes the arguments off the stack and leaves the result.
   virtual void run(Stack& stack) = 0;
   /// Null for functions that have no graph.
@@ -38,6 +58,9 @@ class CRESSET_API Function : public ivalue::FunctionBase {
   /// The unit that it is registered in, which owns the classes and functions that it mentions; may be null.
   std::shared_ptr<CompilationUnit> unit() const { return unit_.lock(); }
 
+ protected:
+  std::string doc_;
+
  private:
   friend class CompilationUnit;
   FunctionName name_;
@@ -50,7 +73,7 @@ class CRESSET_API GraphFunction final : public Function {
   GraphFunction(std::string qualified_name, std::shared_ptr<Graph> graph, std::function<void(GraphFunction&)> creator = nullptr);
   const FunctionSchema& getSchema() const override;
   /// By default the graph's inputs and outputs give the schema.
-  void setSchema(FunctionSchema schema);
+  void setSchema(FunctionSchema schema) override;
   std::shared_ptr<Graph> graph() const override;
   void setGraph(std::shared_ptr<Graph> graph);
   void ensure_defined() const;
@@ -73,6 +96,21 @@ class CRESSET_API GraphFunction final : public Function {
   mutable std::optional<FunctionSchema> schema_;
   struct Compiled;
   std::shared_ptr<const Compiled> compiled_;
+};
+
+/// A function written in C++, with a schema of its own: methods of C++ classes, for example.
+class CRESSET_API BuiltinOpFunction final : public Function {
+ public:
+  /// `function` takes its arguments off the stack and leaves the result.
+  BuiltinOpFunction(QualifiedName name, FunctionSchema schema, std::function<void(Stack&)> function, std::string doc = {});
+  const FunctionSchema& getSchema() const override { return schema_; }
+  void setSchema(FunctionSchema schema) override { schema_ = std::move(schema); }
+  void run(Stack& stack) override { function_(stack); }
+  using Function::run;
+
+ private:
+  FunctionSchema schema_;
+  std::function<void(Stack&)> function_;
 };
 
 /// The function as one with a graph; raises for others.
@@ -116,6 +154,9 @@ class CRESSET_API CompilationUnit : public std::enable_shared_from_this<Compilat
   /// Compiles all functions and classes of a source text; names that it does not define are those of torch, cresset, math and this unit.
   /// When something is wrong, an error shows the place and the unit stays as it was.
   void define(const std::string& source, const std::string& filename = "<string>");
+  /// Compiles the functions of a text as "<prefix>.<name>", as methods of the class of `self` where there is one. Gives them in order.
+  std::vector<Function*> define(const std::optional<QualifiedName>& prefix, const std::string& source, const ResolverPtr& resolver,
+                                const Self* self);
   /// Calls a function: run_method("f", tensor, 3).
   template <class... A>
   IValue run_method(std::string_view name, A&&... arguments) {

@@ -17,6 +17,10 @@ class GraphExecutor {
       : state_(std::make_shared<State>(graph->copy(), std::move(function_name))) {}
   /// Takes the inputs off the stack and leaves the outputs.
   void run(Stack& inputs) { state_->code().run(inputs); }
+  /// The same here and now, as a completed future; what it forks goes to the launcher.
+  intrusive_ptr<ivalue::Future> runAsync(Stack& inputs, TaskLauncher launcher = nullptr) {
+    return InterpreterState(state_->code(), std::move(launcher)).runAsync(inputs);
+  }
   std::shared_ptr<Graph> graph() const { return state_->graph; }
   explicit operator bool() const { return state_ != nullptr; }
 

@@ -36,6 +36,7 @@ using cresset::ArrayRef;
 class Block;
 class Graph;
 class Node;
+class NodeListIterator;
 class Value;
 class WithInsertPoint;
 struct Operator;
@@ -180,9 +181,14 @@ class CRESSET_API Node {
   Graph* owningGraph() const { return graph_; }
   /// Null while the node is in no block.
   Block* owningBlock() const { return owning_block_; }
+  /// How many blocks lie between the node and the graph's own, its own included: 0 for a node of the graph.
+  std::size_t blocksFromGraphBlock() const;
   Node* next() const { return next_; }
   Node* prev() const { return prev_; }
   bool inBlockList() const { return next_ != nullptr; }
+  // Where the node stands in its block's list, forwards and backwards.
+  NodeListIterator iterator() const;
+  NodeListIterator reverseIterator() const;
 
   const SourceRange& sourceRange() const { return source_range_; }
   Node* setSourceRange(SourceRange r) {
@@ -305,6 +311,11 @@ class CRESSET_API Node {
   std::string str() const;
   /// The node with its blocks, as the graph's text has it.
   std::string toString() const;
+  std::ostream& print(std::ostream& out) const;
+  /// The same, indented by twice `level`, with or without the places in the source, the attributes and the blocks. Nodes with graphs of
+  /// their own are added to `groups`. Scopes are no part of the text.
+  std::ostream& print(std::ostream& out, std::size_t level, std::vector<const Node*>* groups, bool print_source_locations = true,
+                      bool print_attributes = true, bool print_scopes = true, bool print_body = true) const;
   /// To the standard output.
   void dump() const;
 
@@ -363,50 +374,56 @@ class CRESSET_API Node {
   std::unique_ptr<uint32_t[]> use_places_;
 };
 
-/// Nodes of a block, forwards or (by reverse()) backwards. The current node may be destroyed only after stepping past it.
+/// A place in a block's list of nodes. The current node may be destroyed only after stepping past it.
+class NodeListIterator {
+ public:
+  using iterator_category = std::bidirectional_iterator_tag;
+  using value_type = Node*;
+  using difference_type = std::ptrdiff_t;
+  using pointer = Node**;
+  using reference = Node*;
+  explicit NodeListIterator(Node* n = nullptr, bool backwards = false) : node_(n), backwards_(backwards) {}
+  Node* operator*() const { return node_; }
+  Node* operator->() const { return node_; }
+  NodeListIterator& operator++() {
+    node_ = backwards_ ? node_->prev() : node_->next();
+    return *this;
+  }
+  NodeListIterator operator++(int) {
+    NodeListIterator old = *this;
+    ++*this;
+    return old;
+  }
+  NodeListIterator& operator--() {
+    node_ = backwards_ ? node_->next() : node_->prev();
+    return *this;
+  }
+  /// Destroys the node and stands on the one before, so that ++ goes on behind it.
+  void destroyCurrent() {
+    Node* dead = node_;
+    --*this;
+    dead->destroy();
+  }
+  friend bool operator==(const NodeListIterator& a, const NodeListIterator& b) { return a.node_ == b.node_; }
+
+ private:
+  Node* node_;
+  bool backwards_;
+};
+inline NodeListIterator Node::iterator() const { return NodeListIterator(const_cast<Node*>(this)); }
+inline NodeListIterator Node::reverseIterator() const { return NodeListIterator(const_cast<Node*>(this), true); }
+
+/// Nodes of a block, forwards or (by reverse()) backwards.
 class NodeList {
  public:
-  class iterator {
-   public:
-    using iterator_category = std::bidirectional_iterator_tag;
-    using value_type = Node*;
-    using difference_type = std::ptrdiff_t;
-    using pointer = Node**;
-    using reference = Node*;
-    explicit iterator(Node* n = nullptr, bool backwards = false) : node_(n), backwards_(backwards) {}
-    Node* operator*() const { return node_; }
-    Node* operator->() const { return node_; }
-    iterator& operator++() {
-      node_ = backwards_ ? node_->prev() : node_->next();
-      return *this;
-    }
-    iterator operator++(int) {
-      iterator old = *this;
-      ++*this;
-      return old;
-    }
-    iterator& operator--() {
-      node_ = backwards_ ? node_->next() : node_->prev();
-      return *this;
-    }
-    /// Destroys the node and stands on the one before, so that ++ goes on behind it.
-    void destroyCurrent() {
-      Node* dead = node_;
-      --*this;
-      dead->destroy();
-    }
-    friend bool operator==(const iterator& a, const iterator& b) { return a.node_ == b.node_; }
-
-   private:
-    Node* node_;
-    bool backwards_;
-  };
+  using iterator = NodeListIterator;
   NodeList(Node* first, Node* end, bool backwards = false) : first_(first), end_(end), backwards_(backwards) {}
   iterator begin() const { return iterator(first_, backwards_); }
   iterator end() const { return iterator(end_, backwards_); }
   NodeList reverse() const;
-  std::reverse_iterator<iterator> rbegin() const { return std::reverse_iterator(end()); }
-  std::reverse_iterator<iterator> rend() const { return std::reverse_iterator(begin()); }
+  // From the other end.
+  iterator rbegin() const { return reverse().begin(); }
+  iterator rend() const { return reverse().end(); }
   Node* front() const { return first_; }
   Node* back() const { return *--end(); }
 
@@ -471,6 +488,7 @@ struct PrintOptions {
   bool source_ranges = true;
   /// Tensor constants as base64 below the graph; otherwise large ones print as <Tensor> and cannot be read back.
   bool constants = true;
+  bool attributes = true;
 };
 
 /// An argument of a call: a value or a constant, by keyword or not.

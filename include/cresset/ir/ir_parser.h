@@ -24,7 +24,8 @@ CRESSET_API TypeResolver types_in(const Graph& g);
 CRESSET_API std::shared_ptr<Graph> parse_ir(std::string_view text, const ParseOptions& options = {},
                                             std::unordered_map<std::string, Value*>* names = nullptr);
 
-/// Reads a text into a graph; `values` receives its values by their names in the text.
+/// Reads a text into a graph; `values` receives its values by their names in the text. As with PyTorch's function of this name, inputs keep
+/// their names and results of nodes have numbers.
 CRESSET_API void parseIR(const std::string& text, Graph* graph, bool parse_tensor_constants = false);
 CRESSET_API void parseIR(const std::string& text, Graph* graph, std::unordered_map<std::string, Value*>& values,
                          bool parse_tensor_constants = false);

@@ -8,6 +8,7 @@
 
 #include <cresset/core/device.h>
 #include <cresset/ir/function.h>
+#include <cresset/ir/script_effects.h>
 
 namespace cresset::jit {
 
@@ -34,6 +35,12 @@ class CRESSET_API Method {
   Object owner() const;
   /// Arguments without self; defaults are filled in. Raises for missing, superfluous and badly typed ones.
   IValue operator()(Stack arguments, const Kwargs& kwargs = {}) const;
+  /// The same here and now, as a completed future; what it forks goes to the launcher.
+  intrusive_ptr<ivalue::Future> run_async(Stack arguments, const Kwargs& kwargs = {}, TaskLauncher launcher = nullptr) const;
+  intrusive_ptr<ivalue::Future> run_async(Stack arguments, const std::unordered_map<std::string, IValue>& kwargs,
+                                          TaskLauncher launcher = nullptr) const {
+    return run_async(std::move(arguments), Kwargs(kwargs.begin(), kwargs.end()), std::move(launcher));
+  }
 
  private:
   intrusive_ptr<ivalue::Object> owner_;
@@ -61,6 +68,12 @@ class CRESSET_API Object {
   std::optional<Method> find_method(const std::string& name) const;
   std::vector<Method> get_methods() const;
   IValue run_method(const std::string& name, Stack arguments = {}) const { return get_method(name)(std::move(arguments)); }
+  /// The same with the arguments one by one.
+  template <class First, class... Rest>
+    requires(!std::is_convertible_v<First, Stack> && std::is_constructible_v<IValue, First>)
+  IValue run_method(const std::string& name, First&& first, Rest&&... rest) const {
+    return run_method(name, Stack{IValue(std::forward<First>(first)), IValue(std::forward<Rest>(rest))...});
+  }
   /// New object, same attribute values.
   Object copy() const;
   /// New object; tensors and objects inside are copied too, shared ones stay shared among themselves.
@@ -114,11 +127,27 @@ class CRESSET_API Module : public Object {
   /// A copy with a class of its own, so that types and methods may be changed without touching the original; submodules likewise.
   Module clone() const;
   /// Compiles methods from source text ("def forward(self, x): …") into this module's class.
-  void define(const std::string& source) const;
+  void define(const std::string& source, const ResolverPtr& resolver = nullptr) const;
+  /// A new object of a class of this module's unit: made by its __init__, which gets the arguments.
+  IValue create_class(const QualifiedName& name, Stack arguments) const;
+  template <class First, class... Rest>
+    requires(!std::is_convertible_v<First, Stack> && std::is_constructible_v<IValue, First>)
+  IValue create_class(const QualifiedName& name, First&& first, Rest&&... rest) const {
+    return create_class(name, Stack{IValue(std::forward<First>(first)), IValue(std::forward<Rest>(rest))...});
+  }
 
   // Archives (archive/): see archive.h.
-  void save(const std::string& path) const;
+  void save(const std::string& path, const std::unordered_map<std::string, std::string>& extra_files = {}) const;
+  void save(std::ostream& out, const std::unordered_map<std::string, std::string>& extra_files = {}) const;
 };
+
+/// A copy of a module in evaluation mode with everything inlined and constant; `preserved` names what stays besides forward. With
+/// `optimize_numerics` batch norm, sums and products become part of the weights of the layers in front of them, where that is the same up
+/// to rounding.
+CRESSET_API Module freeze(const Module& module, const std::optional<std::vector<std::string>>& preserved = std::nullopt,
+                          bool optimize_numerics = true);
+/// The module frozen, where it has a training flag, else simplified as it is.
+CRESSET_API Module optimize_for_inference(Module& module, const std::vector<std::string>& other_methods = {});
 
 using ModulePtr = intrusive_ptr<ivalue::Object>;
 using ObjectPtr = intrusive_ptr<ivalue::Object>;

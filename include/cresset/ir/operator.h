@@ -109,7 +109,8 @@ CRESSET_API void register_builtins(const BuiltinRow* rows, std::size_t count);
 
 // As shared pointers, which own nothing.
 using OperatorPtr = std::shared_ptr<Operator>;
-CRESSET_API std::vector<OperatorPtr> getAllOperatorsFor(Symbol kind);
+/// Const, so that programs' `auto& all = getAllOperatorsFor(kind)` keeps the list.
+CRESSET_API const std::vector<OperatorPtr> getAllOperatorsFor(Symbol kind);
 CRESSET_API std::vector<OperatorPtr> getAllOperators();
 /// Null for none.
 CRESSET_API OperatorPtr findOperatorFor(const OperatorName& name);
@@ -132,6 +133,43 @@ class CRESSET_API OperatorSet {
 
  private:
   std::unordered_map<Symbol, std::vector<const Operator*>> operators_;
+};
+
+/// Values by operator.
+template <class T>
+class OperatorMap {
+ public:
+  using OpMapType = std::pair<OperatorPtr, T>;
+  OperatorMap() = default;
+  OperatorMap(std::initializer_list<std::pair<OperatorPtr, T>> entries) { insert(entries); }
+  /// By schema: "aten::add.Tensor(…) -> …".
+  OperatorMap(std::initializer_list<std::pair<const char*, T>> entries) {
+    for (const auto& [schema, value] : entries) insert(getOperatorForLiteral(schema), value);
+  }
+  void insert(const OperatorPtr& op, T value) { values_.insert_or_assign(op.get(), Entry{op, std::move(value)}); }
+  void insert(std::initializer_list<std::pair<OperatorPtr, T>> entries) {
+    for (const auto& [op, value] : entries) insert(op, value);
+  }
+  void erase(const OperatorPtr& op) { values_.erase(op.get()); }
+  bool contains(const Operator& op) const { return values_.count(&op) > 0; }
+  bool contains(const Node* n) const { return n->maybeOperator() && contains(*n->maybeOperator()); }
+  std::optional<T> find(const Operator& op) const {
+    const auto found = values_.find(&op);
+    return found == values_.end() ? std::nullopt : std::optional<T>(found->second.value);
+  }
+  std::optional<T> find(const Node* n) const { return n->maybeOperator() ? find(*n->maybeOperator()) : std::nullopt; }
+  std::vector<OpMapType> getAllKeysAndValues() const {
+    std::vector<OpMapType> out;
+    for (const auto& [key, entry] : values_) out.emplace_back(entry.op, entry.value);
+    return out;
+  }
+
+ private:
+  struct Entry {
+    OperatorPtr op;
+    T value;
+  };
+  std::unordered_map<const Operator*, Entry> values_;
 };
 
 // ---- matching of types and calls --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -53,6 +54,65 @@ CRESSET_API bool RemoveTensorMutation(const std::shared_ptr<Graph>& graph, const
 /// Runs of nodes that neither write nor see writes become prim::FunctionalGraph nodes, of at least two nodes each.
 CRESSET_API void CreateFunctionalGraphs(const std::shared_ptr<Graph>& graph);
 CRESSET_API void InlineFunctionalGraphs(const std::shared_ptr<Graph>& graph);
+
+/// aten::cat and aten::stack of lists as prim::VarConcat and prim::VarStack of their members; with the second form changes of lists go into
+/// their construction first. UseVariadicOp does it for any operator whose first argument is a list.
+CRESSET_API bool UseVariadicOp(const std::shared_ptr<Graph>& graph, Symbol op, Symbol variadic);
+CRESSET_API bool RemoveListMutationAndUseVariadicOp(const std::shared_ptr<Graph>& graph, Symbol op, Symbol variadic);
+CRESSET_API bool UseVariadicCat(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool RemoveListMutationAndUseVariadicCat(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool UseVariadicStack(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool RemoveListMutationAndUseVariadicStack(const std::shared_ptr<Graph>& graph);
+/// A prim::VarConcat whose first or last parts another one concatenates takes that one's result.
+CRESSET_API bool EliminateConcatCommonInputs(const std::shared_ptr<Graph>& graph);
+/// aten::cat of what aten::cat gives along the same dimension, and that nothing else needs, becomes one.
+CRESSET_API bool CombineConcats(const std::shared_ptr<Graph>& graph);
+/// aten::cat of known sizes becomes writes of its parts into one buffer; what is then computed twice goes.
+CRESSET_API void ExpandConcatAndEliminateRedundancy(const std::shared_ptr<Graph>& graph);
+/// An If that only chooses between two values becomes prim::IfThenElse.
+CRESSET_API bool AddIfThenElseOp(const std::shared_ptr<Graph>& graph);
+
+// Frozen graphs: what follows a convolution or a linear layer with constant weights goes into them (passes/fold_frozen.cpp says where).
+CRESSET_API bool FoldFrozenConvBatchnorm(std::shared_ptr<Graph>& graph);
+CRESSET_API bool FoldFrozenConvAddOrSub(std::shared_ptr<Graph>& graph);
+CRESSET_API bool FoldFrozenConvMulOrDiv(std::shared_ptr<Graph>& graph);
+CRESSET_API bool FoldFrozenLinearBatchnorm(std::shared_ptr<Graph>& graph);
+/// All of these until nothing is left to fold, unless numbers must stay as they are, and what tidies the graph.
+CRESSET_API void OptimizeFrozenGraph(std::shared_ptr<Graph>& graph, bool optimize_numerics = true);
+
+/// A convolution and the batch norm behind it.
+struct ConvBNParameters {
+  Tensor conv_w, conv_b, bn_rm, bn_rv;
+  double bn_eps = 0.0;
+  Tensor bn_w, bn_b;
+};
+/// Weight and bias of the convolution that does both: w * s and (b - mean) * s + bn_b, where s = bn_w / sqrt(var + eps) for each channel of
+/// the result.
+CRESSET_API std::tuple<Tensor, Tensor> computeUpdatedConvWeightAndBias(const ConvBNParameters& p);
+
+/// Raises where a call of Python writes its arguments.
+CRESSET_API void CheckInplace(std::shared_ptr<Graph>& graph);
+/// Operators that write give a new tensor instead, where nobody can see the difference.
+CRESSET_API void RemoveInplaceOps(const std::shared_ptr<Graph>& graph);
+/// Types of tensors say nothing but that.
+CRESSET_API void RemoveTensorTypeSpecializations(std::shared_ptr<Graph>& graph);
+/// prim::profile nodes go; what they saw of tensors that a graph of this type may be compiled for stays in the types of their operands.
+CRESSET_API void RemoveProfileNodesAndSpecializeTypes(std::shared_ptr<Graph>& graph);
+
+/// Activations of values that nothing else needs, and whose memory nobody else sees, write them: for graphs that run without gradients.
+class CRESSET_API FunctionalToInplaceRewriter {
+ public:
+  explicit FunctionalToInplaceRewriter(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {}
+  /// In the block and those in it; whether anything changed.
+  bool FunctionalToInplace(Block* block);
+
+ private:
+  std::shared_ptr<Graph> graph_;
+};
+
+/// What the script compiler does to a finished graph: known arithmetic is done, constants stand once, tuples that are only taken apart go,
+/// and so does code without use.
+CRESSET_API void runCleanupPasses(const std::shared_ptr<Graph>& graph);
 
 CRESSET_API void Inline(Graph& graph);
 CRESSET_API void LowerSimpleTuples(const std::shared_ptr<Graph>& graph);

@@ -15,6 +15,9 @@ class RegisterOperators : public cresset::RegisterOperators {
   RegisterOperators() = default;
   RegisterOperators(cresset::RegisterOperators&& others) : cresset::RegisterOperators(std::move(others)) {}
   CRESSET_API explicit RegisterOperators(std::vector<Operator> operators);
+  explicit RegisterOperators(std::initializer_list<Operator> operators) : RegisterOperators(std::vector<Operator>(operators)) {}
+  /// Those that are there.
+  CRESSET_API explicit RegisterOperators(std::initializer_list<std::optional<Operator>> operators);
 
  private:
   std::vector<Library> blocks_;

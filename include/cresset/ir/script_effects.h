@@ -31,4 +31,19 @@ CRESSET_API PrintHandler set_print_handler(PrintHandler handler);
 CRESSET_API intrusive_ptr<ivalue::Future> launch(std::function<IValue()> function, TypePtr element = nullptr);
 CRESSET_API IValue wait(const intrusive_ptr<ivalue::Future>& future);
 
+/// Receives what is to run on some thread, soon.
+using TaskLauncher = std::function<void(std::function<void()>)>;
+/// For a scope, launch() of this thread gives its tasks to another launcher than the pool; an empty one changes nothing.
+class CRESSET_API WithTaskLauncher {
+ public:
+  explicit WithTaskLauncher(const TaskLauncher& launcher);
+  ~WithTaskLauncher();
+  WithTaskLauncher(const WithTaskLauncher&) = delete;
+
+ private:
+  const TaskLauncher* old_;
+};
+/// Runs the function here and now, and gives its value or error as a completed future. Its forks go to the launcher.
+CRESSET_API intrusive_ptr<ivalue::Future> run_as_future(const std::function<IValue()>& function, const TaskLauncher& launcher = nullptr);
+
 }  // namespace cresset::jit

@@ -16,11 +16,15 @@ namespace cresset::jit {
 class CRESSET_API Source {
  public:
   explicit Source(std::string text, std::string filename = {}, std::size_t first_line = 1);
+  explicit Source(std::string_view text) : Source(std::string(text)) {}
+  explicit Source(const char* text) : Source(std::string(text)) {}
   const std::string& text() const { return text_; }
   const std::string& filename() const { return filename_; }
   std::size_t first_line() const { return first_line_; }
   /// Line number in the file (from 1) and column (from 0) of an offset.
   std::pair<std::size_t, std::size_t> line_and_column(std::size_t offset) const;
+  /// Lines counted from 0 in this text.
+  std::size_t lineno_for_offset(std::size_t offset) const { return line_and_column(offset).first - first_line_; }
   /// The text of the line with this number in the file, without its end.
   std::string_view line_text(std::size_t line) const;
 

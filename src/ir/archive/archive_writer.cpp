@@ -240,6 +240,7 @@ std::vector<char> pickle_save(const IValue& value) {
   return {bytes.begin(), bytes.end()};
 }
 
-void Module::save(const std::string& path) const { jit::save(*this, path); }
+void Module::save(const std::string& path, const ExtraFilesMap& extra_files) const { jit::save(*this, path, extra_files); }
+void Module::save(std::ostream& out, const ExtraFilesMap& extra_files) const { jit::save(*this, out, extra_files); }
 
 }  // namespace cresset::jit

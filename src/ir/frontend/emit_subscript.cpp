@@ -1,5 +1,6 @@
 // Subscripts, read and written. Indices of tensors become select, slice, unsqueeze and, for tensors among them, index or index_put_.
 #include "ir/frontend/emitter.h"
+#include "ir/frontend/values.h"
 
 namespace cresset::jit {
 namespace {

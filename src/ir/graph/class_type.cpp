@@ -52,6 +52,29 @@ TypePtr ClassType::findAttribute(std::string_view attribute) const {
 }
 const TypePtr& ClassType::getAttribute(std::string_view attribute) const { return attributes_[getAttributeSlot(attribute)].type; }
 
+const IValue& ClassType::getConstant(std::string_view constant) const {
+  const auto found = std::ranges::find(constants_, constant, &std::pair<std::string, IValue>::first);
+  CRESSET_CHECK_AS(AttributeError, found != constants_.end(), "'", name, "' object has no constant '", constant, "'.");
+  return found->second;
+}
+void ClassType::unsafeRemoveConstant(const std::string& constant) {
+  static_cast<void>(getConstant(constant));
+  std::erase_if(constants_, [&](const auto& c) { return c.first == constant; });
+}
+std::shared_ptr<ClassType> ClassType::refine(ArrayRef<TypePtr> types) const {
+  CRESSET_CHECK(types.size() == attributes_.size(), "refine: ", attributes_.size(), " types were required for the attributes of '", name,
+                "'; ", types.size(), " were given.");
+  auto refined = create(std::string(name), is_module_);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    CRESSET_CHECK(types[i]->is_subtype_of(*attributes_[i].type), "refine: a subtype of '", attributes_[i].type->str(),
+                  "' was required for attribute '", attributes_[i].name, "'; '", types[i]->str(), "' was given.");
+    refined->attributes_.push_back(attributes_[i]);
+    refined->attributes_.back().type = types[i];
+  }
+  refined->constants_ = constants_;
+  refined->methods_ = methods_;
+  return refined;
+}
 void ClassType::addConstant(const std::string& constant, IValue v) {
   CRESSET_CHECK(!findConstant(constant) && !hasAttribute(constant), "attempting to add constant '", constant, "' to '", name,
                 "' but it already exists.");
@@ -115,6 +138,15 @@ intrusive_ptr<Object> Object::copy() const {
 }  // namespace cresset::ivalue
 
 namespace cresset::jit {
+
+std::shared_ptr<EnumType> EnumType::create(const QualifiedName& name, TypePtr value_type,
+                                           const std::vector<std::pair<std::string, IValue>>& enumerators,
+                                           const std::shared_ptr<CompilationUnit>& unit) {
+  auto type = create(name.qualifiedName(), std::move(value_type));
+  for (const auto& [enumerator, value] : enumerators) type->addEnumerator(enumerator, value);
+  if (unit) unit->register_type(type);
+  return type;
+}
 
 void ClassType::addMethod(intrusive_ptr<ivalue::FunctionBase> method) {
   Function* f = as_function(method);

@@ -255,6 +255,11 @@ void Node::moveAfter(Node* n) {
   insertAfter(n);
 }
 
+std::size_t Node::blocksFromGraphBlock() const {
+  std::size_t depth = 0;
+  for (const Block* b = owning_block_; b && b->owningNode(); b = b->owningNode()->owningBlock()) ++depth;
+  return depth;
+}
 void Node::removeFromList() {
   CRESSET_CHECK(inBlockList() && kind_ != prim::Return && kind_ != prim::Param, "removeFromList: a node in a block was required; ", str(),
                 " is in none.");

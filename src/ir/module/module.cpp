@@ -332,19 +332,51 @@ Module Module::clone() const {
   return Module(DeepCopier([&](const TypePtr& t) { return classes.map(t); }).copy(IValue(_ivalue())).toObject());
 }
 
-void Module::define(const std::string& source) const {
-  const auto unit = type()->unit();
-  CRESSET_CHECK(unit, "define: a module of a known class was required; '", type()->name, "' is only a name.");
-  const ResolverPtr names = native_resolver(*unit);
-  std::vector<Definition> methods;
+std::vector<Function*> CompilationUnit::define(const std::optional<QualifiedName>& prefix, const std::string& source,
+                                               const ResolverPtr& resolver, const Self* self) {
+  const ResolverPtr names = resolver ? resolver : native_resolver(*this);
+  std::vector<Definition> functions;
   const auto file = parse_source(std::make_shared<Source>(source, "<string>"));
   for (const SourceFile::Item& item : file->items) {
-    CRESSET_CHECK(item.function, "define: methods ('def name(self, ...):') were required; the text has something else.");
-    Definition& method = methods.emplace_back();
-    method.tree = item.function;
-    method.resolver = names;
+    CRESSET_CHECK(item.function, "define: ", self ? "methods ('def name(self, ...):')" : "functions",
+                  " were required; the text has something else.");
+    Definition& function = functions.emplace_back();
+    function.tree = item.function;
+    function.resolver = names;
   }
-  define_functions(*unit, type()->name, methods, type());
+  std::vector<Function*> made;
+  for (const auto& f : define_functions(*this, prefix ? prefix->qualifiedName() : "", functions, self ? self->getClassType() : nullptr))
+    made.push_back(f.get());
+  return made;
+}
+
+void Module::define(const std::string& source, const ResolverPtr& resolver) const {
+  const auto unit = type()->unit();
+  CRESSET_CHECK(unit, "define: a module of a known class was required; '", type()->name, "' is only a name.");
+  const SimpleSelf self(type());
+  unit->define(QualifiedName(std::string(type()->name)), source, resolver, &self);
+}
+
+IValue Module::create_class(const QualifiedName& name, Stack arguments) const {
+  const auto unit = _ivalue()->compilation_unit();
+  const auto cls = unit ? unit->get_class(name.qualifiedName()) : nullptr;
+  CRESSET_CHECK(cls, "Could not find class '", name.qualifiedName(), "' in the module's compilation unit. It must be defined first.");
+  auto object = new_object(cls);
+  if (cls->findMethod("__init__")) call_method(object, "__init__", std::move(arguments));
+  return IValue(std::move(object));
+}
+
+intrusive_ptr<ivalue::Future> Method::run_async(Stack arguments, const Kwargs& kwargs, TaskLauncher launcher) const {
+  return run_as_future([&] { return (*this)(std::move(arguments), kwargs); }, launcher);
 }
 
 }  // namespace cresset::jit
+
+namespace cresset {
+
+jit::Module IValue::toModule() const {
+  CRESSET_CHECK(isModule(), "toModule: a module was required; a value of type '", type()->str(), "' was given.");
+  return jit::Module(toObject());
+}
+
+}  // namespace cresset

@@ -6,6 +6,7 @@
 #include <cresset/dispatch/script_values.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/script_effects.h>
+#include <cresset/ops/functions_concat.h>
 
 #include "ir/operators/builtin_call.h"
 
@@ -46,6 +47,19 @@ void print(Stack& stack) {
 bool same_object(const IValue& a, const IValue& b) {
   if (a.isNone() || b.isNone()) return a.isNone() && b.isNone();
   return a.is(b);
+}
+
+Tensor cat_of(const std::vector<Tensor>& parts, int64_t dim) { return cat(parts, dim); }
+Tensor stack_of(const std::vector<Tensor>& parts, int64_t dim) { return cresset::stack(parts, dim); }
+// Tensors and behind them a dimension.
+void of_members(Stack& stack, Tensor (*join)(const std::vector<Tensor>&, int64_t)) {
+  const auto n = static_cast<std::size_t>(pop(stack).toInt());
+  CRESSET_CHECK(n > 1, "prim::VarConcat, prim::VarStack: tensors and a dimension were required; ", n, " values were given.");
+  const int64_t dim = pop(stack).toInt();
+  std::vector<Tensor> parts;
+  for (std::size_t i = n - 1; i > 0; --i) parts.push_back(stack[stack.size() - i].toTensor());
+  drop(stack, n - 1);
+  push(stack, join(parts, dim));
 }
 
 void any_nonzero(Stack& stack, bool all) {
@@ -142,6 +156,8 @@ const BuiltinRow kPrimRows[] = {
        if (!has_a || !has_b) return has_a ? a : b;
        return IValue(a.toTensor().add(b.toTensor()));
      })},
+    {"prim::VarConcat(...) -> Tensor", +[](Stack& s) { of_members(s, &cat_of); }},
+    {"prim::VarStack(...) -> Tensor", +[](Stack& s) { of_members(s, &stack_of); }},
     {"prim::AutogradAnyNonZero(...) -> bool", +[](Stack& s) { any_nonzero(s, false); }},
     {"prim::AutogradAllNonZero(...) -> bool", +[](Stack& s) { any_nonzero(s, true); }},
     {"prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)",

@@ -183,7 +183,15 @@ RegisterOperators::RegisterOperators(std::vector<Operator> operators) {
   }
 }
 
-std::vector<OperatorPtr> getAllOperatorsFor(Symbol kind) {
+RegisterOperators::RegisterOperators(std::initializer_list<std::optional<Operator>> operators)
+    : RegisterOperators([&] {
+        std::vector<Operator> present;
+        for (const auto& op : operators)
+          if (op) present.push_back(*op);
+        return present;
+      }()) {}
+
+const std::vector<OperatorPtr> getAllOperatorsFor(Symbol kind) {
   std::vector<OperatorPtr> out;
   for (const Operator* op : operators_of(kind)) out.push_back(as_shared(op));
   return out;

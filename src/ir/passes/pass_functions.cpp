@@ -5,6 +5,7 @@
 #include <cresset/ir/operator.h>
 #include <cresset/ops/functions_creation.h>
 
+#include "ir/frontend/emitter.h"
 #include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
@@ -87,6 +88,8 @@ bool RemoveListMutation(const std::shared_ptr<Graph>& graph) { return remove_lis
 bool RemoveTensorMutation(const std::shared_ptr<Graph>& graph, const std::function<bool(Node*)>& filter) {
   return remove_tensor_mutation(graph, filter);
 }
+
+void runCleanupPasses(const std::shared_ptr<Graph>& graph) { tidy(graph); }
 
 void Inline(Graph& graph) { inline_calls(graph.shared_from_this()); }
 void LowerSimpleTuples(const std::shared_ptr<Graph>& graph) { lower_simple_tuples(graph); }

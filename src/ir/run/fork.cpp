@@ -12,6 +12,8 @@
 namespace cresset::jit {
 namespace {
 
+thread_local const TaskLauncher* task_launcher = nullptr;  // null: the pool
+
 struct Task {
   std::function<IValue()> function;
   intrusive_ptr<ivalue::Future> future;
@@ -109,9 +111,28 @@ intrusive_ptr<ivalue::Future> launch(std::function<IValue()> function, TypePtr e
   auto future = make_intrusive<ivalue::Future>(std::move(element));
   Waiting::get().add(std::make_unique<Task>(Task{std::move(function), future}));
   // The future is held until a thread has looked for its task: its address is the task's name.
-  cresset::launch([future] {
+  const auto begin = [future] {
     if (auto t = Waiting::get().take(future.get())) run(*t);
-  });
+  };
+  if (task_launcher)
+    (*task_launcher)(begin);
+  else
+    cresset::launch(begin);
+  return future;
+}
+
+WithTaskLauncher::WithTaskLauncher(const TaskLauncher& launcher)
+    : old_(std::exchange(task_launcher, launcher ? &launcher : task_launcher)) {}
+WithTaskLauncher::~WithTaskLauncher() { task_launcher = old_; }
+
+intrusive_ptr<ivalue::Future> run_as_future(const std::function<IValue()>& function, const TaskLauncher& launcher) {
+  auto future = make_intrusive<ivalue::Future>(basic_type(TypeKind::Any));
+  const WithTaskLauncher with(launcher);
+  try {
+    future->mark_completed(function());
+  } catch (...) {
+    future->set_error(std::current_exception());
+  }
   return future;
 }
 

@@ -20,6 +20,15 @@ std::atomic<uint64_t> graphs_changed{0};
 
 }  // namespace
 
+void Function::setSchema(FunctionSchema schema) {
+  CRESSET_THROW(Error, "setSchema: the schema of '", qualname(), "' cannot change; '", schema.str(), "' was given.");
+}
+BuiltinOpFunction::BuiltinOpFunction(QualifiedName name, FunctionSchema schema, std::function<void(Stack&)> function, std::string doc)
+    : Function(name.qualifiedName()), schema_(std::move(schema)), function_(std::move(function)) {
+  CRESSET_CHECK(schema_.returns().size() == 1, "BuiltinOpFunction: a schema with one return was required; '", schema_.str(), "' was given.");
+  doc_ = std::move(doc);
+}
+
 IValue Function::operator()(Stack arguments) {
   checkAndNormalize(arguments, {});
   run(arguments);

@@ -8,8 +8,9 @@
 
 namespace cresset::jit {
 
-Code::Code(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Code::~Code() = default;
+Code::Code(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+Code::Code(const std::shared_ptr<Graph>& graph, std::string function_name) : Code(*compile(graph->copy(), std::move(function_name))) {}
+std::shared_ptr<Graph> Code::graph() const { return std::const_pointer_cast<Graph>(impl_->graph); }
 std::size_t Code::num_inputs() const { return impl_->inputs.size(); }
 std::size_t Code::num_outputs() const { return impl_->outputs.size(); }
 
@@ -309,6 +310,19 @@ void Code::run(Stack& stack) const {
 #undef CRESSET_FORGET_AND_NEXT
 #undef CRESSET_NEXT
 #undef CRESSET_DISPATCH
+}
+
+void InterpreterState::run(Stack& stack) {
+  const WithTaskLauncher with(launcher_);
+  code_.run(stack);
+}
+intrusive_ptr<ivalue::Future> InterpreterState::runAsync(Stack& stack) {
+  const auto run = [&] {
+    code_.run(stack);
+    if (stack.size() == 1) return std::move(stack[0]);
+    return stack.empty() ? IValue() : IValue(make_intrusive<ivalue::TupleImpl>(std::move(stack)));
+  };
+  return run_as_future(run, launcher_);
 }
 
 std::vector<IValue> run_graph(const std::shared_ptr<const Graph>& graph, std::vector<IValue> inputs) {

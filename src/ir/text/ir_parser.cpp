@@ -712,8 +712,11 @@ void parseIR(const std::string& text, Graph* graph, std::unordered_map<std::stri
   std::unordered_map<Value*, Value*> copies;
   source->copyInto(*graph, copies);
   for (const auto& [name, value] : read) values[name] = copies.at(value);
-  // Nodes know their operators before somebody gives them other inputs.
-  graph->block()->visit([](Node* n) { n->maybeOperator(); });
+  graph->block()->visit([](Node* n) {
+    // Nodes know their operators before somebody gives them other inputs.
+    n->maybeOperator();
+    for (Value* v : n->outputs()) v->setDebugName("");
+  });
 }
 void parseIR(const std::string& text, Graph* graph, bool parse_tensor_constants) {
   std::unordered_map<std::string, Value*> values;

@@ -185,6 +185,7 @@ class Printer {
   }
 
   void attributes(const Node& n, std::initializer_list<Symbol> hidden) {
+    if (!options_.attributes) return;
     bool any = false;
     for (const Attribute& a : n.attributes()) {
       if (std::find(hidden.begin(), hidden.end(), a.name) != hidden.end()) continue;
@@ -392,6 +393,20 @@ std::string Node::toString() const {
   PrintOptions options;
   options.constants = false;
   return Printer(options).node_text(*this);
+}
+std::ostream& Node::print(std::ostream& out) const { return out << *this; }
+std::ostream& Node::print(std::ostream& out, std::size_t level, std::vector<const Node*>* groups, bool print_source_locations,
+                          bool print_attributes, bool, bool print_body) const {
+  const PrintOptions options{print_source_locations, false, print_attributes};
+  if (groups && hasAttribute(attr::Subgraph)) groups->push_back(this);
+  std::string_view text;
+  const std::string whole = print_body ? Printer(options).node_text(*this) : Printer(options).node_line(*this) + "\n";
+  for (text = whole; !text.empty();) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    out << std::string(2 * level, ' ') << line << "\n";
+  }
+  return out;
 }
 void Node::dump() const { std::cout << *this; }
 void Graph::dump() const { std::cout << *this; }

@@ -4,14 +4,20 @@
 #include <sstream>
 
 #include <cresset/dispatch/boxing.h>
+#include <cresset/ir/autodiff.h>
+#include <cresset/ir/file_check.h>
 #include <cresset/ir/graph_executor.h>
+#include <cresset/ir/import_source.h>
 #include <cresset/ir/ir_parser.h>
 #include <cresset/ir/ir_views.h>
+#include <cresset/ir/jit_log.h>
 #include <cresset/ir/node_hashing.h>
 #include <cresset/ir/pass_functions.h>
 #include <cresset/ir/register_operators.h>
 #include <cresset/ir/subgraph_rewriter.h>
 #include <cresset/ops/functions.h>
+
+#include "error_of.h"
 
 namespace cresset::jit {
 namespace {
@@ -288,6 +294,136 @@ TEST(Patterns, AskNothingOfConstantsThatNothingUses) {
   const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)");
   const auto pattern = graph_of("graph(%x):\n  %0 : int = prim::Constant[value=0]()\n  %y = aten::relu(%x)\n  return (%y)");
   EXPECT_EQ(findPatternMatches(*pattern, *g).size(), 1u);
+}
+
+double sum_of(const std::shared_ptr<Graph>& g, std::vector<IValue> inputs) {
+  return run_graph(g, std::move(inputs))[0].toTensor().sum().item().toDouble();
+}
+
+TEST(Concatenations, TakeMembersAndShareParts) {
+  const auto g = graph_of(R"(graph(%x : Tensor, %y : Tensor):
+  %d : int = prim::Constant[value=0]()
+  %l : Tensor[] = prim::ListConstruct(%x, %y)
+  %m : Tensor[] = aten::append(%l, %x)
+  %a : Tensor = aten::cat(%l, %d)
+  %k : Tensor[] = prim::ListConstruct(%x, %y, %x, %y)
+  %b : Tensor = aten::cat(%k, %d)
+  %s : Tensor[] = prim::ListConstruct(%a, %b)
+  %c : Tensor = aten::cat(%s, %d)
+  return (%c))");
+  const std::vector<IValue> inputs = {ones({2}), full({3}, 2.0)};
+  const double before = sum_of(g, inputs);
+  EXPECT_EQ(before, 26.0);
+  const auto variadic = g->copy(), combined = g->copy();
+  EXPECT_TRUE(RemoveListMutationAndUseVariadicCat(variadic));
+  EXPECT_TRUE(EliminateConcatCommonInputs(variadic));
+  variadic->lint();
+  testing::FileCheck().check_count("prim::VarConcat", 3, true)->check_not("ListConstruct")->run(*variadic);
+  EXPECT_EQ(sum_of(variadic, inputs), before);
+  EXPECT_TRUE(RemoveListMutation(combined) && CombineConcats(combined));
+  combined->lint();
+  testing::FileCheck().check_count("aten::cat", 1, true)->run(*combined);
+  EXPECT_EQ(sum_of(combined, inputs), before);
+}
+
+TEST(Concatenations, OfKnownSizesBecomeWrites) {
+  const auto g = graph_of(R"(graph(%x : Float(2, strides=[1], device=cpu), %y : Float(3, strides=[1], device=cpu)):
+  %d : int = prim::Constant[value=0]()
+  %l : Tensor[] = prim::ListConstruct(%x, %y)
+  %a : Float(5, strides=[1], device=cpu) = aten::cat(%l, %d)
+  return (%a))");
+  ExpandConcatAndEliminateRedundancy(g);
+  g->lint();
+  testing::FileCheck().check("aten::empty")->check_count("aten::copy_", 2, true)->check_not("aten::cat")->run(*g);
+  EXPECT_EQ(sum_of(g, {ones({2}), full({3}, 2.0)}), 8.0);
+}
+
+TEST(Choices, OfTwoValuesAreOneNode) {
+  const auto g = graph_of(
+      "graph(%c : bool, %x : Tensor, %y : Tensor):\n  %z : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n    block1():\n"
+      "      -> (%y)\n  return (%z)");
+  EXPECT_TRUE(AddIfThenElseOp(g));
+  EXPECT_FALSE(AddIfThenElseOp(g));
+  testing::FileCheck().check("prim::IfThenElse")->run(*g);
+  EXPECT_EQ(sum_of(g, {true, ones({2}), zeros({2})}), 2.0);
+}
+
+TEST(InPlace, ActivationsWriteWhatNobodyElseNeeds) {
+  const auto g = graph_of(R"(graph(%x : Float(2, strides=[1], device=cpu)):
+  %a : Float(2, strides=[1], device=cpu) = aten::neg(%x)
+  %b : Float(2, strides=[1], device=cpu) = aten::relu(%a)
+  %c : Float(2, strides=[1], device=cpu) = aten::tanh(%x)
+  %d : Tensor = aten::mul(%b, %c)
+  return (%d))");
+  EXPECT_TRUE(FunctionalToInplaceRewriter(g).FunctionalToInplace(g->block()));
+  testing::FileCheck().check("aten::relu_(")->check("aten::tanh(")->run(*g);  // the input stays
+  RemoveTensorTypeSpecializations(g);
+  testing::FileCheck().check_not("Float")->run(*g);
+}
+
+TEST(Folding, OfBatchNormIsItsFormula) {
+  const Tensor w = full({2, 1, 1, 1}, 3.0), b = ones({2});
+  const auto [weight, bias] = computeUpdatedConvWeightAndBias(
+      {.conv_w = w, .conv_b = b, .bn_rm = full({2}, 0.5), .bn_rv = full({2}, 4.0), .bn_eps = 0.0, .bn_w = full({2}, 2.0), .bn_b = ones({2})});
+  EXPECT_EQ(weight.sum().item().toDouble(), 6.0);  // 3 * 2 / sqrt(4), twice
+  EXPECT_EQ(bias.sum().item().toDouble(), 3.0);    // (1 - 0.5) * 1 + 1, twice
+}
+
+TEST(Gradients, OfGraphsAreAutograds) {
+  const auto g = graph_of(R"(graph(%x : Tensor, %y : Tensor):
+  %a : Tensor = aten::mul(%x, %y)
+  %b : Tensor = aten::mul(%a, %x)
+  return (%b))");
+  const Gradient gradient = differentiate(g);
+  EXPECT_EQ(gradient.df_output_vjps, (std::vector<std::size_t>{0, 1}));
+  Stack stack{ones({2}), full({2}, 3.0), full({2}, 5.0)};  // of the output; x, y
+  InterpreterState(Code(gradient.df, "df")).run(stack);
+  const auto& gradients = stack.at(0).toTupleElements();
+  EXPECT_EQ(gradients[0].toTensor().sum().item().toDouble(), 60.0);  // 2 x y, twice
+  EXPECT_EQ(gradients[1].toTensor().sum().item().toDouble(), 18.0);  // x x, twice
+  const auto writes = graph_of("graph(%x : Tensor):\n  %a : Tensor = aten::relu_(%x)\n  return (%a)");
+  EXPECT_EQ(error_of([&] { differentiate(writes); }),
+            "differentiate: a graph that does not write its inputs was required; this one may write %x.");
+}
+
+TEST(Logging, IsByFile) {
+  set_jit_logging_levels("some_pass:>>other");
+  EXPECT_TRUE(is_enabled("src/some_pass.cpp", JitLoggingLevels::GRAPH_DUMP));
+  EXPECT_FALSE(is_enabled("src/some_pass.cpp", JitLoggingLevels::GRAPH_UPDATE));
+  EXPECT_TRUE(is_enabled("other.cpp", JitLoggingLevels::GRAPH_DEBUG));
+  set_jit_logging_levels("");
+  EXPECT_FALSE(is_enabled("other.cpp", JitLoggingLevels::GRAPH_DUMP));
+  EXPECT_EQ(jit_log_prefix(JitLoggingLevels::GRAPH_DUMP, "a/b.cpp", 3, "x\ny"), "[DUMP b.cpp:3] x\n[DUMP b.cpp:3] y\n");
+}
+
+TEST(Futures, OfRunsAreComplete) {
+  const auto unit = compile("def f(x: Tensor):\n  t = torch.jit.fork(torch.neg, x)\n  return torch.jit.wait(t)\n");
+  int forks = 0;
+  const TaskLauncher launcher = [&](const std::function<void()>& task) {
+    ++forks;
+    task();
+  };
+  Stack stack{ones({2})};
+  const auto future = GraphExecutor(unit->get_function("f").graph(), "f").runAsync(stack, launcher);
+  EXPECT_EQ(future->wait().toTensor().sum().item().toDouble(), -2.0);
+  EXPECT_EQ(forks, 1);
+  const auto bad = graph_of("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::mm(%x, %y)\n  return (%z)");
+  Stack wrong{ones({2}), ones({3})};
+  const auto failed = InterpreterState(Code(bad, "bad")).runAsync(wrong);
+  EXPECT_TRUE(failed->completed() && failed->hasError() && failed->exception_ptr());
+}
+
+TEST(Texts, DefineClassesForProgramsThatKeepThem) {
+  const auto unit = std::make_shared<CompilationUnit>();
+  const std::vector<IValue> constants;
+  const TextImporter importer(
+      unit, &constants,
+      [](const std::string&) { return std::make_shared<Source>("class Pair:\n  a : int\n  def __init__(self, x: int) -> None:\n    self.a = x\n"); }, 2);
+  EXPECT_EQ(importer.loadType(QualifiedName("__torch__.Pair")), unit->get_type("__torch__.Pair"));
+  const Module m("m", unit);
+  const IValue pair = m.create_class(QualifiedName("__torch__.Pair"), 3);
+  EXPECT_EQ(pair.toObjectRef().getAttr("a").toInt(), 3);
+  EXPECT_THROW(m.create_class(QualifiedName("__torch__.None"), 3), Error);
 }
 
 TEST(Views, NameThePartsOfControlFlow) {

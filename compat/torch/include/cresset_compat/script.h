@@ -55,6 +55,7 @@ using cresset::jit::getAllOperators;
 using cresset::jit::getAllOperatorsFor;
 using cresset::jit::getOperatorForLiteral;
 using cresset::jit::Operation;
+using cresset::jit::OperatorMap;
 using cresset::jit::OperatorSet;
 using cresset::jit::registerOperator;
 using cresset::jit::RegisterOperators;
@@ -63,15 +64,34 @@ inline c10::OperatorName parseName(const std::string& text) { return cresset::pa
 inline std::variant<c10::OperatorName, c10::FunctionSchema> parseSchemaOrName(const std::string& text) {
   return cresset::parse_schema_or_name(text);
 }
+/// Graphs of functions keep their calls, for Inline() to put in: the switch is off, and turning it on raises.
+struct InlineEverythingMode {
+  operator bool() const { return false; }
+  InlineEverythingMode& operator=(bool on) {
+    TORCH_CHECK(!on, "getInlineEverythingMode: graphs keep their calls; say Inline(graph) where they should not.");
+    return *this;
+  }
+};
+inline InlineEverythingMode& getInlineEverythingMode() {
+  static InlineEverythingMode mode;
+  return mode;
+}
 // source_range.h
 using cresset::jit::Source;
 // function.h, module.h
+using cresset::jit::BuiltinOpFunction;
 using cresset::jit::call_method;
 using cresset::jit::compile;
+using cresset::jit::freeze;
 using cresset::jit::Kwargs;
 using cresset::jit::ModulePtr;
 using cresset::jit::NameValue;
+using cresset::jit::nativeResolver;
 using cresset::jit::ObjectPtr;
+using cresset::jit::optimize_for_inference;
+using cresset::jit::Self;
+using cresset::jit::SimpleSelf;
+using TaskLauncher = cresset::jit::TaskLauncher;
 using cresset::jit::toGraphFunction;
 using cresset::jit::tryToGraphFunction;
 template <class T>
@@ -93,6 +113,7 @@ using cresset::jit::pickle_save;
 using cresset::jit::save;
 // graph_executor.h, interpreter.h
 using cresset::jit::GraphExecutor;
+using cresset::jit::InterpreterState;
 using cresset::jit::launch;
 using cresset::jit::PrintHandler;
 using cresset::jit::run_graph;
