@@ -14,7 +14,8 @@ namespace cresset::jit {
 using SourceLoader = std::function<std::shared_ptr<Source>(const std::string& prefix)>;
 
 /// Defines classes, interfaces, enums, named tuples and functions of such texts in a unit when they are asked for, with all that they
-/// mention. `CONSTANTS.cN` of a text is member N of the table, which must outlive the importer. `version` says which meaning operators have.
+/// mention. `CONSTANTS.cN` of a text is member N of the table, which must outlive the importer. `version` says which meaning operators
+/// have.
 class CRESSET_API TextImporter {
  public:
   TextImporter(std::shared_ptr<CompilationUnit> unit, const std::vector<IValue>* constants, SourceLoader loader, std::size_t version);

@@ -1,7 +1,7 @@
 // Nodes that hold other nodes in a graph of their own (attribute Subgraph): putting nodes in, and taking them out again.
 //
-// Inputs of the node are those of its graph, in order, and so are its outputs. Constants that a node needs are copied into the graph. Moving
-// a node into a subgraph must be legal: nothing between the two may depend on it or write what it reads (AliasDb says so).
+// Inputs of the node are those of its graph, in order, and so are its outputs. Constants that a node needs are copied into the graph.
+// Moving a node into a subgraph must be legal: nothing between the two may depend on it or write what it reads (AliasDb says so).
 #pragma once
 
 #include <string>
@@ -30,7 +30,8 @@ CRESSET_API bool unmergeAliasedOutputs(Node* subgraph);
 CRESSET_API bool unmergeOutputsAlisingInputs(Node* subgraph);
 CRESSET_API bool unmergeAliasedOutputsAndUpdateAliasing(Node* subgraph, AliasDb& aliases);
 
-/// "fused_mul_add": the kinds of the graph's nodes behind a prefix. One longer than `longest` is cut, with a number that stands for the rest.
+/// "fused_mul_add": the kinds of the graph's nodes behind a prefix. One longer than `longest` is cut, with a number that stands for the
+/// rest.
 CRESSET_API std::string generateNameForGraph(const std::shared_ptr<Graph>& graph, std::size_t longest = 40,
                                              const std::string& prefix = "fused");
 

@@ -13,7 +13,8 @@ TextImporter::TextImporter(std::shared_ptr<CompilationUnit> unit, const std::vec
                            std::size_t version)
     : unit_(std::move(unit)), impl_(std::make_unique<Impl>()) {
   impl_->importer = std::make_shared<SourceImporter>(
-      *unit_, static_cast<int64_t>(version), [loader = std::move(loader)](const std::string& package) { return PackageText{loader(package), {}}; });
+      *unit_, static_cast<int64_t>(version),
+      [loader = std::move(loader)](const std::string& package) { return PackageText{loader(package), {}}; });
   if (constants) impl_->importer->set_constants(*constants);
 }
 TextImporter::~TextImporter() = default;

@@ -51,7 +51,8 @@ class CommonInputs {
     for (const bool at_front : {true, false}) {
       for (std::size_t k = 0; k < i; ++k) {
         const Concat& earlier = concats_[k];
-        if (!(at_front ? begins_with : ends_with)(current.parts, earlier.parts) || !same_dimension(current.dimension, earlier.dimension)) continue;
+        if (!(at_front ? begins_with : ends_with)(current.parts, earlier.parts) || !same_dimension(current.dimension, earlier.dimension))
+          continue;
         if (!current.node->isDominatedBy(earlier.node) || (best && best->parts.size() >= earlier.parts.size())) continue;
         best = &earlier;
         front = at_front;

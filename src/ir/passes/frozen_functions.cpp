@@ -20,8 +20,9 @@ constexpr int kMostRounds = 100;
 bool run_pass(const char* pass, const std::shared_ptr<Graph>& graph) { return find_pass(pass)->run(graph); }
 
 // Activations with a form that writes, which gives the dtype that it gets where that is a floating one.
-constexpr std::array kActivations = {aten::celu, aten::elu,  aten::gelu, aten::hardsigmoid, aten::hardswish, aten::hardtanh, aten::leaky_relu,
-                                     aten::relu, aten::relu6, aten::selu, aten::sigmoid,     aten::silu,      aten::tanh};
+constexpr std::array kActivations = {aten::celu,     aten::elu,        aten::gelu, aten::hardsigmoid, aten::hardswish,
+                                     aten::hardtanh, aten::leaky_relu, aten::relu, aten::relu6,       aten::selu,
+                                     aten::sigmoid,  aten::silu,       aten::tanh};
 
 bool is_floating(const Value* v) {
   const auto* type = v->type()->castRaw<TensorType>();

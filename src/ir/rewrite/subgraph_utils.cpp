@@ -55,6 +55,7 @@ class Merge {
     replaced(aliases_, result, outside);
     result->replaceAllUsesWith(outside);
   }
+
  public:
   /// Outputs that nothing needs any more, once the node has gone.
   void drop_outputs() {

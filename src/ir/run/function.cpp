@@ -25,7 +25,8 @@ void Function::setSchema(FunctionSchema schema) {
 }
 BuiltinOpFunction::BuiltinOpFunction(QualifiedName name, FunctionSchema schema, std::function<void(Stack&)> function, std::string doc)
     : Function(name.qualifiedName()), schema_(std::move(schema)), function_(std::move(function)) {
-  CRESSET_CHECK(schema_.returns().size() == 1, "BuiltinOpFunction: a schema with one return was required; '", schema_.str(), "' was given.");
+  CRESSET_CHECK(schema_.returns().size() == 1, "BuiltinOpFunction: a schema with one return was required; '", schema_.str(),
+                "' was given.");
   doc_ = std::move(doc);
 }
 

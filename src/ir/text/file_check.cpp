@@ -17,9 +17,8 @@ namespace {
 using Check = FileCheck::Check;
 using Kind = FileCheck::Kind;
 
-constexpr std::array<std::string_view, 8> kNames = {"CHECK",       "CHECK-NOT", "CHECK-SAME",
-                                                    "CHECK-NEXT",  "CHECK-COUNT", "CHECK-DAG",
-                                                    "CHECK-SOURCE-HIGHLIGHTED", "CHECK-REGEX"};
+constexpr std::array<std::string_view, 8> kNames = {
+    "CHECK", "CHECK-NOT", "CHECK-SAME", "CHECK-NEXT", "CHECK-COUNT", "CHECK-DAG", "CHECK-SOURCE-HIGHLIGHTED", "CHECK-REGEX"};
 
 struct Span {
   std::size_t begin, end;

@@ -20,7 +20,8 @@ TEST(FileCheck, ChecksMatchBehindOneAnother) {
 
 TEST(FileCheck, ErrorsShowThePlace) {
   EXPECT_EQ(error_of([] { FileCheck().check("add")->check("div")->run(kText); }),
-            "Expected to find \"div\" but did not find it\nSearched string:\na = mul(x)\nb = add(a)\n       ~~~ <--- HERE\nc = mul(b)\nreturn c\n\n"
+            "Expected to find \"div\" but did not find it\nSearched string:\na = mul(x)\nb = add(a)\n       ~~~ <--- HERE\nc = "
+            "mul(b)\nreturn c\n\n"
             "From CHECK: div\n");
   EXPECT_EQ(error_of([] { FileCheck().check_not("add")->check("return")->run(kText); }).substr(0, 43),
             "Expected to not find \"add\" but found it\na = ");

@@ -363,8 +363,13 @@ TEST(InPlace, ActivationsWriteWhatNobodyElseNeeds) {
 
 TEST(Folding, OfBatchNormIsItsFormula) {
   const Tensor w = full({2, 1, 1, 1}, 3.0), b = ones({2});
-  const auto [weight, bias] = computeUpdatedConvWeightAndBias(
-      {.conv_w = w, .conv_b = b, .bn_rm = full({2}, 0.5), .bn_rv = full({2}, 4.0), .bn_eps = 0.0, .bn_w = full({2}, 2.0), .bn_b = ones({2})});
+  const auto [weight, bias] = computeUpdatedConvWeightAndBias({.conv_w = w,
+                                                               .conv_b = b,
+                                                               .bn_rm = full({2}, 0.5),
+                                                               .bn_rv = full({2}, 4.0),
+                                                               .bn_eps = 0.0,
+                                                               .bn_w = full({2}, 2.0),
+                                                               .bn_b = ones({2})});
   EXPECT_EQ(weight.sum().item().toDouble(), 6.0);  // 3 * 2 / sqrt(4), twice
   EXPECT_EQ(bias.sum().item().toDouble(), 3.0);    // (1 - 0.5) * 1 + 1, twice
 }
@@ -418,7 +423,10 @@ TEST(Texts, DefineClassesForProgramsThatKeepThem) {
   const std::vector<IValue> constants;
   const TextImporter importer(
       unit, &constants,
-      [](const std::string&) { return std::make_shared<Source>("class Pair:\n  a : int\n  def __init__(self, x: int) -> None:\n    self.a = x\n"); }, 2);
+      [](const std::string&) {
+        return std::make_shared<Source>("class Pair:\n  a : int\n  def __init__(self, x: int) -> None:\n    self.a = x\n");
+      },
+      2);
   EXPECT_EQ(importer.loadType(QualifiedName("__torch__.Pair")), unit->get_type("__torch__.Pair"));
   const Module m("m", unit);
   const IValue pair = m.create_class(QualifiedName("__torch__.Pair"), 3);

@@ -139,25 +139,24 @@ using RegisterPass = cresset::jit::RegisterGraphPass;
 }  // namespace torch
 
 // jit_log.h: to the current logger, at level debug, graphs at level graph; and to the stream of jit_log.h for files that it names.
-#define CRESSET_GRAPH_LOG(level, file_level, ...)                                                                       \
-  do {                                                                                                                  \
-    if (::cresset::jit::logging::current()->enabled(::cresset::jit::logging::Level::level))                             \
-      ::cresset::jit::logging::log(::cresset::jit::logging::Level::level, ::c10::str(__VA_ARGS__));                     \
-    if (::cresset::jit::is_enabled(__FILE__, ::cresset::jit::JitLoggingLevels::file_level))                             \
-      ::cresset::jit::get_jit_logging_output_stream() << ::cresset::jit::jit_log_prefix(                                \
-          ::cresset::jit::JitLoggingLevels::file_level, __FILE__, __LINE__, ::c10::str(__VA_ARGS__));                   \
+#define CRESSET_GRAPH_LOG(level, file_level, ...)                                                                                       \
+  do {                                                                                                                                  \
+    if (::cresset::jit::logging::current()->enabled(::cresset::jit::logging::Level::level))                                             \
+      ::cresset::jit::logging::log(::cresset::jit::logging::Level::level, ::c10::str(__VA_ARGS__));                                     \
+    if (::cresset::jit::is_enabled(__FILE__, ::cresset::jit::JitLoggingLevels::file_level))                                             \
+      ::cresset::jit::get_jit_logging_output_stream()                                                                                   \
+          << ::cresset::jit::jit_log_prefix(::cresset::jit::JitLoggingLevels::file_level, __FILE__, __LINE__, ::c10::str(__VA_ARGS__)); \
   } while (0)
 #define GRAPH_DEBUG(...) CRESSET_GRAPH_LOG(debug, GRAPH_DEBUG, __VA_ARGS__)
 #define GRAPH_UPDATE(...) CRESSET_GRAPH_LOG(debug, GRAPH_UPDATE, __VA_ARGS__)
 #define GRAPH_DUMP(message, shown) CRESSET_GRAPH_LOG(graph, GRAPH_DUMP, message, "\n", (shown)->toString())
 #define GRAPH_EXPORT(message, shown) CRESSET_GRAPH_LOG(graph, GRAPH_DEBUG, message, "\n", (shown)->toString())
-#define JIT_LOG(level, ...)                                                          \
-  if (::cresset::jit::is_enabled(__FILE__, level))                                   \
-  ::cresset::jit::get_jit_logging_output_stream()                                    \
-      << ::cresset::jit::jit_log_prefix(level, __FILE__, __LINE__, ::c10::str(__VA_ARGS__))
-#define GRAPH_DEBUG_ENABLED                                                                      \
-  (::cresset::jit::logging::current()->enabled(::cresset::jit::logging::Level::debug) ||         \
+#define JIT_LOG(level, ...)                        \
+  if (::cresset::jit::is_enabled(__FILE__, level)) \
+  ::cresset::jit::get_jit_logging_output_stream() << ::cresset::jit::jit_log_prefix(level, __FILE__, __LINE__, ::c10::str(__VA_ARGS__))
+#define GRAPH_DEBUG_ENABLED                                                              \
+  (::cresset::jit::logging::current()->enabled(::cresset::jit::logging::Level::debug) || \
    ::cresset::jit::is_enabled(__FILE__, ::cresset::jit::JitLoggingLevels::GRAPH_DEBUG))
-#define GRAPH_UPDATE_ENABLED                                                                     \
-  (::cresset::jit::logging::current()->enabled(::cresset::jit::logging::Level::debug) ||         \
+#define GRAPH_UPDATE_ENABLED                                                             \
+  (::cresset::jit::logging::current()->enabled(::cresset::jit::logging::Level::debug) || \
    ::cresset::jit::is_enabled(__FILE__, ::cresset::jit::JitLoggingLevels::GRAPH_UPDATE))
