@@ -166,7 +166,8 @@ void copy_range(variable_list& out, IndexRange range, TensorList values) {
   std::copy(values.begin(), values.end(), out.begin() + static_cast<std::ptrdiff_t>(range.first));
 }
 
-Tensor InputMetadata::zeros_like() const { return cresset::zeros(shape_, options()); }
+// Strided: a gradient of that layout fits tensors of every other.
+Tensor InputMetadata::zeros_like() const { return cresset::zeros(shape_, options().layout(kStrided)); }
 
 void add_tangent(Tensor& sum, const Tensor& t) {
   if (t.defined()) sum = sum.defined() ? sum + t : t;

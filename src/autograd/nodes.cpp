@@ -44,7 +44,7 @@ bool obeys_layout(const Tensor& grad, const Tensor& variable) {
 bool is_wrapper(const Tensor& t) { return !t.has_storage() && t.key_set().has(DispatchKey::Python); }
 
 Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
-  if (!grad.has_storage() && !is_wrapper(grad)) return cresset::clone(grad);
+  if ((!grad.has_storage() && !is_wrapper(grad)) || grad.layout() != kStrided) return cresset::clone(grad);
   if (is_wrapper(grad)) {
     Tensor copy = cresset::new_empty_strided(grad, variable.sizes(), variable.strides());
     return cresset::copy_(copy, grad);

@@ -25,8 +25,10 @@ def apply(func, args, kwargs):
         return _written(args[0], apply_named(name[:-1], args, kwargs))
     if rule is None:
         _refuse(func, args)
-    if isinstance(kwargs.get("out"), Sparse):
-        return _written(kwargs["out"], rule(*args, **{k: v for k, v in kwargs.items() if k != "out"}))
+    out = kwargs.get("out")
+    if out is not None:
+        result = rule(*args, **{k: v for k, v in kwargs.items() if k != "out"})
+        return _written(out, result) if isinstance(out, Sparse) else _stored(out, result)
     return rule(*args, **kwargs)
 
 
@@ -42,6 +44,14 @@ def _refuse(func, args):
         f"Could not run '{func._schema.name}{'.' + overload if overload else ''}' with arguments from the '{backend}' backend. "
         "This could be because the operator doesn't exist for this backend; to_dense() gives a tensor that every operator knows."
     )
+
+
+def _stored(out, result):
+    """A strided out tensor with the values of a result."""
+    if not cresset.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {_word(result)} can't be cast to the desired output type {_word(out)}")
+    result = dense(result) if isinstance(result, Sparse) else result
+    return (out if out.shape == result.shape else out.resize_(result.shape)).copy_(result)
 
 
 def _written(target, result):
@@ -261,7 +271,10 @@ def _add(a, b, *, alpha=1):
         if left.sparse_dim() != right.sparse_dim():
             raise RuntimeError("add: expected 'self' and 'other' to have same number of sparse dimensions")
         joined = Coordinates(cresset.cat((left._i, right._i), 1), values, a.shape)
-        return _like(coalesced(joined), a) if left._ordered and right._ordered else joined
+        if left._ordered and right._ordered:
+            return _like(coalesced(joined), a)
+        # Gradients that are added up again and again stay within what the dense tensor would take.
+        return coalesced(joined) if joined._nnz() > joined.numel() else joined
     if isinstance(a, Sparse):
         if isinstance(a, Compressed) and not _scalar(b):
             return dense(a) + b * alpha
@@ -581,6 +594,21 @@ def _addmm(self, a, b, *, beta=1, alpha=1):
         return _add(_mul(self, beta), product, alpha=alpha)
     product = dense(product) if isinstance(product, Sparse) else product
     return self * beta + product * alpha
+
+
+@_rule("addmv")
+def _addmv(self, mat, vec, *, beta=1, alpha=1):
+    if not isinstance(mat, Compressed):
+        _refuse(cresset.ops.aten.addmv.default, (mat,))
+    if isinstance(self, Sparse) or isinstance(vec, Sparse):
+        raise RuntimeError("addmv: only the matrix may be sparse.")
+    product = _spread(mat, vec[:, None])[:, 0] * alpha
+    return (product + self * beta if beta != 0 else product).expand(mat.shape[0])
+
+
+@_rule("addmv_")
+def _addmv_(self, mat, vec, *, beta=1, alpha=1):
+    return self.copy_(_addmv(self, mat, vec, beta=beta, alpha=alpha))
 
 
 @_rule("bmm")

@@ -215,3 +215,22 @@ def test_dense_dimensions_of_coordinates():
     x = cresset.stack([SQUARE, 2 * SQUARE], -1)
     coo = x.to_sparse(layout=cresset.sparse_coo, dense_dim=1)
     assert (coo.sparse_dim(), coo.dense_dim()) == (2, 1) and coo._values().shape == (10, 2) and cresset.equal(coo.to_dense(), x)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_addmv(layout):
+    mat, vec, added = _made(layout), cresset.arange(4.0), cresset.tensor([1.0, cresset.nan, 3.0, 4.0])
+    want = SQUARE @ vec
+    assert cresset.equal(cresset.addmv(added, mat, vec, beta=0), want)
+    assert cresset.equal(cresset.addmv(cresset.ones(4), mat, vec, beta=0.5, alpha=2), want * 2 + 0.5)
+    assert cresset.equal(cresset.ones(4).addmv_(mat, vec), want + 1)
+    out = cresset.empty(0)
+    assert cresset.addmv(cresset.ones(4), mat, vec, out=out) is out and cresset.equal(out, want + 1)
+
+
+def test_sums_of_coordinates_do_not_grow_without_end():
+    step = cresset.sparse_coo_tensor([[0, 0, 1]], [1.0, 2, 3], (4,))
+    total = step
+    for _ in range(10):
+        total = total + step
+    assert total._nnz() <= 4 + 3 and total.to_dense().tolist() == [33, 33, 0, 0]
