@@ -10,9 +10,14 @@ from cresset.compiler import (  # noqa: F401
 
 
 def __getattr__(name):
-    if name in ("utils", "config", "eval_frame", "exc"):
+    if name in ("utils", "config", "eval_frame", "exc", "testing"):
         return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_dynamo_supported():
+    """Can compile() capture code in this interpreter? Always: it needs nothing of the interpreter's insides."""
+    return True
 
 
 def graph_break(msg=""):

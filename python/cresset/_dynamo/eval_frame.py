@@ -1,3 +1,3 @@
 """Names of the frame evaluator that libraries import: there is none."""
 
-from cresset._dynamo import OptimizedModule  # noqa: F401
+from cresset._dynamo import OptimizedModule, is_dynamo_supported  # noqa: F401

@@ -174,10 +174,18 @@ class FakeTensorMode(TorchDispatchMode):
         if not isinstance(tensor, cresset.Tensor):
             raise TypeError(f"from_tensor: a Tensor was required; a {type(tensor).__name__} was given.")
         key = id(tensor)
-        if key not in self._memo:
+        known = self._memo.get(key)
+        if known is None or known[1].shape != tensor.shape or known[1].stride() != tensor.stride():  # the tensor itself may have changed
             memo = self._memo
             self._memo[key] = weakref.ref(tensor, lambda _: memo.pop(key, None)), self._convert(tensor)
         return self._memo[key][1]
+
+    def snapshot(self, fake):
+        """A fake tensor of the same memory that keeps what the given one is now."""
+        with no_dispatch(), cresset.no_grad():
+            copy = self._wrap(fake._elem.detach(), fake.fake_device, fake.constant)
+        copy.real_tensor = fake.real_tensor
+        return copy.requires_grad_(True) if fake.requires_grad else copy
 
     def _convert(self, tensor):
         kind = type(tensor)

@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 
-from ..utils._pytree import TreeSpec
+from ..utils._pytree import TreeSpec, _structseq
 
 __all__ = ["register_pytree_flatten_spec", "tree_flatten_spec"]
 
@@ -47,3 +47,4 @@ register_pytree_flatten_spec(dict, lambda d, spec: [d[k] for k in spec.context],
 register_pytree_flatten_spec(list, _first, lambda v, spec: len(v) == spec.num_children)
 register_pytree_flatten_spec(tuple, _first, lambda v, spec: len(v) == spec.num_children)
 register_pytree_flatten_spec(namedtuple, _first, lambda v, spec: len(v) == spec.num_children)
+register_pytree_flatten_spec(_structseq, _first, lambda v, spec: len(v) == spec.num_children)  # results with named fields

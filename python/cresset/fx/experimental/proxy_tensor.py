@@ -152,6 +152,9 @@ def _place(tensor):
 
 def _note_value(tracer, proxy, value):
     fake = tracer.fakes(value)
+    if type(fake) is FakeTensor:  # as it is now: later operators may change its sizes
+        with _disable_current_modes():
+            fake = fake.fake_mode.snapshot(fake)
     proxy.node.meta["val"] = fake
     if isinstance(fake, cresset.Tensor):
         with _disable_current_modes():
