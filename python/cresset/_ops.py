@@ -1,5 +1,6 @@
 """`cresset.ops`: operators by namespace, name and overload, as their schemas name them."""
 
+import functools
 import importlib
 import os
 import sys
@@ -48,6 +49,38 @@ class _Type(str):
             text = text.replace(name, "int")
         return text
 
+    @functools.cached_property
+    def _object(self):
+        """The type as graphs have it."""
+        return next(_C.parse_ir(f"graph(%x : {self.str()}):\n  return (%x)").inputs()).type()
+
+    @property
+    def annotation_str(self):
+        """As an annotation writes it: `Optional[int]`."""
+        return self._object.annotation_str
+
+    def kind(self):
+        """The name of the type's class: ListType, OptionalType, TensorType, …"""
+        return self._object.kind()
+
+    def isSubtypeOf(self, other):
+        """May a value of this type stand where one of the other type, of a schema or of a graph, is expected?"""
+        return self._object.isSubtypeOf(getattr(other, "_object", other))
+
+    def containedTypes(self):
+        """The types of elements, of graphs."""
+        return self._object.containedTypes()
+
+    def getElementType(self):
+        """The type of elements of a list or optional; AttributeError for others."""
+        return self._object.getElementType()
+
+    def __eq__(self, other):
+        return "".join(self) == other if isinstance(other, str) else self._object == other
+
+    def __hash__(self):
+        return super().__hash__()
+
 
 class Argument:
     """One argument or return of a schema."""
@@ -68,6 +101,11 @@ class Argument:
     @property
     def is_out(self):
         return self.kwarg_only and self.is_write
+
+    @property
+    def real_type(self):
+        """The type with the names of enumerations and unknown sizes, which `type` has as well here."""
+        return self.type
 
     def __repr__(self):
         return f"Argument(name={self.name!r}, type={self.type!r})"

@@ -91,8 +91,11 @@ class _Shared:
 
     def tolist(self):
         """The elements as Python numbers. NotImplementedError on `meta`, which has none."""
+        from .utils._python_dispatch import no_dispatch
+
         self._check_readable()
-        return self._elements().tolist()
+        with no_dispatch():  # reading memory is no operator of the program's
+            return self._elements().tolist()
 
     def __iter__(self):
         return iter(self.tolist())

@@ -277,6 +277,7 @@ void init_key_functions(PyObject* module) {
     return Object(std::move(list));
   });
   def(module, "_dispatch_keys", [](Tensor t) { return Object(wrap_key_set(t.key_set(), foreign_keys(t))); });
+  def(module, "_dispatch_key_set", [](Tensor t) { return to_string(t.key_set()); });
   def(module, "_dispatch_keyset_full", [] { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL))); });
   def(module, "_dispatch_keyset_full_after",
       [](PyObject* key) { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL_AFTER, to_key(key)))); });

@@ -2,7 +2,7 @@
 
 import math
 
-__all__ = ["canonicalize_dim", "canonicalize_dims", "infer_size", "is_contiguous_or_false", "make_contiguous_strides_for"]
+__all__ = ["canonicalize_dim", "canonicalize_dims", "compare_tensor_meta", "infer_size", "is_contiguous_or_false", "make_contiguous_strides_for", "suggest_memory_format"]
 
 
 def infer_size(shape, numel):
@@ -57,3 +57,38 @@ def make_contiguous_strides_for(shape, row_major=True):
 def is_contiguous_or_false(a):
     """a.is_contiguous()"""
     return a.is_contiguous()
+
+
+def compare_tensor_meta(a, b, check_sizes=True, check_strides=False, *, allow_rhs_unbacked=False, check_conj=True):
+    """AssertionError or RuntimeError unless two tensors are of one size, type, device, and with check_strides of one layout (of dimensions that have
+    more than one element) and offset."""
+    from cresset import Tensor
+
+    for t in (a, b):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"compare_tensor_meta: two tensors were required; a {type(t).__name__} was given.")
+    if check_sizes and a.shape != b.shape:
+        raise AssertionError(f"Shapes {a.shape} and {b.shape} are not equal!")
+    if a.dtype != b.dtype:
+        raise AssertionError(f"Dtypes {a.dtype} and {b.dtype} are not equal!")
+    if a.device != b.device:
+        raise AssertionError(f"Devices {a.device} and {b.device} are not equal!")
+    if check_strides:
+        if any(x != y for x, y, size in zip(a.stride(), b.stride(), a.shape) if size > 1 and a.numel()):
+            raise RuntimeError(f"Stride mismatch! Strides are {a.stride()} and {b.stride()}!")
+        if a.storage_offset() != b.storage_offset():
+            raise RuntimeError(f"Storage offset mismatch! Storage offsets are {a.storage_offset()} and {b.storage_offset()}!")
+    if check_conj and a.is_conj() != b.is_conj():
+        raise RuntimeError(f"Conj mismatch! is_conj is set to {a.is_conj()} and {b.is_conj()}")
+    if a.is_neg() != b.is_neg():
+        raise RuntimeError(f"Neg mismatch! is_neg is set to {a.is_neg()} and {b.is_neg()}")
+
+
+def suggest_memory_format(x):
+    """The memory format of a tensor's strides: channels_last(_3d) where they are of that order, else contiguous_format."""
+    import cresset
+
+    for rank, named in ((4, cresset.channels_last), (5, cresset.channels_last_3d)):
+        if x.dim() == rank and x.layout is cresset.strided and x.is_contiguous(memory_format=named) and not x.is_contiguous():
+            return named
+    return cresset.contiguous_format

@@ -11,7 +11,7 @@ import cresset
 from cresset import _C
 from cresset._library.fake import fake_impls, sizes_from, sizes_given
 from cresset.utils._python_dispatch import TorchDispatchMode, no_dispatch
-from cresset.utils._pytree import tree_leaves, tree_map_only
+from cresset.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 __all__ = [
     "FakeTensor", "FakeTensorMode", "FakeCopyMode", "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensorDeviceMismatchError",
@@ -55,7 +55,8 @@ class FakeTensorDeviceMismatchError(RuntimeError):
 class FakeTensor(cresset.Tensor):
     """A tensor without values: `fake_device` is the device that it reports, `fake_mode` the mode that it belongs to.
 
-    `constant` is a real tensor with its value where the program itself wrote the value down, else None.
+    `constant` is a real tensor with its value where the program itself wrote the value down, else None; `real_tensor` one with the value that it
+    would have, in a mode that keeps them (`_functorch.config.fake_tensor_propagate_real_tensors`).
     """
 
     _has_no_values = True  # for printing
@@ -97,7 +98,9 @@ class FakeTensor(cresset.Tensor):
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device).requires_grad_(self.requires_grad)
+            copy = memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device)
+            copy.real_tensor = None if self.real_tensor is None else self.real_tensor.clone()
+            copy.requires_grad_(self.requires_grad)
         return memo[id(self)]
 
 
@@ -146,6 +149,10 @@ class FakeTensorMode(TorchDispatchMode):
             raise NotImplementedError("FakeTensorMode: symbolic sizes are not supported; leave shape_env out.")
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
         self.shape_env, self.static_shapes, self.export = None, True, export
+        from cresset._functorch import config
+
+        self.allow_meta, self.propagate_real_tensors = config.fake_tensor_allow_meta, config.fake_tensor_propagate_real_tensors
+        self._copies = {}  # as _storages, with copies of the memory, for real_tensor
         self._memo = {}  # id of a real tensor → (weak reference to it, fake)
         self._storages = {}  # address of a real storage's object → (the storage, one-dimensional meta tensor in its place)
         self._constants = {}  # id → weak reference of the fake tensors that have a constant
@@ -193,6 +200,8 @@ class FakeTensorMode(TorchDispatchMode):
             raise UnsupportedFakeTensorException(f"from_tensor: tensors of the class {kind.__name__} have no fake.")
         with no_dispatch(), cresset.no_grad():
             fake = self._wrap(self._meta_of(tensor.detach()), tensor.device)
+            if self.propagate_real_tensors:
+                fake.real_tensor = self._copy_of(tensor.detach())
         if isinstance(tensor, cresset.nn.Parameter):
             return cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
         return fake.requires_grad_(True) if tensor.requires_grad else fake
@@ -205,7 +214,18 @@ class FakeTensorMode(TorchDispatchMode):
             self._storages[key] = storage, cresset.empty(size, dtype=tensor.dtype, device="meta")
         return self._storages[key][1].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
+    def _copy_of(self, tensor):
+        """A tensor with the same values over memory of its own, which copies of views of one storage share."""
+        storage = tensor.untyped_storage()
+        key = (storage._cdata, tensor.dtype)
+        if key not in self._copies:
+            whole = tensor.as_strided((storage.nbytes() // tensor.element_size(),), (1,), 0)
+            self._copies[key] = storage, whole.clone()
+        return self._copies[key][1].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
     def _wrap(self, meta, device, constant=None):
+        if not self.allow_meta and cresset.device(device).type == "meta":
+            raise AssertionError("device.type must not be 'meta' when allow_meta is False")
         fake = FakeTensor(self, meta, device, constant)
         if constant is not None:
             constants, key = self._constants, id(fake)
@@ -225,7 +245,31 @@ class FakeTensorMode(TorchDispatchMode):
         return self.dispatch(func, types, args, kwargs or {})
 
     def dispatch(self, func, types, args=(), kwargs=None):
-        """Run one operator."""
+        """Run one operator, on the real tensors too where the mode keeps them."""
+        results = self._on_fakes(func, types, args, kwargs)
+        if self.propagate_real_tensors:
+            self._on_real_tensors(func, args, dict(kwargs or {}), results)
+        return results
+
+    def _on_real_tensors(self, func, args, kwargs, results):
+        lifted = func._schema.name in ("aten::lift_fresh", "aten::lift")
+        real = lambda t: getattr(t, "real_tensor", None) if isinstance(t, FakeTensor) else t if lifted else self.from_tensor(t).real_tensor  # noqa: E731
+        tensors = [real(t) for t in tree_leaves((args, kwargs)) if isinstance(t, cresset.Tensor)]
+        fakes = [t for t in tree_leaves(results) if isinstance(t, FakeTensor)]
+        device = cresset.device(kwargs.get("device") or "cpu")
+        found = []
+        if fakes and all(t is not None for t in tensors) and device.type == "cpu" and all(f.fake_device.type == "cpu" for f in fakes):
+            with no_dispatch(), cresset.no_grad():
+                real_args, real_kwargs = tree_map_only(cresset.Tensor, real, (args, kwargs))
+                values = func(*real_args, **real_kwargs)
+            found = [t for t in tree_leaves(values) if isinstance(t, cresset.Tensor)]
+        for at, fake in enumerate(fakes):
+            fake.real_tensor = found[at] if len(found) == len(fakes) and found[at].shape == fake.shape else None
+        if not found:
+            for fake in _written(func, args, kwargs):
+                fake.real_tensor = None
+
+    def _on_fakes(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, cresset.Tensor)]
         if func._schema.name in ("aten::lift_fresh", "aten::lift") and not isinstance(args[0], FakeTensor):
@@ -286,6 +330,10 @@ class FakeTensorMode(TorchDispatchMode):
         leaves = [t for t in tree_leaves(results) if isinstance(t, cresset.Tensor)]
         if any(t.numel() > CONSTANT_NUMEL_LIMIT or t.device.type == "meta" for t in leaves):
             return None if not any(a.is_write for a in func._schema.arguments) else self._drop(tensors)
+
+        if any(r.alias for r in func._schema.returns) and not any(a.is_write for a in func._schema.arguments):
+            metas = self._run(func, args, kwargs)  # views of one fake share its storage
+            return (tree_map(lambda real, meta: self._wrap(meta, tensors[0].fake_device, real) if isinstance(real, cresset.Tensor) else real, results, metas),)
 
         def wrap(real):
             fake = by_constant.get(id(real))
@@ -371,6 +419,8 @@ class FakeTensorMode(TorchDispatchMode):
 
         def wrap(meta):
             fake = inputs.get(id(meta))
+            if fake is None and not tensors and meta.device.type != "meta":  # made of numbers alone
+                return self._wrap(meta.to("meta"), meta.device, meta if meta.numel() <= CONSTANT_NUMEL_LIMIT else None)
             if fake is None:
                 return self._wrap(meta, device)
             if fake.shape != meta.shape or fake.stride() != meta.stride():
