@@ -78,9 +78,10 @@ def _layouts(*sparse, needs_mask=True):
             if needs_mask and mask is None:
                 raise ValueError(f"masked {name} expects explicit mask for {str(layout).rpartition('.')[2]} tensor input")
             result = function(_strided(input), *args, mask=mask, **kwargs)
-            if mask is not None:
+            dim = args[0] if args else kwargs.get("dim")
+            if mask is not None and dim is not None and dim != ():  # over everything the result is one number, without elements the identity
                 kept = _output_mask(function, _strided(input), *args, mask=mask, **kwargs)
-                result = cresset.where(kept, result, cresset.zeros((), dtype=result.dtype, device=result.device))
+                return result.sparse_mask(kept.to_sparse(layout=layout))
             return result.to_sparse(layout=layout)
 
         return call

@@ -52,3 +52,15 @@ def test_scalars_without_indices():
             assert pattern.to_dense().dtype is dtype and pattern.transpose(0, -1).shape == ()
         twice = cresset.sparse_coo_tensor(cresset.zeros(0, 2, dtype=cresset.int64), cresset.tensor([1, 1]).to(dtype), ())
         assert twice.to_dense() == cresset.tensor(2).to(dtype)
+
+
+def test_reductions_of_everything_and_places_of_results():
+    """Values and numbers of specified elements as PyTorch 2.13 has them."""
+    x = cresset.tensor([[1, 0, 2], [0, 0, 3]])
+    nothing, everything = cresset.zeros(2, 3, dtype=cresset.bool), cresset.ones(2, 3, dtype=cresset.bool)
+    for dim in ((), None):
+        assert cresset.masked.prod(x.to_sparse(), dim, mask=nothing).to_dense() == 1
+        assert cresset.masked.amax(x.to_sparse(), dim, mask=nothing).to_dense() == cresset.iinfo(x.dtype).min
+    products = cresset.masked.prod(x.to_sparse(), 0, mask=everything)
+    assert products._nnz() == 3 and products.to_dense().tolist() == [0, 0, 6]
+    assert cresset.masked.prod(x.to_sparse(), 0, mask=nothing)._nnz() == 0
