@@ -141,7 +141,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 
 @tensor_method(asks=True)
 def __dir__(self):
-    return sorted(set(dir(type(self))) | set(self.__dict__))
+    # Names that no tensor answers are not shown: hasattr holds for all others, but for those of complex tensors.
+    return sorted((set(dir(type(self))) | set(self.__dict__)) - {"__cuda_array_interface__", "names"})
 
 
 _divided_by = cresset.Tensor.__rtruediv__

@@ -279,3 +279,8 @@ def test_threads():
     for t in threads:
         t.join()
     assert not errors
+
+
+def test_dir_shows_what_is_there():
+    shown = dir(torch.ones(2, 2))
+    assert "shape" in shown and all(hasattr(torch.ones(2, 2), name) for name in shown if name != "imag")
