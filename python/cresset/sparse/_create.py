@@ -327,8 +327,20 @@ for _function in (sparse_coo_tensor, sparse_compressed_tensor, sparse_csr_tensor
 
 def spdiags(diagonals, offsets, shape, layout=None):
     """A matrix of `shape` with the rows of `diagonals` on the diagonals `offsets` (distinct): row k gives element [j - offsets[k], j] its j-th."""
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if offsets.dim() > 1:
+        raise RuntimeError("Offsets must be scalar or vector")
     offsets = offsets.reshape(-1)
-    diagonals = diagonals.reshape(len(offsets), -1)
+    diagonals = diagonals.reshape(1, -1) if diagonals.dim() == 1 else diagonals
+    if diagonals.dim() != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(diagonals) != len(offsets):
+        raise RuntimeError(f"Number of diagonals ({len(diagonals)}) does not match the number of offsets ({len(offsets)})")
+    if layout not in (None, _C.sparse_coo, _C.sparse_csc, _C.sparse_csr):
+        raise RuntimeError(f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {NAMES.get(layout, layout)}")
+    if offsets.dtype != _C.int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {cresset.empty(0, dtype=offsets.dtype).type().split('.')[-1].removesuffix('Tensor')}")
     if len(offsets.unique()) != len(offsets):
         raise RuntimeError("Offset tensor contains duplicate values")
     columns = cresset.arange(diagonals.shape[1]).expand(len(offsets), -1)

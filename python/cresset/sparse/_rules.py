@@ -336,7 +336,14 @@ def _t(sparse):
 
 @_rule("permute")
 def _permute(sparse, dims):
+    if len(dims) != sparse.dim():
+        raise RuntimeError(
+            f"permute({str(sparse.layout).rpartition('.')[2]}): number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions i.e. input.dim() = {sparse.dim()} is not equal to len(dims) = {len(dims)}"
+        )
     dims = [_dim(sparse, d) for d in dims]
+    if len(set(dims)) != len(dims):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
     shape = [sparse.shape[d] for d in dims]
     if dims == sorted(dims):
         return _valued(sparse, sparse._v)
@@ -344,7 +351,10 @@ def _permute(sparse, dims):
         return _permute_compressed(sparse, dims, shape)
     count = sparse.sparse_dim()
     if any(d >= count for d in dims[:count]):
-        raise RuntimeError("transpositions between sparse and dense dimensions are not allowed.")
+        raise RuntimeError(
+            "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed.Only transpositions within sparse and dense "
+            "dimensions are supported."
+        )
     values = sparse._v.permute(0, *(d - count + 1 for d in dims[count:]))
     return Coordinates(sparse._i[dims[:count]], values, shape)
 

@@ -234,3 +234,30 @@ def test_sums_of_coordinates_do_not_grow_without_end():
     for _ in range(10):
         total = total + step
     assert total._nnz() <= 4 + 3 and total.to_dense().tolist() == [33, 33, 0, 0]
+
+
+@pytest.mark.parametrize("dims, words", [((1, 0), "does not match the length"), ((1, 1, 1), "duplicate dims are not allowed"), ((), "does not match the length")])
+def test_permutations_that_are_none(dims, words):
+    with pytest.raises(RuntimeError, match=words):
+        cresset.ones(3, 3, 3).to_sparse().permute(dims)
+    assert cresset.ones(()).to_sparse().permute(()).to_dense() == 1
+
+
+SPDIAGS = [
+    ((cresset.ones(1, 3), cresset.tensor([0]), (3, 2, 3)), "Output shape must be 2d"),
+    ((cresset.ones(2, 3), cresset.tensor([[1, 2], [0, 3]]), (3, 3)), "Offsets must be scalar or vector"),
+    ((cresset.ones(2, 3, 4), cresset.tensor([0, 1]), (3, 3)), "Diagonals must be vector or matrix"),
+    ((cresset.ones(3), cresset.tensor([0, 1]), (3, 3)), r"Number of diagonals \(1\) does not match the number of offsets \(2\)"),
+    ((cresset.ones(1, 3), cresset.tensor([0], dtype=cresset.int32), (3, 3)), "Offset Tensor must have dtype Long but got Int"),
+    ((cresset.ones(1, 3), cresset.tensor([0]), (3, 3), cresset.strided), r"Only output layouts \(Sparse, SparseCsc, SparseCsr\) are supported, got Strided"),
+]
+
+
+@pytest.mark.parametrize("given, words", SPDIAGS, ids=[w for _, w in SPDIAGS])
+def test_spdiags_refuses(given, words):
+    with pytest.raises(RuntimeError, match=words):
+        cresset.sparse.spdiags(*given)
+
+
+def test_spdiags_without_diagonals():
+    assert not cresset.sparse.spdiags(cresset.ones(0, 3), cresset.tensor([], dtype=cresset.int64), (3, 3)).to_dense().any()
