@@ -27,8 +27,10 @@ class Sparse(Tensor):
         return apply(func, args, kwargs or {})
 
     @classmethod
-    def _make(cls, values, size, layout):
-        self = Tensor._make_wrapper_subclass(cls, tuple(size), dtype=values.dtype, device=values.device)
+    def _make(cls, values, size, layout, whole=True):
+        # Nobody sees these strides but the accumulation of gradients, which keeps a gradient as it is only where it is contiguous.
+        strides = None if whole else (0,) * len(size)
+        self = Tensor._make_wrapper_subclass(cls, tuple(size), strides=strides, dtype=values.dtype, device=values.device)
         _C._give_layout(self, layout)
         return self
 
@@ -112,7 +114,7 @@ class Coordinates(Sparse):
     is_sparse = True
 
     def __new__(cls, indices, values, size, coalesced=False):
-        self = cls._make(values, size, _C.sparse_coo)
+        self = cls._make(values, size, _C.sparse_coo, indices.is_contiguous() and values.is_contiguous())
         self._i, self._v, self._ordered = indices, values, coalesced or indices.shape[1] < 2
         return self
 

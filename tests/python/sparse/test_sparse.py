@@ -224,3 +224,24 @@ def test_factors_of_a_sparse_product_that_change_are_noticed(changed):
         (sparse.detach() if changed == "sparse" else factor).mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
+
+
+def test_gradients_of_two_leaves_are_apart():
+    """A gradient is taken over as it is by one leaf at most, and not at all where its parts are expanded."""
+
+    class Given(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b, grad):
+            ctx.grad = grad
+            return a + b
+
+        @staticmethod
+        def backward(ctx, grad):
+            return ctx.grad, ctx.grad, None
+
+    a, b = (torch.ones(10, 3, requires_grad=True) for _ in range(2))
+    given = torch.sparse_coo_tensor(torch.ones(1, 1, dtype=torch.int64).expand(1, 8), torch.rand(1, 3).expand(8, 3), (10, 3))
+    for _ in range(2):
+        Given.apply(a, b, given).sum().backward()
+    assert len({t._values().data_ptr() for t in (a.grad, b.grad, given)}) == 3
+    assert torch.allclose(a.grad.to_dense(), 2 * given.to_dense()) and torch.allclose(b.grad.to_dense(), a.grad.to_dense())
