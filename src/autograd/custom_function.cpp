@@ -25,8 +25,8 @@ std::size_t index_among(const variable_list& inputs, const Tensor& t) {
   return kNotAnInput;
 }
 
-/// A new tensor on the same data that counts as a view of t, without history of its own. Inside of a function transform it has a tangent of its
-/// own: there jvp need not answer with a view.
+/// A new tensor on the same data that counts as a view of t, without history of its own. Inside of a function transform it has a tangent of
+/// its own: there jvp need not answer with a view.
 Tensor as_is_alias(const Tensor& t) {
   NoGradGuard no_grad;
   return alias_of(t, !transforms::inside_function(), CreationMeta::DEFAULT);

@@ -12,7 +12,8 @@ std::array<TensorSpec, 2> pooled(const Tensor& self, IntArrayRef kernel_size, In
     CRESSET_CHECK(static_cast<int64_t>(values.size()) == n, "fractional_max_pool", n, "d: ", name,
                   " must either be a single Int or tuple of Ints");
     for (int64_t v : values)
-      CRESSET_CHECK(v >= least, "fractional_max_pool", n, "d: ", name, " must be ", least == 0 ? "at least" : "greater than", " zero; got ", values);
+      CRESSET_CHECK(v >= least, "fractional_max_pool", n, "d: ", name, " must be ", least == 0 ? "at least" : "greater than", " zero; got ",
+                    values);
   };
   list("kernel_size", kernel_size, 1);
   list("output_size", output_size, 0);  // no windows are no elements

@@ -158,13 +158,13 @@ TensorSpec combined_slices(const char* op, const Tensor& self, int64_t dim, cons
   CRESSET_CHECK_INDEX(index.dim() <= 1, op, "(): Index is supposed to be a vector, but got dim: ", index.dim(),
                       " with type: ", index.scalar_type(), " and size: ", index.sizes());
   CRESSET_CHECK(is_index_type(index.scalar_type()), op, "(): Expected dtype int32/int64 for index but got: ", index.scalar_type());
-  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), op, "(): self (", self.scalar_type(), ") and source (",
-                source.scalar_type(), ") must have the same scalar type");
+  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), op, "(): self (", self.scalar_type(), ") and source (", source.scalar_type(),
+                ") must have the same scalar type");
   check_same_device(op, self, index, "index");
   check_same_device(op, self, source, "source");
   const int64_t slices = source.dim() == 0 ? 1 : source.size(maybe_wrap_dim(dim, source.dim()));
-  CRESSET_CHECK(index.numel() == slices, op, "(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (",
-                slices, "), for dim: ", d);
+  CRESSET_CHECK(index.numel() == slices, op, "(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (", slices,
+                "), for dim: ", d);
   bool same = self.dim() == source.dim();
   for (int64_t i = 0; same && i < self.dim(); ++i) same = i == d || self.size(i) == source.size(i);
   CRESSET_CHECK(same,

@@ -353,7 +353,8 @@ void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Sca
   });
 }
 
-// Which types have the reduction: without self's own values only those with a value to start from; flags have no mean, complex numbers no order.
+// Which types have the reduction: without self's own values only those with a value to start from; flags have no mean, complex numbers no
+// order.
 void check_reducible(ScalarType type, Reduction how, bool include_self) {
   const bool real = type != kBool && !isComplexType(type);
   CRESSET_CHECK_NOT_IMPLEMENTED(include_self || real, "\"index_reduce_func_exclude_input_init\" not implemented for '", type, "'");

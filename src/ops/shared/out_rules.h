@@ -14,8 +14,8 @@ enum class OutDtype : uint8_t {
   Joined,    // castable, and a TypeError otherwise: cat and what is made of it
 };
 
-/// The rule of a row, and the words of its errors where they are its own: `{want}` and `{have}` stand for the types of the result and of `out`
-/// as `Float`, `{want_c}` and `{have_c}` as `float`.
+/// The rule of a row, and the words of its errors where they are its own: `{want}` and `{have}` stand for the types of the result and of
+/// `out` as `Float`, `{want_c}` and `{have_c}` as `float`.
 struct OutRule {
   constexpr OutRule(OutDtype rule, const char* own = nullptr) : dtype(rule), words(own) {}  // NOLINT(google-explicit-constructor)
   OutDtype dtype;

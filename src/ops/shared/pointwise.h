@@ -126,8 +126,8 @@ int broadcast_sizes(const Tensor* const* inputs, int num_inputs, int64_t* sizes)
 // give the same layout; otherwise dimensions are ordered by the operands' strides, first operand first.
 std::optional<DimVector> pointwise_strides(const PointwiseCall& call, IntArrayRef sizes);
 
-// Strides of a copy that preserves self's layout, or nothing when they are row-major: those of a dense tensor, also of its dimensions of one
-// element; otherwise row-major in the order of its dimensions.
+// Strides of a copy that preserves self's layout, or nothing when they are row-major: those of a dense tensor, also of its dimensions of
+// one element; otherwise row-major in the order of its dimensions.
 std::optional<DimVector> preserved_strides(const Tensor& self);
 
 // A tensor's strides seen under broadcast sizes of `ndim` dimensions; 0 where it repeats.

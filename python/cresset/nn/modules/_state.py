@@ -287,7 +287,7 @@ class _StatefulModule:
                     )
 
         load(self, state_dict, "")
-        del load  # it holds itself and the tensors, until the collector comes
+        load = None  # it holds itself and the tensors, until the collector comes
         if strict:
             if unexpected_keys:
                 error_msgs.insert(
