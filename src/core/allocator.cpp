@@ -244,6 +244,12 @@ void detail::watch_small_storages() {
 MemoryStats cpu_memory_stats() { return {live_bytes.load(), peak_bytes.load()}; }
 void reset_peak_cpu_memory_stats() { peak_bytes.store(live_bytes.load()); }
 
+DataPtr Allocator::allocate(std::size_t) const {
+  CRESSET_THROW(Error,
+                "Allocator: an allocator that overrides allocate(size_t) const was required, which this one does not, or that is asked "
+                "through a pointer that is not const.");
+}
+
 Allocator* GetCPUAllocator() { return &cpu_allocator.allocator; }
 
 Allocator* GetAllocator(DeviceType t) {

@@ -63,8 +63,9 @@ class DataPtr {
 /// Source of memory on one kind of device.
 struct CRESSET_API Allocator {
   virtual ~Allocator() = default;
-  /// At least n bytes; n = 0 may give a null pointer. Raises OutOfMemoryError.
-  virtual DataPtr allocate(std::size_t n) = 0;
+  /// At least n bytes; n = 0 may give a null pointer. Raises OutOfMemoryError. An allocator overrides this form, or the const one below
+  /// (sources for PyTorch before 2.3); one that overrides neither raises when it is asked.
+  virtual DataPtr allocate(std::size_t n) { return static_cast<const Allocator&>(*this).allocate(n); }
   /// Deleter for DataPtrs whose context is the data pointer itself, or null.
   virtual DeleterFnPtr raw_deleter() const { return nullptr; }
   /// Copies n bytes between two blocks of this allocator.
@@ -76,6 +77,8 @@ struct CRESSET_API Allocator {
     return p.release_context();
   }
   void raw_deallocate(void* p) { raw_deleter()(p); }
+  /// The older form of it; raises where only the other one is overridden.
+  virtual DataPtr allocate(std::size_t n) const;
 
  protected:
   /// The copy for memory that the host can reach.

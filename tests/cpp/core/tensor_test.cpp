@@ -258,5 +258,25 @@ TEST(Storage, ResizesOnlyWhenItMay) {
   EXPECT_EQ(error_of([&] { fixed.unsafeGetStorageImpl()->resize_bytes(16); }), "Trying to resize storage that is not resizable");
 }
 
+// Sources for PyTorch before 2.3 override the const form, newer ones the other.
+struct ConstForm final : Allocator {
+  DataPtr allocate(std::size_t) const override { return {nullptr, Device(DeviceType::PrivateUse1, 0)}; }
+};
+struct NewForm final : Allocator {
+  DataPtr allocate(std::size_t) override { return {nullptr, Device(DeviceType::PrivateUse1, 0)}; }
+};
+struct NoForm final : Allocator {};
+
+TEST(Allocator, AllocatesInEitherForm) {
+  ConstForm older;
+  NewForm newer;
+  NoForm none;
+  for (Allocator* a : {static_cast<Allocator*>(&older), static_cast<Allocator*>(&newer)}) EXPECT_FALSE(a->allocate(4).device().is_cpu());
+  EXPECT_EQ(
+      error_of([&] { static_cast<Allocator&>(none).allocate(4); }),
+      "Allocator: an allocator that overrides allocate(size_t) const was required, which this one does not, or that is asked through a "
+      "pointer that is not const.");
+}
+
 }  // namespace
 }  // namespace cresset
