@@ -242,6 +242,18 @@ inline Tensor quantize_per_tensor(const Tensor& self, double scale, int64_t zero
 }
 
 }  // namespace at::native
+namespace at {
+// What devices bring to their own fallback: a copy that gives the target the sizes of its source, and the host's copies of tensors.
+inline Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  if (dst.sizes() != self.sizes()) dst.resize_(self.sizes());
+  return at::_copy_from(self, dst, false);
+}
+inline std::vector<Tensor> _to_cpu(TensorList tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& t : tensors) copies.push_back(t.defined() ? t.cpu() : t);
+  return copies;
+}
+}  // namespace at
 namespace sdp {
 using at::SDPBackend;
 }
