@@ -369,8 +369,7 @@ void Backend::refuse(const std::string& reason) {
   if (broken_.compare_exchange_strong(none, text.get())) text.release();
 }
 
-void Backend::check(cresset_status status, int device, const std::string& what) const {
-  if (CRESSET_LIKELY(status == CRESSET_OK)) return;
+void Backend::raise(cresset_status status, int device, std::string_view what) const {
   std::string text;
   if (table_.error_text)
     if (const char* t = table_.error_text(table_.self, status); t && *t) text = std::string(": ") + t;
@@ -473,7 +472,7 @@ DataPtr allocate_on(Device device, std::size_t nbytes) {
   return b->device(d.index()).memory.allocate(nbytes);
 }
 
-void check_backend(DeviceType t, cresset_status status, int device, const std::string& what) {
+void check_backend(DeviceType t, cresset_status status, int device, std::string_view what) {
   if (CRESSET_LIKELY(status == CRESSET_OK)) return;
   backend_of(t)->check(status, device, what);
 }
@@ -507,15 +506,18 @@ void copy_bytes(void* target, Device target_device, std::size_t target_offset, c
   c.nbytes = nbytes;
   c.target_device = to_host ? -1 : target_device.index();
   c.source_device = from_host ? -1 : source_device.index();
-  c.stream = static_cast<cresset_stream>(guard->getStream(where).id());
+  const Stream stream = guard->getStream(where);
+  c.stream = static_cast<cresset_stream>(stream.id());
   // Memory that the host can move or free at any time cannot be waited for later.
   c.non_blocking = (!to_host && !from_host) || (non_blocking && (!to_host || b->is_pinned(target)) && (!from_host || b->is_pinned(source)));
-  if (!c.non_blocking && (to_host || from_host))
-    check_may_wait(guard->getStream(where), str("a copy of ", nbytes, to_host ? " bytes to the host" : " bytes from pageable memory"));
+  // Texts of errors are made where there is one: they cost more than a small copy.
+  if (!c.non_blocking && (to_host || from_host) && CRESSET_UNLIKELY(is_anything_recorded()))
+    check_may_wait(stream, str("a copy of ", nbytes, to_host ? " bytes to the host" : " bytes from pageable memory"));
   const bool between_devices = !to_host && !from_host && source_device != target_device;
   // The target's queue does the work, after what is in the source's queue; what comes later there, such as freeing the source, follows it.
   if (between_devices) let_follow(guard->getStream(target_device), guard->getStream(source_device));
-  b->check(b->table().copy(b->table().self, &c), where.index(), str("a copy of ", nbytes, " bytes"));
+  if (const cresset_status status = b->table().copy(b->table().self, &c); CRESSET_UNLIKELY(status != CRESSET_OK))
+    b->raise(status, where.index(), str("a copy of ", nbytes, " bytes"));
   if (between_devices) let_follow(guard->getStream(source_device), guard->getStream(target_device));
 }
 

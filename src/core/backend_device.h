@@ -58,7 +58,11 @@ class Backend final {
   void enter() const;
   void refuse(const std::string& reason);
   /// Raises when a status is not CRESSET_OK; the pieces say what was being done.
-  void check(cresset_status status, int device, const std::string& what) const;
+  void check(cresset_status status, int device, std::string_view what) const {
+    if (status != CRESSET_OK) [[unlikely]]
+      raise(status, device, what);
+  }
+  [[noreturn]] void raise(cresset_status status, int device, std::string_view what) const;
   void check_index(int index) const;
   /// The lowest and the highest; smaller numbers go first.
   std::pair<int, int> stream_priorities(int index) const;

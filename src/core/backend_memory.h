@@ -112,7 +112,7 @@ class DeviceMemory final {
   std::atomic<bool> has_lingering_{false};
   std::vector<std::weak_ptr<DeviceMemoryPool>> pools_;
   double fraction_ = 1;
-  int64_t limit_ = -1;  // bytes, -1: none
+  std::atomic<int64_t> limit_{-1};  // bytes, -1: none; asked without the mutex
   struct Event {
     MemoryEvent::Action action;
     uint64_t address;

@@ -50,7 +50,7 @@ bool is_being_recorded(const Stream& s) {
   return capturing != 0;
 }
 
-[[noreturn]] void raise_waits(const std::string& what, const char* because) {
+[[noreturn]] void raise_waits(std::string_view what, const char* because) {
   CRESSET_THROW(Error, what, ": not possible while accelerator.Graph records, ", because,
                 ".\nLeave it out of the recorded part; values come to the host after replay().");
 }
@@ -68,12 +68,14 @@ bool Stream::is_capturing() const { return recordings().count.load(std::memory_o
 
 namespace detail {
 
+bool is_anything_recorded() { return recordings().count.load(std::memory_order_relaxed) > 0; }
+
 bool is_capturing_in_this_thread(Device device) {
   if (CRESSET_LIKELY(recordings().count.load(std::memory_order_relaxed) == 0)) return false;
   return std::ranges::any_of(recordings_of(device), takes_part);
 }
 
-void check_may_wait(Device device, const std::string& what) {
+void check_may_wait(Device device, std::string_view what) {
   if (CRESSET_LIKELY(recordings().count.load(std::memory_order_relaxed) == 0)) return;
   for (const Recording& one : recordings_of(device)) {
     if (one.mode == CaptureMode::Global) raise_waits(what, "for every thread in the mode 'global'");
@@ -81,7 +83,7 @@ void check_may_wait(Device device, const std::string& what) {
   }
 }
 
-void check_may_wait(const Stream& stream, const std::string& what) {
+void check_may_wait(const Stream& stream, std::string_view what) {
   if (CRESSET_LIKELY(recordings().count.load(std::memory_order_relaxed) == 0)) return;
   if (is_being_recorded(stream)) raise_waits(what, "since what is recorded does not happen before replay()");
   check_may_wait(stream.device(), what);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -95,7 +96,7 @@ CRESSET_API void set_backend_installer(void (*install)(DeviceType));
 /// Memory of a device with a table; index -1 is the current one.
 CRESSET_API DataPtr allocate_on(Device device, std::size_t nbytes);
 /// Raises the error that a status of a backend's function stands for; `what` says what was being done.
-CRESSET_API void check_backend(DeviceType t, cresset_status status, int device, const std::string& what);
+CRESSET_API void check_backend(DeviceType t, cresset_status status, int device, std::string_view what);
 /// Bytes between the host and devices of one kind, or within the kind; contiguous. The stream is the device's current one.
 CRESSET_API void copy_bytes(void* target, Device target_device, std::size_t target_offset, const void* source, Device source_device,
                             std::size_t source_offset, std::size_t nbytes, bool non_blocking);

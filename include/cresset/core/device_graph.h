@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <cresset/core/device_memory.h>
 #include <cresset/core/stream.h>
@@ -50,8 +51,10 @@ class CRESSET_API DeviceGraph final {
 
 namespace detail {
 /// Raises when a call that waits would wait for what is being recorded, or is refused by the mode of a recording. `what` names the call.
-CRESSET_API void check_may_wait(const Stream& stream, const std::string& what);
-CRESSET_API void check_may_wait(Device device, const std::string& what);
+CRESSET_API void check_may_wait(const Stream& stream, std::string_view what);
+CRESSET_API void check_may_wait(Device device, std::string_view what);
+/// Is there a recording in this process? Without one, check_may_wait has nothing to find.
+CRESSET_API bool is_anything_recorded();
 /// Does the thread record work of this device?
 CRESSET_API bool is_capturing_in_this_thread(Device device);
 }  // namespace detail

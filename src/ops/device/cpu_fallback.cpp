@@ -1,10 +1,13 @@
 // The boxed CPU fallback: what moves, what comes back, what it costs.
 #include <cresset/base/fork.h>
+#include <cresset/base/small_vector.h>
 #include <cresset/ops/cpu_fallback.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -39,12 +42,24 @@ Counts& counts() {
   static auto* c = new Counts;
   return *c;
 }
-Cost& cost_of(const OperatorHandle& op) {
+Cost& shared_cost_of(const impl::OperatorEntry* entry) {
   Counts& c = counts();
   std::lock_guard lock(c.mutex);
-  auto& slot = c.by_op[op.entry()];
+  auto& slot = c.by_op[entry];
   if (!slot) slot = std::make_unique<Cost>();
   return *slot;
+}
+
+// What a thread found before, without the lock: costs live for ever, as entries do.
+Cost& cost_of(const OperatorHandle& op) {
+  struct Found {
+    const impl::OperatorEntry* entry = nullptr;
+    Cost* cost = nullptr;
+  };
+  static thread_local std::array<Found, 64> found;
+  Found& slot = found[(reinterpret_cast<uintptr_t>(op.entry()) / alignof(std::max_align_t)) % found.size()];
+  if (slot.entry != op.entry()) slot = {op.entry(), &shared_cost_of(op.entry())};
+  return *slot.cost;
 }
 
 struct Mode {
@@ -240,6 +255,7 @@ void give_generator(const FunctionSchema& schema, std::size_t n, Stack& inner, D
 
 // The CPU takes no part in what a graph records.
 void check_not_recorded(const OperatorHandle& op, const Stack& arguments) {
+  if (CRESSET_LIKELY(!detail::is_anything_recorded())) return;
   for (const IValue& v : arguments) {
     if (!v.isTensor() || !v.toTensor().defined() || v.toTensor().is_cpu()) continue;
     const Device device = v.toTensor().device();
@@ -265,10 +281,14 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   Stack inner(first, stack->end());
   check_not_recorded(op, inner);
   Mover mover(op);
+  SmallVector<bool, 16> written(n);
+  bool mutates = false;
   for (std::size_t i = 0; i < n; ++i) {
     const Argument& argument = schema.arguments()[i];
+    written[i] = ops::is_written(schema, argument);
+    mutates |= written[i];
     // The copy on the CPU would not show it.
-    if (argument.kwarg_only && inner[i].isTensor() && inner[i].toTensor().defined() && ops::is_written(schema, argument))
+    if (written[i] && argument.kwarg_only && inner[i].isTensor() && inner[i].toTensor().defined())
       ops::check_no_internal_overlap(inner[i].toTensor());
     mover.to_cpu(inner[i], argument);
   }
@@ -283,14 +303,13 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   give_generator(schema, n, inner, *mover.device);
 
   Stack on_cpu;  // kept only where something has to be written back
-  const bool mutates = ops::writes_arguments(schema);
   if (mutates) on_cpu = inner;
   op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), &inner);
   CRESSET_CHECK(inner.size() == schema.returns().size(), op.operator_name(), ": the CPU kernel left ", inner.size(), " results; ",
                 schema.returns().size(), " were due.");
   if (mutates)
     for (std::size_t i = 0; i < n; ++i)
-      if (ops::is_written(schema, schema.arguments()[i])) mover.write_back(*(first + static_cast<std::ptrdiff_t>(i)), on_cpu[i]);
+      if (written[i]) mover.write_back(*(first + static_cast<std::ptrdiff_t>(i)), on_cpu[i]);
   for (std::size_t i = 0; i < inner.size(); ++i) {
     if (const auto argument = mutates ? mutated_argument(schema, schema.returns()[i]) : std::nullopt)
       inner[i] = *(first + static_cast<std::ptrdiff_t>(*argument));

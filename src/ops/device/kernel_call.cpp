@@ -2,7 +2,10 @@
 #include <cresset/ops/kernel_call.h>
 
 #include <algorithm>
+#include <bit>
+#include <mutex>
 
+#include <cresset/base/small_vector.h>
 #include <cresset/core/grad_mode.h>
 #include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/functions_copy.h>
@@ -27,7 +30,7 @@ void for_tensors(const IValue* values, std::size_t n, F f) {
 }
 
 Tensor image(const Tensor& t) {
-  Tensor m = cresset::empty_strided(t.sizes(), t.strides(), t.options().device(Device(kMeta)));
+  Tensor m = cresset::detail::empty_meta(t.sizes(), t.strides(), t.scalar_type());
   m.unsafeGetTensorImpl()->set_wrapped_number(t.unsafeGetTensorImpl()->is_wrapped_number());
   return m;
 }
@@ -49,6 +52,69 @@ Stack on_meta(const OperatorHandle& op, const IValue* values, std::size_t n) {
   op.redispatchBoxed(DispatchKeySet(DispatchKey::Meta), &stack);
   return stack;
 }
+
+// All that a Meta kernel looks at, as numbers; false for arguments of which more would have to be kept.
+using Facts = SmallVector<int64_t, 40>;
+bool facts_of(const IValue* values, std::size_t n, Facts& facts) {
+  enum Kind : int64_t { None, Undefined, Dense, Flag, Whole, Real, Wholes };
+  const auto add = [&](IntArrayRef numbers) { facts.append(numbers.begin(), numbers.end()); };
+  facts.push_back(static_cast<int64_t>(get_default_dtype()));
+  for (std::size_t i = 0; i < n; ++i) {
+    const IValue& v = values[i];
+    if (v.isNone()) {
+      facts.push_back(None);
+    } else if (v.isTensor() && !v.toTensor().defined()) {
+      facts.push_back(Undefined);
+    } else if (v.isTensor()) {
+      const Tensor& t = v.toTensor();
+      if (t.layout() != kStrided) return false;
+      add({Dense, static_cast<int64_t>(t.scalar_type()), t.unsafeGetTensorImpl()->is_wrapped_number(), t.dim()});
+      add(t.sizes());
+      add(t.strides());
+    } else if (v.isBool()) {
+      add({Flag, v.toBool()});
+    } else if (v.isInt()) {
+      add({Whole, v.toInt()});
+    } else if (v.isDouble()) {
+      add({Real, std::bit_cast<int64_t>(v.toDouble())});
+    } else if (v.isIntList()) {
+      const auto& list = v.toListRef();
+      add({Wholes, static_cast<int64_t>(list.size())});
+      for (const IValue& e : list) facts.push_back(e.toInt());
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// on_meta, which remembers the last call: in a loop over batches it costs more than many kernels. A Meta kernel that is replaced is asked.
+class Descriptions {
+ public:
+  Stack of(const OperatorHandle& op, const IValue* values, std::size_t n) {
+    Facts facts;
+    if (!facts_of(values, n, facts)) return on_meta(op, values, n);
+    const KernelFunction& meta = op.entry()->lookup(DispatchKeySet(DispatchKey::Meta));
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (lock && meta == kernel_ && std::equal(facts.begin(), facts.end(), facts_.begin(), facts_.end())) return described_;
+    }
+    Stack described = on_meta(op, values, n);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return described;
+    kernel_ = KernelFunction();
+    facts_.assign(facts.begin(), facts.end());
+    described_ = described;
+    kernel_ = meta;  // last: what failed before it is no description
+    return described;
+  }
+
+ private:
+  std::mutex mutex_;  // tried, never waited for
+  KernelFunction kernel_;
+  std::vector<int64_t> facts_;
+  Stack described_;
+};
 
 // Contiguous memory of the described tensor's type and sizes.
 Tensor plain(const Tensor& described, Device device) { return cresset::empty(described.sizes(), described.options().device(device)); }
@@ -107,7 +173,7 @@ struct Functional final : OperatorKernel {
     const Stack arguments = lifted(stack->data() + first, n, device);
     const IValue* values = arguments.data();
     std::vector<Tensor> results, targets;
-    for (const IValue& described : on_meta(op, values, n)) {
+    for (const IValue& described : descriptions.of(op, values, n)) {
       const Tensor* d = tensor_in(described);
       results.push_back(d ? empty_strided(d->sizes(), d->strides(), d->options().device(device)) : Tensor());
       targets.push_back(d && !results.back().is_contiguous() ? plain(*d, device) : results.back());
@@ -121,6 +187,7 @@ struct Functional final : OperatorKernel {
   }
   DeviceKernel kernel;
   KernelOptions options;
+  Descriptions descriptions;
 };
 
 struct Out final : OperatorKernel {
@@ -133,7 +200,7 @@ struct Out final : OperatorKernel {
     if (!runs_here(values, all, options, device) || (options.takes && !options.takes(KernelCall(values, {}))))
       return cpu_fallback(op, stack);
     const AutoDispatchBelowADInplaceOrView below;
-    Stack arguments = lifted(values, n, device), described = on_meta(functional, arguments.data(), n);
+    Stack arguments = lifted(values, n, device), described = descriptions.of(functional, arguments.data(), n);
     std::vector<Tensor> given, targets;
     for (std::size_t i = 0; i < outs; ++i) given.push_back(values[n + i].toTensor());
     fit(op, values, all, described, given);
@@ -174,6 +241,7 @@ struct Out final : OperatorKernel {
   DeviceKernel kernel;
   OperatorHandle functional;
   KernelOptions options;
+  Descriptions descriptions;
 };
 
 struct InPlace final : OperatorKernel {
