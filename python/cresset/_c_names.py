@@ -78,6 +78,15 @@ def _infer_size(a, b):
     return _C.Size(found)
 
 
+def _has_storage(tensor):
+    """Does a tensor lie in memory of its own? Opaque and sparse ones, and ones that wrap others, do not."""
+    try:
+        tensor.untyped_storage()
+    except (RuntimeError, NotImplementedError):
+        return False
+    return True
+
+
 def _jit_try_infer_type(value):
     """The type that the tracer gives a value, as an object with success(), type() and reason()."""
     from .jit._infer_type import try_infer_type
@@ -90,7 +99,7 @@ def install():
         if setter not in vars(_C):  # hasattr would load the graph part
             _switch(setter, getter, value, answers)
     _C._nn._parse_to = _parse_to
-    _C._infer_size, _C._jit_try_infer_type = _infer_size, _jit_try_infer_type
+    _C._infer_size, _C._jit_try_infer_type, _C._has_storage = _infer_size, _jit_try_infer_type, _has_storage
     _C._is_alias_of, _C._get_accelerator = _is_alias_of, _get_accelerator
     _C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled
     _C._TensorMeta = type(_C.Tensor)

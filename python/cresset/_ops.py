@@ -174,7 +174,17 @@ def _schemas_for_operator(name):
     return [FunctionSchema(text) for text in _C._schema_texts_for_operator(name)]
 
 
+def _operation(qualname):
+    """(the operator "ns::name" with all its overloads, their names), or (None, None) where there is none."""
+    if "." in qualname or not _schemas_for_operator(qualname):
+        return None, None
+    namespace, _, name = qualname.partition("::")
+    packet = getattr(getattr(ops, namespace), name)
+    return packet, ["" if overload == "default" else overload for overload in packet.overloads()]
+
+
 _C.parse_schema, _C._jit_get_all_schemas, _C._jit_get_schemas_for_operator = parse_schema, _all_schemas, _schemas_for_operator
+_C._jit_get_operation = _operation
 
 
 def _call_boxed(op, *args, **kwargs):

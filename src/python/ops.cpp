@@ -22,7 +22,7 @@ namespace {
 // What a call takes beyond what fits its types.
 struct Lenience {
   bool numbers;    // a number for a tensor: PyTorch's arithmetic of aten, the table knows which
-  bool undefined;  // None for a tensor: everyone's operators but those of the table, whose kernels would have to ask
+  bool undefined;  // None for a tensor reaches the kernel: everyone's operators but those of the table, whose kernels would have to ask
 
   explicit Lenience(const std::string& name) : numbers(takes_numbers(name)), undefined(!name.starts_with("aten::")) {}
 
@@ -136,7 +136,7 @@ bool push_argument(const cresset::Argument& p, PyObject* o, Lenience lenience, S
     stack.emplace_back(unwrap(o));
     return true;
   }
-  if (o == Py_None && type.kind == TypeKind::Tensor && lenience.undefined) {
+  if (o == Py_None && type.kind == TypeKind::Tensor) {  // who may not have it is told when all else fits
     stack.emplace_back(Tensor());
     return true;
   }
@@ -190,6 +190,7 @@ std::optional<std::string> push(const OperatorHandle& op, Lenience lenience, PyO
            " was/were given.  " + declaration();
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
   Py_ssize_t used = 0;
+  std::optional<Py_ssize_t> none;  // the first None for a tensor of an operator that wants one
   for (Py_ssize_t i = 0; i < count; ++i) {
     const cresset::Argument& p = parameters[static_cast<std::size_t>(i)];
     PyObject* o = i < n && !p.kwarg_only ? args[i] : nullptr;
@@ -205,9 +206,13 @@ std::optional<std::string> push(const OperatorHandle& op, Lenience lenience, PyO
       stack.push_back(*p.default_value);
       continue;
     }
+    if (!lenience.undefined && o == Py_None && p.type->kind == TypeKind::Tensor && !none) none = i;
     if (!push_argument(p, o, lenience, stack)) return wrong_type(schema, static_cast<std::size_t>(i), o);
   }
   if (used < keywords) return unused_keyword(schema, kwnames);
+  // All else fits, so this is the overload that was meant.
+  CRESSET_CHECK(!none, "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", none.value_or(0), " '",
+                parameters[static_cast<std::size_t>(none.value_or(0))].name, "'");
   return std::nullopt;
 }
 

@@ -286,3 +286,28 @@ def test_words_that_name_no_device(text):
             call(text)
     with pytest.raises(RuntimeError, match="at start of device string: zz"):
         cresset.device("zz")
+
+
+def test_operations_by_name_and_memory_of_tensors():
+    packet, overloads = cresset._C._jit_get_operation("aten::abs")
+    assert packet(cresset.tensor([-1.0])).item() == 1 and overloads == ["", "out"]
+    assert cresset._C._jit_get_operation("aten::no_such") == (None, None)
+    assert [cresset._C._has_storage(t) for t in (cresset.ones(2), cresset.ones(2, device="meta"), cresset.ones(2).to_sparse())] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("call", "index", "name"),
+    [
+        (lambda ops: ops.add(cresset.ones(2), None), 1, "other"),
+        (lambda ops: ops.add.Tensor(None, None), 0, "self"),
+        (lambda ops: ops.abs.default(self=None), 0, "self"),
+    ],
+)
+def test_none_is_no_tensor_of_an_operator(call, index, name):
+    with pytest.raises(RuntimeError) as error:
+        call(cresset.ops.aten)
+    assert str(error.value) == f"Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #{index} '{name}'"
+    with cresset.library._scoped_library("none_for_tensors", "DEF") as library:
+        library.define("first(Tensor x, Tensor y) -> bool")
+        library.impl("first", lambda x, y: x is None and y is None, "CompositeExplicitAutograd")
+        assert cresset.ops.none_for_tensors.first(None, None) is True
