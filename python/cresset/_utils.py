@@ -212,6 +212,10 @@ def reduce_tensor(tensor):
 
             warnings.warn("Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=4)
         return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, tuple(tensor.stride()), requires_grad)
+    elif tensor.device.type != "cpu" and not cresset._C._has_storage(tensor):
+        if _serialization_tls.skip_data:
+            raise RuntimeError("Cannot serialize tensors on backends with no storage under skip_data context manager")
+        return _rebuild_device_tensor_from_cpu_tensor, (tensor.detach().cpu(), tensor.dtype, str(tensor.device), requires_grad)
     else:
         if tensor.is_neg():  # views that negate are read as copies, so they are written as copies
             tensor = tensor.detach().resolve_neg()

@@ -111,6 +111,17 @@ def test_pickle_deepcopy_and_files(x, tmp_path):
     assert cresset.equal(other.weight, model.weight.cpu())
 
 
+def test_files_hold_a_copy_on_the_host_of_memory_that_they_cannot(x, tmp_path, monkeypatch):
+    monkeypatch.setattr(cresset._C, "_has_storage", lambda tensor: False)
+    d = x.to(f"{DEVICE}:1")
+    assert d.__reduce_ex__(2)[0] is cresset._utils._rebuild_device_tensor_from_cpu_tensor
+    cresset.save({"d": d}, tmp_path / "file")
+    same(cresset.load(tmp_path / "file")["d"], x, 1)
+    assert cresset.load(tmp_path / "file", map_location="cpu")["d"].device.type == "cpu"
+    with cresset.serialization.skip_data(), pytest.raises(RuntimeError, match="Cannot serialize tensors on backends with no storage under skip_data"):
+        cresset.save({"d": d}, tmp_path / "file")
+
+
 def test_a_file_of_a_device_that_is_not_here(x, tmp_path):
     cresset.save({"x": x.to(f"{DEVICE}:1")}, tmp_path / "file")
     text = (tmp_path / "file").read_bytes().replace(f"{DEVICE}:1".encode(), b"z" * len(DEVICE) + b":1")
