@@ -10,7 +10,7 @@ from pathlib import Path
 import cresset
 from cresset.testing import models
 from cresset.testing.capabilities import Capabilities
-from cresset.testing.devices import check_device, known_devices, load_backend
+from cresset.testing.devices import check_device, load_backend, out_of_tree_devices
 from cresset.testing.samples import row_of
 
 from . import reproduce
@@ -100,8 +100,12 @@ def run(parser, options):
         check_device(options.device)
     except (RuntimeError, NotImplementedError) as error:
         first = str(error).splitlines()[0]
-        known = ", ".join(known_devices())
-        parser.exit(2, f"cresset conform: {first}\nKnown devices: {known}.\nNext: cresset conform --device {options.device} --load PATH_OF_BACKEND\n")
+        if first.startswith("Expected one of"):  # the names that PyTorch lists are not those of devices that are here
+            first = f"no backend that was found gives the device {options.device!r}."
+        here = ", ".join(("cpu", "meta", *out_of_tree_devices()))
+        command = f"cresset ops --needed-by {options.needed_by}" if options.needed_by else "cresset conform"
+        parser.exit(2, f"{command}: {first}\nDevices here: {here}.\n"
+                       f"Next: {command} --device {options.device} --load PATH_OF_BACKEND, or CRESSET_BACKEND_PATH=ITS_FOLDER\n")
     capabilities = Capabilities.load(options.capabilities) if options.capabilities else Capabilities()
     if options.needed_by:
         needed = needed_by(options.needed_by, options.device)

@@ -33,7 +33,13 @@ def test_unknown_device(conform):
     conform(device="nochip", load=[])
     assert conform.status == 2
     assert len(conform.err.splitlines()) <= 5
-    assert "nochip" in conform.err and conform.err.splitlines()[-1] == "Next: cresset conform --device nochip --load PATH_OF_BACKEND"
+    assert conform.err.splitlines() == [
+        "cresset conform: no backend that was found gives the device 'nochip'.",
+        "Devices here: cpu, meta.",
+        "Next: cresset conform --device nochip --load PATH_OF_BACKEND, or CRESSET_BACKEND_PATH=ITS_FOLDER",
+    ]
+    conform("--needed-by", "mlp", device="nochip", load=[])
+    assert conform.err.startswith("cresset ops --needed-by mlp: no backend that was found gives the device 'nochip'.\n")
 
 
 @pytest.mark.parametrize("arguments, text", [
