@@ -309,6 +309,9 @@ def main():
     gc.freeze()
     with tempfile.TemporaryFile(buffering=0) as log, tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        # Sources of extensions, which tests name relative to their own folder.
+        if (sources := Path(options["tests"]).resolve() / "cpp_extensions").is_dir():
+            os.symlink(sources, "cpp_extensions")
         for name in names:
             send(id=name, **run(tests[name], options["seconds"], log))
         os.chdir("/")
