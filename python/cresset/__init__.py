@@ -125,6 +125,7 @@ _LAZY_NAMES = {
     ), "storage"),
 }  # fmt: skip
 _LAZY_NAMES["PyTorchFileReader"] = "serialization._zip"
+_LAZY_NAMES["register_privateuse1_backend"] = "utils.backend_registration"  # its name before PyTorch 2.0
 _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "AcceleratorError": "accelerator", "compile": "compiler", "compile_report": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
     "FileCheck": "testing", "ThroughputBenchmark": "utils.throughput_benchmark", "ExcludeDispatchKeyGuard": "_C",
@@ -153,7 +154,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "indices_copy", "resize_as_sparse_", "row_indices_copy", "values_copy",
 ), "sparse._resize")  # fmt: skip
 _OTHER_NAMES = {
-    "Storage": "FloatStorage", "range": "closed_range", "_VF": "_VariableFunctions", "JITException": "Error",
+    "Storage": "FloatStorage", "register_privateuse1_backend": "rename_privateuse1_backend", "range": "closed_range", "_VF": "_VariableFunctions", "JITException": "Error",
     "ExcludeDispatchKeyGuard": "_ExcludeDispatchKeyGuard",
 }  # fmt: skip
 

@@ -108,7 +108,9 @@ Generator make_generator_for(Device device) {
   if (!maker)  // newer sources for PyTorch register none: their hooks make generators
     if (const auto* hooks = dynamic_cast<const PrivateUse1HooksInterface*>(getAcceleratorHooks(device.type())))
       return hooks->getNewGenerator(device.index());
-  CRESSET_CHECK(maker, "Generator: device '", device, "' has no generator registered.");
+  CRESSET_CHECK(maker, "Generator: device '", device, "' has no generator registered. Please register a generator to the ",
+                toString(backendKey(device.type())),
+                " dispatch key, with CRESSET_REGISTER_GENERATOR, or using the REGISTER_GENERATOR_PRIVATEUSE1 macro.");
   return maker(resolved_device(device).index());
 }
 

@@ -157,6 +157,7 @@ def test_privateuse1_names():
         "The runtime module of 'npy' has already been registered with '<module 'cresset.npy'>'",
         "False True True False",
         "The custom device module of <class 'cresset.Tensor'> has already been registered with is_npy",
-        "Generator: device 'npy:1' has no generator registered.",
+        "Generator: device 'npy:1' has no generator registered. Please register a generator to the PrivateUse1 dispatch key, with "
+        "CRESSET_REGISTER_GENERATOR, or using the REGISTER_GENERATOR_PRIVATEUSE1 macro.",
         "Invalid device, must be npy device",
     ], out.stderr  # fmt: skip
