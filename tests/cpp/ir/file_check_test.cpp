@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cresset/base/error.h>
+
 #include "error_of.h"
 
 namespace cresset::jit::testing {
