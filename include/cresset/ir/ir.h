@@ -420,7 +420,7 @@ class NodeList {
   NodeList(Node* first, Node* end, bool backwards = false) : first_(first), end_(end), backwards_(backwards) {}
   iterator begin() const { return iterator(first_, backwards_); }
   iterator end() const { return iterator(end_, backwards_); }
-  NodeList reverse() const;
+  CRESSET_API NodeList reverse() const;
   // From the other end.
   iterator rbegin() const { return reverse().begin(); }
   iterator rend() const { return reverse().end(); }

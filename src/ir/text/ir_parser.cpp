@@ -709,6 +709,16 @@ void parseIR(const std::string& text, Graph* graph, std::unordered_map<std::stri
   options.parse_tensor_constants = parse_tensor_constants;
   std::unordered_map<std::string, Value*> read;
   const std::shared_ptr<Graph> source = parse_ir(text, options, &read);
+  // Numbers count the values in the order of the program, whatever they are in the text.
+  std::size_t next = 0;
+  const auto number = [&](const Sequence<Value*>& values) {
+    for (Value* v : values) source->renumberValue(v, next++);
+  };
+  number(source->inputs());
+  source->block()->visit([&](Node* n) {
+    number(n->outputs());
+    for (const Block* b : n->blocks()) number(b->inputs());
+  });
   std::unordered_map<Value*, Value*> copies;
   source->copyInto(*graph, copies);
   for (const auto& [name, value] : read) values[name] = copies.at(value);

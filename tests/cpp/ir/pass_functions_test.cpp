@@ -349,7 +349,7 @@ TEST(Choices, OfTwoValuesAreOneNode) {
 }
 
 TEST(InPlace, ActivationsWriteWhatNobodyElseNeeds) {
-  const auto g = graph_of(R"(graph(%x : Float(2, strides=[1], device=cpu)):
+  auto g = graph_of(R"(graph(%x : Float(2, strides=[1], device=cpu)):
   %a : Float(2, strides=[1], device=cpu) = aten::neg(%x)
   %b : Float(2, strides=[1], device=cpu) = aten::relu(%a)
   %c : Float(2, strides=[1], device=cpu) = aten::tanh(%x)
