@@ -22,7 +22,8 @@ struct Gradient {
 
 /// df computes f again, on detached inputs, and asks autograd, so that every operator with a derivative may occur; it runs where gradients
 /// are recorded. Inputs and outputs whose types say that they require no gradient get none. A graph that writes its inputs is refused, for
-/// df would write them a second time.
+/// df would write them a second time. In programs whose graphs have no autograd (it comes with Python's bindings) aten::grad says so and
+/// raises.
 CRESSET_API Gradient differentiate(const std::shared_ptr<Graph>& graph);
 
 /// Nodes prim::GradOf become an If: what they hold where any of their inputs is defined, else undefined tensors.

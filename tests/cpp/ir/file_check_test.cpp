@@ -25,7 +25,7 @@ TEST(FileCheck, ErrorsShowThePlace) {
             "Expected to find \"div\" but did not find it\nSearched string:\na = mul(x)\nb = add(a)\n       ~~~ <--- HERE\nc = "
             "mul(b)\nreturn c\n\n"
             "From CHECK: div\n");
-  EXPECT_EQ(error_of([] { FileCheck().check_not("add")->check("return")->run(kText); }).substr(0, 43),
+  EXPECT_EQ(error_of([] { FileCheck().check_not("add")->check("return")->run(kText); }).substr(0, 44),
             "Expected to not find \"add\" but found it\na = ");
   EXPECT_THROW(FileCheck().check("mul")->check_same("add")->run(kText), Error);
   EXPECT_THROW(FileCheck().check("mul(x)")->check_next("return")->run(kText), Error);
