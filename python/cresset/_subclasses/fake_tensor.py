@@ -22,6 +22,27 @@ __all__ = [
 CONSTANT_NUMEL_LIMIT = 1
 
 
+def _is_tensor_constructor(func):
+    """Does an operator make one tensor out of no tensor?"""
+    schema = func._schema
+    if any("Tensor" in a.type for a in schema.arguments):
+        return False
+    return len(schema.returns) == 1 and schema.returns[0].type == "Tensor"
+
+
+def _aten_overloads(keep):
+    schemas = (s for s in _C._jit_get_all_schemas() if s.name.startswith("aten::") and keep(s))
+    return tuple(getattr(getattr(cresset.ops.aten, s.name[6:]), s.overload_name or "default") for s in schemas)
+
+
+def __getattr__(name):
+    if name == "_like_tensor_constructors":  # operators that make a tensor of the form of another
+        return _aten_overloads(lambda schema: schema.name.endswith("_like"))
+    if name == "_device_not_kwarg_ops":  # operators with a device among their positional arguments
+        return _aten_overloads(lambda schema: any(a.type in ("Device", "Device?") and not a.kwarg_only for a in schema.arguments))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class _OperatorError(RuntimeError):
     def __init__(self, func):
         super().__init__(func)

@@ -1,10 +1,26 @@
 """CrossRefFakeMode: operators on fake tensors beside the same on real ones."""
 
+import cresset
 from cresset._library.opcheck import test_faketensor
-from cresset.utils._python_dispatch import TorchDispatchMode
+from cresset._subclasses.fake_tensor import FakeTensor
+from cresset.utils._python_dispatch import TorchDispatchMode, no_dispatch
 
 
-__all__ = ["CrossRefFakeMode"]
+__all__ = ["CrossRefFakeMode", "try_convert_fake_to_real"]
+
+
+def try_convert_fake_to_real(ten_list):
+    """The list with real tensors in place of fakes that lie over the storage of one that their mode has made a fake of; others stay."""
+    return [t if real is None else real for t, real in ((t, _real_of(t) if isinstance(t, FakeTensor) else None) for t in ten_list)]
+
+
+def _real_of(fake):
+    place = fake._elem.untyped_storage()._cdata
+    for storage, meta in fake.fake_mode._storages.values():
+        if meta.untyped_storage()._cdata == place and meta.dtype == fake.dtype:
+            with no_dispatch(), cresset.no_grad():
+                return cresset.empty(0, dtype=fake.dtype, device=storage.device).set_(storage, fake.storage_offset(), fake.size(), fake.stride())
+    return None
 
 
 class CrossRefFakeMode(TorchDispatchMode):

@@ -82,3 +82,12 @@ def test_types_of_schemas():
     size, dtype = arguments[:2]
     assert (size.type.kind(), size.type.annotation_str, size.type.getElementType().kind()) == ("ListType", "List[int]", "IntType")
     assert (dtype.real_type, dtype.type.str()) == ("ScalarType?", "int?") and {dtype.type: 1}["ScalarType?"] == 1
+
+
+def test_real_tensors_of_fakes():
+    from cresset._subclasses.fake_utils import try_convert_fake_to_real
+
+    x, mode = cresset.arange(6.0), FakeTensorMode()
+    part = mode.from_tensor(x)[2:4]
+    real, other = try_convert_fake_to_real([part, part + 1])
+    assert real.tolist() == [2, 3] and real.data_ptr() == x[2:].data_ptr() and type(other) is FakeTensor
