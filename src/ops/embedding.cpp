@@ -59,6 +59,7 @@ void check_embedding_bag(const Tensor& weight, const Tensor& indices, const Tens
       "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got ",
       weight.scalar_type(), " instead (while checking arguments for embedding_bag)");
   CRESSET_CHECK(weight.dim() == 2, "embedding_bag: a 2-dimensional table was required; got size ", weight.sizes(), ".");
+  CRESSET_CHECK(indices.dim() == 1 || indices.dim() == 2, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ", indices.dim());
   CRESSET_CHECK(indices.dim() == 1, "input has to be a 1D Tensor, but got Tensor of dimension ", indices.dim());
   CRESSET_CHECK(offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ", offsets.dim());
   CRESSET_CHECK(mode >= kBagSum && mode <= kBagMax, "`mode` must be sum, mean, or max.");

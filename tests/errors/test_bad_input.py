@@ -8,6 +8,7 @@ from cresset.library import Library
 x = cresset.ones(2, 3)
 CASES = [
     ("shapes of a product", lambda: x @ x, RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+    ("dimensions of a bag", lambda: cresset.embedding_bag(x, cresset.zeros(2, 0, 0, dtype=cresset.int64), cresset.zeros(2, dtype=cresset.int64)), RuntimeError, "input has to be a 1D or 2D Tensor, but got Tensor of dimension 3"),
     ("shapes of a sum", lambda: x + cresset.ones(4), RuntimeError, "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1"),
     ("dtypes of a product", lambda: x @ cresset.ones(3, 2, dtype=cresset.float64), RuntimeError, "expected m1 and m2 to have the same dtype"),
     ("in-place category", lambda: cresset.ones(2, dtype=cresset.int64).add_(1.5), RuntimeError, "result type Float can't be cast to the desired output type Long"),

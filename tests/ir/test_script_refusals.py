@@ -202,6 +202,8 @@ def test_tuples_of_lists_for_lists_of_lists():
 def test_enumerate_needs_an_argument():
     with pytest.raises(RuntimeError, match="enumerate expected at least 1 arguments, got 0"):
         jit.CompilationUnit("def f():\n  for _ in enumerate():\n    pass\n")
+    with pytest.raises(RuntimeError, match="enumerate expected at most 2 arguments, got 3"):
+        jit.CompilationUnit("def f(x: List[int]):\n  for _ in enumerate(x, 1, 2):\n    pass\n")
 
 
 class Plain:

@@ -113,6 +113,12 @@ class FakeTensor(cresset.Tensor):
         """The storage, which has a size and no bytes."""
         return cresset.UntypedStorage._of(self._elem)
 
+    def storage(self):
+        """The same with elements of the tensor's type."""
+        return cresset.storage.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
+
+    _typed_storage = storage
+
     def tolist(self):
         """The nested list of the elements, which a fake tensor has only where there are none: DataDependentOutputException otherwise."""
         return [part.tolist() for part in self] if self.dim() else self.item()

@@ -197,7 +197,8 @@ SugaredValuePtr enumerate_value(const SourceRange& range, GraphFunction& m, cons
                                 const std::vector<CallArgument>& kwargs) {
   if (args.empty()) script_error(range, "enumerate expected at least 1 arguments, got 0");
   const bool named_start = kwargs.size() == 1 && kwargs[0].name == "start" && args.size() == 1;
-  if (args.empty() || args.size() > 2 || (!kwargs.empty() && !named_start))
+  if (args.size() > 2) script_error(range, "enumerate expected at most 2 arguments, got " + std::to_string(args.size()));
+  if (!kwargs.empty() && !named_start)
     script_error(range, "enumerate expected an iterable and a start, got " + std::to_string(args.size() + kwargs.size()) + " arguments");
   Value* start = args.size() == 2 ? as_int(range, m, args[1], "enumerate", 1)
                  : named_start    ? as_int(range, m, kwargs[0], "enumerate", 1)

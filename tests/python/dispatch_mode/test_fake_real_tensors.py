@@ -51,6 +51,8 @@ def test_numbers_make_constants_and_views_of_constants_share():
         assert cresset.div(4, 4, rounding_mode="trunc").item() == 1
         x = cresset.tensor([4.0])
         y = x[:]
+        assert x.storage()._cdata == y.storage()._cdata and x.storage().device.type == "meta"
+        assert str(x.storage()).startswith("...")
         y.add_(1)
         assert x.item() == 5
 
