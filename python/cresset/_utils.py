@@ -307,3 +307,93 @@ def _get_device_module(device_type):
     if module is None:
         raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
     return module
+
+
+# ---- what packages for PyTorch import from here
+
+
+def _flatten_dense_tensors(tensors):
+    """One tensor of one dimension with all elements, for tensors of one dtype; a view where there is one contiguous tensor. ValueError for none."""
+    if len(tensors) == 1:
+        return tensors[0].contiguous().view(-1)
+    return cresset.cat([t.contiguous().view(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of what _flatten_dense_tensors gave, in the sizes of `tensors`. RuntimeError where it has too few elements."""
+    views, start = [], 0
+    for t in tensors:
+        views.append(flat.narrow(0, start, t.numel()).view(t.size()))
+        start += t.numel()
+    return tuple(views)
+
+
+def _take_tensors(tensors, size_limit):
+    """Lists of tensors of one type, of at most `size_limit` bytes together unless a tensor is larger; full lists first, in the order of `tensors`."""
+    groups = {}
+    for t in tensors:
+        parts = (t._indices(), t._values()) if t.is_sparse else (t,)
+        nbytes = sum(part.numel() * part.element_size() for part in parts)
+        group, taken = groups.get(t.type(), ([], 0))
+        if group and taken + nbytes > size_limit:
+            yield group
+            group, taken = [], 0
+        groups[t.type()] = ([*group, t], taken + nbytes)
+    yield from (group for group, _ in groups.values() if group)
+
+
+def _reorder_tensors_as(tensors, ordered_tensors):
+    """`tensors` in the order of `ordered_tensors`, of which those of one type come in the same order in both."""
+    by_type = {}
+    for t in tensors:
+        by_type.setdefault(t.type(), []).append(t)
+    rest = {kind: iter(group) for kind, group in by_type.items()}
+    return tuple(next(rest[t.type()]) for t in ordered_tensors)
+
+
+def _get_current_device_index():
+    """The current device's number; -1 without an accelerator."""
+    from . import accelerator
+
+    return accelerator.current_device_index() if accelerator.is_available() else -1
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number in a device, its text, or a number; -1 for the CPU where it is allowed. `optional` stands for the current device, None without one.
+
+    ValueError for what has no number.
+    """
+    if isinstance(device, str):
+        device = cresset.device(device)
+    index = device if isinstance(device, int) and not isinstance(device, bool) else None
+    if isinstance(device, cresset.device):
+        if device.type == "cpu" and not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        index = -1 if device.type == "cpu" else device.index
+    if index is None and optional:
+        current = _get_current_device_index()
+        return None if current < 0 else current
+    if index is None:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+    return index
+
+
+def _import_dotted_name(name):
+    """What "package.module.name" stands for. AttributeError where a part is missing."""
+    import importlib
+
+    first, *parts = name.split(".")
+    found = importlib.import_module(first)
+    for part in parts:
+        found = getattr(found, part)
+    return found
+
+
+class classproperty:
+    """A property of the class itself: `@classproperty def name(cls)`."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def __get__(self, instance, owner=None):
+        return self._function(type(instance) if owner is None else owner)
