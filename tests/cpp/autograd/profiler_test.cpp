@@ -14,7 +14,7 @@ TEST(RecordProfile, WritesWhatRanInItsScope) {
   std::ostringstream out;
   {
     const RecordProfile record(out);
-    EXPECT_THROW(RecordProfile(out), Error);
+    EXPECT_THROW(RecordProfile{out}, Error);
     CRESSET_RECORD_FUNCTION("a \"step\"", {});
     ones({2}).add(1);
   }
