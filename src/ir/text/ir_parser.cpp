@@ -190,12 +190,15 @@ class IrReader {
     if (names)
       for (const auto& [name, v] : environment_)
         if (v) names->emplace(std::string(name), v);
+    if (names) names->merge(closed_);
     return std::move(graph_);
   }
 
   void close(std::size_t until) {
     while (shadowed_.size() > until) {
-      environment_[shadowed_.back().name] = shadowed_.back().before;
+      Value*& here = environment_[shadowed_.back().name];
+      if (here) closed_.emplace(std::string(shadowed_.back().name), here);
+      here = shadowed_.back().before;
       shadowed_.pop_back();
     }
   }
@@ -686,6 +689,7 @@ class IrReader {
   std::shared_ptr<Graph> graph_;
   std::unordered_map<std::string_view, Value*> environment_;
   std::vector<Shadowed> shadowed_;
+  std::unordered_map<std::string, Value*> closed_;  // values of blocks that ended, by name
   std::vector<Value*> values_;
   std::vector<std::pair<Value*, std::size_t>> numbered_;
   // Of the whole text.
