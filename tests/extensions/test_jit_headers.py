@@ -14,10 +14,10 @@ f(a, b, c)(b, c, z)(b, c) $ 3
   three
 graph(%x : Tensor,
       %y : Tensor):
-  %one : int = prim::Constant[value=1]()
+  %N : int = prim::Constant[value=1]()
   %N : Tensor = program::constant(%y)
-  %c : Tensor = aten::add(%x, %N, %one)
-  return (%c)
+  %N : Tensor = aten::add(%x, %N, %N)
+  return (%N)
 aten::add 0
 4
 Dict(str, int[]) 1 1
