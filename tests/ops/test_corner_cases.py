@@ -203,7 +203,7 @@ def test_float_power_of_numbers_and_in_place():
     assert cresset.float_power(x, 3, out=y) is y and y.tolist() == [1.0, 8.0]
     with pytest.raises(RuntimeError, match="the base given to float_power_ has dtype Float"):
         x.float_power_(2)
-    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double"):
+    with pytest.raises(RuntimeError, match="the output given to float_power has dtype Float but the operation's result requires dtype Double"):
         cresset.float_power(x, 3, out=cresset.empty(2))
 
 

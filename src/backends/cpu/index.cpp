@@ -355,9 +355,10 @@ void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Sca
 
 // Which types have the reduction: without self's own values only those with a value to start from; flags have no mean, complex numbers no
 // order.
-void check_reducible(ScalarType type, Reduction how, bool include_self) {
+void check_reducible(ScalarType type, int64_t dims, Reduction how, bool include_self) {
   const bool real = type != kBool && !isComplexType(type);
   CRESSET_CHECK_NOT_IMPLEMENTED(include_self || real, "\"index_reduce_func_exclude_input_init\" not implemented for '", type, "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(dims > 1 || real, "\"index_func_\" not implemented for '", type, "'");
   CRESSET_CHECK_NOT_IMPLEMENTED(how != Reduction::Mean || type != kBool, "\"div_floor_cpu\" not implemented for '", type, "'");
   CRESSET_CHECK_NOT_IMPLEMENTED(how != Reduction::Amax || !isComplexType(type), "\"maximum_cpu\" not implemented for '", type, "'");
   CRESSET_CHECK_NOT_IMPLEMENTED(how != Reduction::Amin || !isComplexType(type), "\"minimum_cpu\" not implemented for '", type, "'");
@@ -366,7 +367,7 @@ void check_reducible(ScalarType type, Reduction how, bool include_self) {
 void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
   const Reduction how = reduction_named(reduce);
-  check_reducible(self.scalar_type(), how, include_self);
+  check_reducible(self.scalar_type(), self.dim(), how, include_self);
   const Indices offsets = slice_offsets(self, d, index, false, [](int64_t, int64_t) { raise_out_of_range(); });
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
