@@ -58,7 +58,8 @@ class CRESSET_API WithLogger {
   WithLogger(const WithLogger&) = delete;
 
  private:
-  std::shared_ptr<Logger> old_;
+  std::shared_ptr<Logger> logger_;
+  const std::shared_ptr<Logger>* old_;
 };
 
 /// Another level of the current logger for a scope.

@@ -51,7 +51,7 @@ inline double erfinv_ends(double y, double x) {
 inline double erfinv(double y) {
   constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
   const double a = abs(y), x = select(a < 1 - 0x1p-23, erfinv_estimated(a), erfinv_estimated_far(a));
-  const double over = a < 0.5 ? erf(x) - a : (1 - a) - erfc(x);
+  const double over = select(a < 0.5, erf(x) - a, (1 - a) - erfc(x));
   return erfinv_ends(y, copysign(x - over / (kTwoOverSqrtPi * exp(-x * x)), y));
 }
 inline float erfinv(float y) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include <cresset/base/error.h>
 
@@ -24,7 +25,7 @@ constexpr std::array<LevelFacts, 6> kLevels{{{"internal_error", "\033[1;35m"},
                                              {"debug", "\033[36m"},
                                              {"graph", ""}}};
 
-thread_local std::shared_ptr<Logger> innermost;
+thread_local const std::shared_ptr<Logger>* innermost = nullptr;  // a WithLogger's
 
 }  // namespace
 
@@ -103,9 +104,9 @@ const std::shared_ptr<Logger>& process_logger() {
   return *logger;
 }
 
-const std::shared_ptr<Logger>& current() { return innermost ? innermost : process_logger(); }
+const std::shared_ptr<Logger>& current() { return innermost && *innermost ? *innermost : process_logger(); }
 
-WithLogger::WithLogger(std::shared_ptr<Logger> logger) : old_(std::move(innermost)) { innermost = std::move(logger); }
-WithLogger::~WithLogger() { innermost = std::move(old_); }
+WithLogger::WithLogger(std::shared_ptr<Logger> logger) : logger_(std::move(logger)), old_(std::exchange(innermost, &logger_)) {}
+WithLogger::~WithLogger() { innermost = old_; }
 
 }  // namespace cresset::jit::logging

@@ -29,6 +29,7 @@ namespace {
 // ---- counts and modes
 
 struct Cost {
+  const impl::OperatorEntry* entry;
   std::atomic<int64_t> calls{0}, bytes{0}, nanoseconds{0};
   std::atomic<bool> warned{false};
   std::atomic<bool> can_fall_back{false};  // it has been checked
@@ -46,20 +47,20 @@ Cost& shared_cost_of(const impl::OperatorEntry* entry) {
   Counts& c = counts();
   std::lock_guard lock(c.mutex);
   auto& slot = c.by_op[entry];
-  if (!slot) slot = std::make_unique<Cost>();
+  if (!slot) slot = std::make_unique<Cost>(entry);
   return *slot;
 }
 
-// What a thread found before, without the lock: costs live for ever, as entries do.
+// What was found before is found without the lock: costs live for ever, as entries do.
 Cost& cost_of(const OperatorHandle& op) {
-  struct Found {
-    const impl::OperatorEntry* entry = nullptr;
-    Cost* cost = nullptr;
-  };
-  static thread_local std::array<Found, 64> found;
-  Found& slot = found[(reinterpret_cast<uintptr_t>(op.entry()) / alignof(std::max_align_t)) % found.size()];
-  if (slot.entry != op.entry()) slot = {op.entry(), &shared_cost_of(op.entry())};
-  return *slot.cost;
+  static std::array<std::atomic<Cost*>, 64> found;
+  std::atomic<Cost*>& slot = found[(reinterpret_cast<uintptr_t>(op.entry()) / alignof(std::max_align_t)) % found.size()];
+  Cost* cost = slot.load(std::memory_order_acquire);
+  if (!cost || cost->entry != op.entry()) {
+    cost = &shared_cost_of(op.entry());
+    slot.store(cost, std::memory_order_release);
+  }
+  return *cost;
 }
 
 struct Mode {
