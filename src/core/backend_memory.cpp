@@ -100,9 +100,10 @@ void DeviceMemory::raise_limit(std::size_t nbytes) {
 void* DeviceMemory::take_from_backend(std::size_t nbytes, cresset_stream stream, const StackText& stack) {
   const cresset_backend& t = backend_.table();
   const auto is_over = [&] {
-    if (CRESSET_LIKELY(limit_.load(std::memory_order_relaxed) < 0)) return false;
+    const int64_t limit = limit_.load(std::memory_order_relaxed);
+    if (CRESSET_LIKELY(limit < 0)) return false;
     const std::lock_guard lock(mutex_);
-    return counters_.held.bytes[0].current + signed_size(nbytes) > limit_;
+    return counters_.held.bytes[0].current + signed_size(nbytes) > limit;
   };
   if (CRESSET_UNLIKELY(is_over())) {
     free_lingering(true);
