@@ -366,8 +366,9 @@ class Parser {
     if (at_ == start) fail_expected_at(start, "number");
     const std::string token(text_.substr(start, at_ - start));
     if (at_ < text_.size() && text_[at_] == 'j') {
+      const double imaginary = floating_number(token, start);
       ++at_;
-      return IValue(std::complex<double>(0, std::stod(token)));
+      return IValue(std::complex<double>(0, imaginary));
     }
     if (!floating && t.kind != TypeKind::Float) {
       at_ = start;
@@ -375,11 +376,16 @@ class Parser {
       return IValue(integer());
     }
     if (t.kind == TypeKind::Int || t.kind == TypeKind::SymInt) fail_expected_at(start, "number");
+    return IValue(floating_number(token, start));
+  }
+  // All of the token, which begins at `start`.
+  double floating_number(const std::string& token, std::size_t start) {
     try {
-      return IValue(std::stod(token));
-    } catch (const std::exception&) {
-      fail_expected_at(start, "number");
+      std::size_t read = 0;
+      if (const double v = std::stod(token, &read); read == token.size()) return v;
+    } catch (const std::exception&) {  // none, or one that no double holds
     }
+    fail_expected_at(start, "number");
   }
 
   // The character behind a backslash in the string that begins at `start`, or those of three octal digits.
@@ -434,7 +440,8 @@ class Parser {
       if (w == "True") return repeat(IValue(true), t, n);
       if (w == "False") return repeat(IValue(false), t, n);
       if (t.kind == TypeKind::Device) return IValue(Device(std::string(w)));
-      if (const auto v = named_constant(w, t.kind)) return IValue(*v);
+      const bool takes_numbers = t.kind != TypeKind::Tensor && t.kind != TypeKind::String && t.kind != TypeKind::Bool;
+      if (const auto v = takes_numbers ? named_constant(w, t.kind) : std::nullopt) return IValue(*v);
       fail("invalid numeric default value");
     }
     if (t.kind == TypeKind::Tensor) fail_expected("None");

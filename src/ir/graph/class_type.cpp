@@ -277,7 +277,9 @@ std::string joined(const std::vector<std::string>& parts) {
   return out;
 }
 bool is_mangle(const std::string& s) {
-  return s.rfind(kMangle, 0) == 0 && s.size() > kMangle.size() && s.find_first_not_of("0123456789", kMangle.size()) == std::string::npos;
+  constexpr std::size_t kMostDigits = 18;  // of a number that is counted on from
+  return s.rfind(kMangle, 0) == 0 && s.size() > kMangle.size() && s.size() <= kMangle.size() + kMostDigits &&
+         s.find_first_not_of("0123456789", kMangle.size()) == std::string::npos;
 }
 }  // namespace
 

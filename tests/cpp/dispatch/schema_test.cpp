@@ -69,6 +69,10 @@ TEST(Schema, ErrorsMarkTheWord) {
   EXPECT_NE(error_of("a::b(int x) -> Tensor extra!").find("expected eof but found '!'"), std::string::npos);
   EXPECT_NE(error_of("a::b(int x=99999999999999999999) -> Tensor").find("expected number but found"), std::string::npos);
   EXPECT_NE(error_of("a::b(int x=1, int y) -> Tensor").find("argument 'y' without a default"), std::string::npos);
+  for (const char* number : {".", "1.2.3", "1e", "1e999", ".j", "1e9999j"})
+    EXPECT_NE(error_of(std::string("a::b(float x=") + number + ") -> Tensor").find("expected number but found"), std::string::npos)
+        << number;
+  EXPECT_NE(error_of("a::b(Tensor x=Mean) -> Tensor").find("invalid numeric default value"), std::string::npos);
   EXPECT_NE(error_of("a::b(int x)").find("expected arrow but found 'eof'"), std::string::npos);
   EXPECT_NE(error_of("").find("expected ident but found 'eof'"), std::string::npos);
 }
