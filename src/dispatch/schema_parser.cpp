@@ -378,6 +378,17 @@ class Parser {
     if (t.kind == TypeKind::Int || t.kind == TypeKind::SymInt) fail_expected_at(start, "number");
     return IValue(floating_number(token, start));
   }
+  // As it is printed: "(0.5-1.0j)".
+  IValue complex_number() {
+    const std::size_t start = ++at_, end = text_.find("j)", start);
+    if (end == std::string_view::npos) fail_expected_at(start, "number");
+    const std::string token(text_.substr(start, end - start));
+    std::size_t sign = token.find_last_of("+-");
+    while (sign != std::string::npos && sign > 0 && token[sign - 1] == 'e') sign = token.find_last_of("+-", sign - 1);
+    if (sign == std::string::npos) fail_expected_at(start, "number");
+    at_ = end + 2;
+    return IValue(std::complex<double>(floating_number(token.substr(0, sign), start), floating_number(token.substr(sign), start)));
+  }
   // All of the token, which begins at `start`.
   double floating_number(const std::string& token, std::size_t start) {
     try {
@@ -448,7 +459,8 @@ class Parser {
     if (t.kind == TypeKind::String || t.kind == TypeKind::Bool)
       fail_at(start, str("a number cannot be the default of type ", declared.str()));
     const Type& element = t.kind == TypeKind::List ? *t.element() : t;
-    return repeat(number(element), t, n);
+    if (element.kind == TypeKind::Bool) fail_at(start, str("a number cannot be the default of type ", declared.str()));
+    return repeat(at_ < text_.size() && text_[at_] == '(' ? complex_number() : number(element), t, n);
   }
 
   // `int[2] k=1` means [1, 1].

@@ -72,6 +72,12 @@ TEST(Schema, ErrorsMarkTheWord) {
   for (const char* number : {".", "1.2.3", "1e", "1e999", ".j", "1e9999j"})
     EXPECT_NE(error_of(std::string("a::b(float x=") + number + ") -> Tensor").find("expected number but found"), std::string::npos)
         << number;
+  EXPECT_NE(error_of("a::b(bool[2] x=-1e-5) -> Tensor").find("a number cannot be the default of type bool["), std::string::npos);
+  EXPECT_NE(error_of("a::b(complex x=(1.0j)) -> Tensor").find("expected number but found"), std::string::npos);
+  for (const char* number : {"(0.0+1.0j)", "(-0.5-1e-05j)", "(1e-05+2.0j)"}) {
+    const std::string text = std::string("a::b(complex x=") + number + ") -> Tensor";
+    EXPECT_EQ(parse_schema(text).str(), text);
+  }
   EXPECT_NE(error_of("a::b(Tensor x=Mean) -> Tensor").find("invalid numeric default value"), std::string::npos);
   EXPECT_NE(error_of("a::b(int x)").find("expected arrow but found 'eof'"), std::string::npos);
   EXPECT_NE(error_of("").find("expected ident but found 'eof'"), std::string::npos);
