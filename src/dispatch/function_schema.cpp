@@ -43,7 +43,7 @@ std::string default_text(const IValue& v, const std::optional<int32_t>& n) {
       const std::vector<IValue>& e = v.toListRef();
       bool all_equal = n.has_value() && !e.empty();
       for (const IValue& x : e) all_equal = all_equal && x == e[0];
-      if (all_equal) return default_text(e[0], std::nullopt);
+      if (all_equal && e.size() == static_cast<std::size_t>(*n)) return default_text(e[0], std::nullopt);  // what a number is repeated to
       std::string out = "[";
       for (std::size_t i = 0; i < e.size(); ++i) out += (i ? ", " : "") + default_text(e[i], std::nullopt);
       return out + "]";

@@ -74,6 +74,9 @@ TEST(Schema, ErrorsMarkTheWord) {
         << number;
   EXPECT_NE(error_of("a::b(bool[2] x=-1e-5) -> Tensor").find("a number cannot be the default of type bool["), std::string::npos);
   EXPECT_NE(error_of("a::b(complex x=(1.0j)) -> Tensor").find("expected number but found"), std::string::npos);
+  const std::string longer =
+      "a::b(int[1] x=[-2, -2], int[2] y=3) -> Tensor";  // only a list of the length that a number is repeated to is one
+  EXPECT_EQ(parse_schema(longer).str(), longer);
   for (const char* number : {"(0.0+1.0j)", "(-0.5-1e-05j)", "(1e-05+2.0j)"}) {
     const std::string text = std::string("a::b(complex x=") + number + ") -> Tensor";
     EXPECT_EQ(parse_schema(text).str(), text);
