@@ -76,7 +76,7 @@ class _Type(str):
         return self._object.getElementType()
 
     def __eq__(self, other):
-        return "".join(self) == other if isinstance(other, str) else self._object == other
+        return str.__eq__(self, other) if isinstance(other, str) else self._object == other
 
     def __hash__(self):
         return super().__hash__()

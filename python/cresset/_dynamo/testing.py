@@ -66,7 +66,7 @@ class EagerAndRecordGraphs:
 
 
 def rand_strided(size, stride, dtype=cresset.float32, device="cpu", extra_size=0):
-    """Random values (normal, or integers of all values for other types) in a new tensor of these strides; extra_size: elements behind them."""
+    """Random values (normal; zeros for integers and flags) in a new tensor of these strides; extra_size: elements behind them."""
     memory = 1 + sum((n - 1) * s for n, s in zip(size, stride)) + extra_size if all(size) else 0
     if dtype.is_floating_point or dtype.is_complex:
         values = cresset.randn(memory, dtype=dtype if dtype.itemsize > 1 else cresset.float16, device=device).to(dtype)
@@ -75,7 +75,7 @@ def rand_strided(size, stride, dtype=cresset.float32, device="cpu", extra_size=0
     return cresset.as_strided(values, size, stride)
 
 
-def same(ref, res, fp64_ref=None, *, tol=1e-4, equal_nan=False, exact_dtype=True, **options):
+def same(ref, res, *, tol=1e-4, equal_nan=False, exact_dtype=True):
     """Are two trees of results equal, tensors within `tol`?"""
     left, left_spec = pytree.tree_flatten(ref)
     right, right_spec = pytree.tree_flatten(res)
@@ -87,7 +87,7 @@ def same(ref, res, fp64_ref=None, *, tol=1e-4, equal_nan=False, exact_dtype=True
             return type(a) is type(b) and (a == b or (equal_nan and a != a and b != b))
         if a.shape != b.shape or (exact_dtype and a.dtype != b.dtype):
             return False
-        if a.is_sparse or a.layout is not cresset.strided:
+        if a.layout is not cresset.strided:
             a, b = a.to_dense(), b.to_dense()
         return cresset.allclose(a.to(b.dtype), b, rtol=tol, atol=tol, equal_nan=equal_nan)
 

@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace cresset::device_stats {
 
@@ -38,7 +39,9 @@ class AcceleratorAllocatorConfig {
   /// Sizes are rounded up to one of so many steps between powers of two; 0: they are not.
   static std::size_t roundup_power2_divisions(std::size_t /*nbytes*/) {
     const std::string& steps = value("roundup_power2_divisions");
-    return steps.empty() || steps.front() == '[' ? 0 : static_cast<std::size_t>(number(steps));
+    CRESSET_CHECK(!steps.starts_with('['),
+                  "roundup_power2_divisions: one number for all sizes was required; lists by size are not known here: ", steps);
+    return steps.empty() ? 0 : static_cast<std::size_t>(number(steps));
   }
   /// The settings as they were given.
   static const std::string& last_allocator_settings() {

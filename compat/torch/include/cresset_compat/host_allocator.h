@@ -5,6 +5,7 @@
 #include <cresset_compat/device_allocator.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <deque>
 #include <map>
