@@ -2,7 +2,8 @@
 
 ARCHITECTURE.md names a folder as `path/` in backquotes. Every folder it names must exist, and it must name every top
 folder and every folder directly below src/. Source lists are complete and in alphabetical order, tests of C++ stand in the folder of a
-layer, and a file that a comment or a page of the design names exists. In src/ops itself stand files of families only. Prints one line a difference; the exit status is 1 when there is one.
+layer, and a file that a comment or a page of the design names exists. In src/ops itself stand files of families only. README.md links
+every guide and recipe. Prints one line a difference; the exit status is 1 when there is one.
 """
 
 from __future__ import annotations
@@ -95,6 +96,12 @@ def check_families(files: list[Path]) -> list[str]:
             for file in sources if not any(file.stem == name or file.stem.startswith(name + "_") for name in names)]  # fmt: skip
 
 
+def check_pages(readme: str, files: list[Path]) -> list[str]:
+    """README.md links every guide and recipe, or nobody finds it."""
+    pages = [file for file in files if file.parent in (Path("docs/guide"), Path("docs/recipes")) and file.suffix == ".md"]
+    return [f"README.md has no link to {page}" for page in pages if f"({page})" not in readme]
+
+
 def prose_of(file: Path, text: str):
     """(line, text) of a page's lines outside of code, and of a source's comments."""
     code = False
@@ -138,6 +145,7 @@ def main() -> int:
     files = files_of(ROOT)
     problems = check_map((ROOT / "ARCHITECTURE.md").read_text(), files) + check_source_lists(ROOT, files) + check_order(ROOT, files)
     problems += check_test_rooms(files) + check_families(files) + check_file_names(ROOT, files)
+    problems += check_pages((ROOT / "README.md").read_text(), files)
     print("\n".join(problems), end="\n" if problems else "")
     if options.sizes:
         for lines, file in long_files(ROOT, files):

@@ -43,6 +43,12 @@ def test_sources_of_a_layer_stand_alone():
     assert done.returncode == 0, "\n".join(errors[:10]) or done.stdout[-2000:]
 
 
+def test_readme_links_every_page():
+    files = tree.files_of(ROOT)
+    assert tree.check_pages((ROOT / "README.md").read_text(), files) == []
+    assert tree.check_pages("[a](docs/guide/a.md)", [Path("docs/guide/a.md"), Path("docs/recipes/b.md")]) == ["README.md has no link to docs/recipes/b.md"]
+
+
 @pytest.mark.parametrize(
     ("layer", "public", "text", "message"),
     [
