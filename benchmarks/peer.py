@@ -1,9 +1,11 @@
-"""What the benchmarks share: the peer's interpreter, and running a program that prints one JSON object."""
+"""What the benchmarks share: the peer's interpreter, the options of tables, and running a program that prints one JSON object."""
 
+import argparse
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 # What holds Cresset, PyTorch and the libraries below both to an instruction set.
 LEVELS = {
@@ -13,6 +15,19 @@ LEVELS = {
              "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
     "best": {},
 }
+
+
+def parse_rows(doc):
+    """The options of a table of rows: peer, threads, isa, clock, rounds, only, json."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", help="a Python with torch")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--isa", choices=LEVELS, nargs="+", default=["best"], help="instruction sets")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="regular expression over the names")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
 
 
 def find_peer(given):

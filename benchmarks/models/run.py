@@ -6,7 +6,6 @@ Each model runs in a process of its own, the two programs in turn; a figure is t
 is not the peer's, within 1 % (training and bfloat16 round differently): its time says nothing.
 """
 
-import argparse
 import json
 import re
 import statistics
@@ -16,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from peer import LEVELS, find_peer, run_json
+from peer import find_peer, parse_rows, run_json
 
 
 def measure(python: str, module: str, threads: int, name: str, level: str, clock: str) -> dict:
@@ -38,15 +37,7 @@ def row(name: str, ours: dict, peer: dict | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", help="a Python with torch")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--isa", choices=LEVELS, nargs="+", default=["best"], help="instruction sets")
-    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="regular expression over the names")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = parse_rows(__doc__)
     peer = find_peer(args.peer)
     names = json.loads(subprocess.run([sys.executable, HERE / "cases.py", "--list"], capture_output=True, text=True, check=True).stdout)
     everything: dict = {}

@@ -7,7 +7,6 @@ Both programs run in turn, so that other load on the machine falls on both; a fi
 --isa holds both to lower instruction sets (baseline, avx2) than the processor's best; --clock cpu counts processor time, for busy machines.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from peer import LEVELS, find_peer, run_json
+from peer import find_peer, parse_rows, run_json
 
 COPY = """
 import numpy, sys, threading, time
@@ -71,15 +70,7 @@ def show(figures: dict, threads: int, level: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", help="a Python with torch")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--isa", choices=LEVELS, nargs="+", default=["best"], help="instruction sets")
-    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="regular expression over the names")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = parse_rows(__doc__)
     peer = find_peer(args.peer)
     everything = {}
     for level in args.isa:
