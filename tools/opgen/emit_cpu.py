@@ -215,7 +215,7 @@ def _loop(row, repeating):
     function = f"{ident}_repeating_loop" if repeating else f"{ident}_loop"
     tensors = _tensors(row)
     promoting, args = promoting_scalars(row), loop_arguments(row)
-    result = f"ResultType<ops::DtypeRule::{RULES[rule]}, T>"
+    result = f"ResultType<PointwiseRule::{RULES[rule]}, T>"
     element = lambda i: "bool" if rule == "bool_first" and i == 0 else "T"
     lines = [f"template <class T>\nvoid {function}(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
              "  using namespace scalar_math;"]

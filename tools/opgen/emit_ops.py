@@ -249,7 +249,7 @@ class Registrations:
         classes = " | ".join(CLASSES[c] for c in row.get("types", "ifc"))
         rule = RULES[row.get("dtype", "promote")]
         facts, given = pointwise_facts(row)
-        return f"{facts}const PointwiseOp {row.main.ident}_op{{\"{row.schema.name}\", DtypeRule::{rule}, {classes}, {out_dtype(row)}{given}}};\n"
+        return f"{facts}const PointwiseOp {row.main.ident}_op{{\"{row.schema.name}\", PointwiseRule::{rule}, {classes}, {out_dtype(row)}{given}}};\n"
 
     def alias(self, op):
         target = cpp.api_name(op.alias_of)

@@ -13,8 +13,6 @@
 namespace cresset::cpu {
 namespace {
 
-using ops::DtypeRule;
-
 PointwiseLoop loop_of(const PointwiseKernel& kernel, ComputeType type) {
   const PointwiseLoops* loops = kernel.loops[static_cast<int>(isa())];
   return (*loops)[static_cast<int>(type)];
@@ -24,9 +22,9 @@ PointwiseLoop repeating_loop_of(const PointwiseKernel& kernel, ComputeType type)
   return loops ? (*loops)[static_cast<int>(type)] : nullptr;
 }
 
-ScalarType result_of(DtypeRule rule, ScalarType common) {
-  if (rule == DtypeRule::Compare || rule == DtypeRule::ToBool) return kBool;
-  return rule == DtypeRule::Abs ? toRealValueType(common) : common;
+ScalarType result_of(PointwiseRule rule, ScalarType common) {
+  if (rule == PointwiseRule::Compare || rule == PointwiseRule::ToBool) return kBool;
+  return rule == PointwiseRule::Abs ? toRealValueType(common) : common;
 }
 
 // A promoting scalar as one value of the compute type, through the common type.
@@ -86,9 +84,10 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
   common_ = first.dtype();
   compute_ = compute_type(common_);
   if (!first.is_contiguous() || first.device_type() != kCPU || scalar_type(compute_) != common_ || first.is_wrapped_number()) return false;
-  const DtypeRule rule = kernel.op->rule;
+  const PointwiseRule rule = kernel.op->rule;
   const int own = category(common_);
-  if (rule == DtypeRule::BoolFirst || (rule == DtypeRule::Float && own < 2) || (rule == DtypeRule::First && full != call.inputs[0]))
+  if (rule == PointwiseRule::BoolFirst || (rule == PointwiseRule::Float && own < 2) ||
+      (rule == PointwiseRule::First && full != call.inputs[0]))
     return false;
   for (int i = 0; i < call.num_inputs; ++i) {
     const TensorImpl& other = *call.inputs[i]->impl();
@@ -178,10 +177,10 @@ void Plain::run_repeated(const ops::PointwiseCall& call, const void* params) {
   parallel_for(0, (n + kBlock - 1) / kBlock, kParallelGrain / kBlock, range);
 }
 
-void run_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const ops::PointwiseTypes& types, const void* params,
+void run_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const PointwiseTypes& types, const void* params,
                  const Tensor& out) {
   // Loops see the bits of uint64 as int64; what is asked of a single number depends on whether it is zero alone.
-  const bool only_zero_counts = types.common == kUInt64 && kernel.op->rule == DtypeRule::ToBool;
+  const bool only_zero_counts = types.common == kUInt64 && kernel.op->rule == PointwiseRule::ToBool;
   const ComputeType compute = only_zero_counts ? ComputeType::Bool : compute_type(types.common);
   const PointwiseLoop loop = loop_of(kernel, compute);
   const ScalarType loop_result = result_of(kernel.op->rule, scalar_type(compute));
@@ -192,7 +191,7 @@ void run_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, 
     const Tensor& input = *call.inputs[i];
     CRESSET_CHECK(input.is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ", input.device(),
                   "! (", kernel.op->name, ": move one of them with .to(device))");
-    if (i == 0 && kernel.op->rule == DtypeRule::BoolFirst) {
+    if (i == 0 && kernel.op->rule == PointwiseRule::BoolFirst) {
       traversal.add(input, ComputeType::Bool);
       continue;
     }
@@ -212,7 +211,7 @@ void run_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, 
 }
 
 // The result type is stored as it is in out, or out is of the type loops write and nothing is rounded on the way.
-bool stores_exactly(const PointwiseKernel& kernel, const ops::PointwiseTypes& types, const Tensor& out) {
+bool stores_exactly(const PointwiseKernel& kernel, const PointwiseTypes& types, const Tensor& out) {
   return out.scalar_type() == types.result || result_of(kernel.op->rule, scalar_type(compute_type(types.common))) == types.result;
 }
 
@@ -229,7 +228,7 @@ CRESSET_NOINLINE void write_planned(const PointwiseKernel& kernel, const ops::Po
   ops::pointwise_prepare_out(*kernel.op, call, out, in_place);
   CRESSET_CHECK(out.is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(),
                 "! (", kernel.op->name, ": the operands and the result must be on one device)");
-  const ops::PointwiseTypes types = ops::pointwise_types(*kernel.op, call);
+  const PointwiseTypes types = ops::pointwise_types(*kernel.op, call);
   if (stores_exactly(kernel, types, out)) {
     run_planned(kernel, call, types, params, out);
     return;

@@ -5,7 +5,7 @@
 // "bifc", opgen writes once
 //
 //   struct add_Tensor_args { Scalar alpha; };       // arguments that are neither tensors nor promoting scalars, by value
-//   const ops::PointwiseOp add_Tensor_op{"add", ops::DtypeRule::Promote, ops::kBoolClass | ops::kIntClass | ...};
+//   const ops::PointwiseOp add_Tensor_op{"add", PointwiseRule::Promote, ops::kBoolClass | ops::kIntClass | ...};
 //   const cpu::PointwiseKernel add_Tensor_kernel{&add_Tensor_op, {&baseline::add_Tensor_loops, &avx2::…, &avx512::…}};
 //
 //   Tensor add_Tensor(const Tensor& self, const Tensor& other, const Scalar& alpha) {           // key CPU

@@ -13,11 +13,11 @@
 //     const T alpha = scalar_param<T>(args.alpha);        // Scalar -> T; Scalar? -> std::optional<T>;
 //     const T* in0 = static_cast<const T*>(ptrs[1]);      // others: const auto lambd = other_param(args.lambd);
 //     const T* in1 = static_cast<const T*>(ptrs[2]);
-//     auto* out = static_cast<ResultType<ops::DtypeRule::Promote, T>*>(ptrs[0]);
+//     auto* out = static_cast<ResultType<PointwiseRule::Promote, T>*>(ptrs[0]);
 //     CRESSET_POINTWISE_FOR(i, n) {
 //       const T self = in0[i];
 //       const T other = in1[i];
-//       out[i] = static_cast<ResultType<ops::DtypeRule::Promote, T>>(self + alpha * other);
+//       out[i] = static_cast<ResultType<PointwiseRule::Promote, T>>(self + alpha * other);
 //     }
 //   }
 //   }  // namespace
@@ -58,23 +58,23 @@ namespace {
 template <class T>
 using QuickFlag = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-template <ops::DtypeRule rule, class T>
+template <PointwiseRule rule, class T>
 struct ResultTypeOf {
   using type = T;
 };
 template <class T>
-struct ResultTypeOf<ops::DtypeRule::Compare, T> {
+struct ResultTypeOf<PointwiseRule::Compare, T> {
   using type = bool;
 };
 template <class T>
-struct ResultTypeOf<ops::DtypeRule::ToBool, T> {
+struct ResultTypeOf<PointwiseRule::ToBool, T> {
   using type = bool;
 };
 template <class T>
-struct ResultTypeOf<ops::DtypeRule::Abs, std::complex<T>> {
+struct ResultTypeOf<PointwiseRule::Abs, std::complex<T>> {
   using type = T;
 };
-template <ops::DtypeRule rule, class T>
+template <PointwiseRule rule, class T>
 using ResultType = typename ResultTypeOf<rule, T>::type;
 
 template <class T>

@@ -10,9 +10,6 @@
 namespace cresset {
 namespace {
 
-static_assert(static_cast<int>(PointwiseRule::BoolFirst) == static_cast<int>(ops::DtypeRule::BoolFirst));
-static_assert(kPointwiseComplex == static_cast<int>(ops::kComplexClass));
-
 // What the row of that name says beside rule and classes.
 const ops::PointwiseFacts* facts_of(std::string_view name) {
   for (const ops::PointwiseOp* op : ops::pointwise_rows_with_facts())
@@ -23,9 +20,7 @@ const ops::PointwiseFacts* facts_of(std::string_view name) {
 // The call in the words of the tree; borrows from `from` and from itself.
 struct Inner {
   explicit Inner(const PointwiseArguments& from)
-      : op{from.name, static_cast<ops::DtypeRule>(from.rule), from.classes, ops::OutDtype::Castable, facts_of(from.name)},
-        checked{},
-        call{} {
+      : op{from.name, from.rule, from.classes, ops::OutDtype::Castable, facts_of(from.name)}, checked{}, call{} {
     CRESSET_CHECK(from.tensors.size() >= 1 && from.tensors.size() <= ops::kMaxPointwiseInputs &&
                       from.scalars.size() <= ops::kMaxPointwiseScalars && from.others.size() <= checked.size(),
                   from.name, ": a pointwise operator has 1 to ", ops::kMaxPointwiseInputs, " tensors, at most ", ops::kMaxPointwiseScalars,
@@ -56,8 +51,7 @@ struct Inner {
 
 PointwiseTypes pointwise_types(const PointwiseArguments& call) {
   const Inner inner(call);
-  const ops::PointwiseTypes types = ops::pointwise_types(inner.op, inner.call);
-  return {types.common, types.result};
+  return ops::pointwise_types(inner.op, inner.call);
 }
 
 Tensor pointwise_result(const PointwiseArguments& call) {

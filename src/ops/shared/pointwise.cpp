@@ -160,18 +160,18 @@ int broadcast_sizes(const Tensor* const* inputs, int num_inputs, int64_t* sizes)
 
 PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call) {
   ScalarType common;
-  if (op.rule == DtypeRule::First) {
+  if (op.rule == PointwiseRule::First) {
     common = call.inputs[0]->scalar_type();
   } else {
     ResultType type;
     int i = 0;
-    if (op.rule == DtypeRule::BoolFirst) check_condition(op, *call.inputs[i++]);
+    if (op.rule == PointwiseRule::BoolFirst) check_condition(op, *call.inputs[i++]);
     for (; i < call.num_inputs; ++i) type.add(*call.inputs[i]);
     for (int k = 0; k < call.num_scalars; ++k)
       if (call.scalars[k]) type.add(*call.scalars[k]);
     common = type.get();
   }
-  if (op.rule == DtypeRule::Float && isIntegralType(common, true)) common = get_default_dtype();
+  if (op.rule == PointwiseRule::Float && isIntegralType(common, true)) common = get_default_dtype();
   const PointwiseFacts* facts = op.facts;
   const bool fits = op.classes & class_of(common);
   if (CRESSET_UNLIKELY(facts && facts->no_bool && fits && has_bool(call))) CRESSET_THROW(Error, facts->no_bool);
@@ -183,8 +183,8 @@ PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call)
     if (facts->equal_types && first != call.inputs[1]->scalar_type()) raise_types(facts->equal_types, first, call.inputs[1]->scalar_type());
   }
   PointwiseTypes types{common, common};
-  if (op.rule == DtypeRule::Compare || op.rule == DtypeRule::ToBool) types.result = kBool;
-  if (op.rule == DtypeRule::Abs) types.result = toRealValueType(common);
+  if (op.rule == PointwiseRule::Compare || op.rule == PointwiseRule::ToBool) types.result = kBool;
+  if (op.rule == PointwiseRule::Abs) types.result = toRealValueType(common);
   return types;
 }
 
@@ -329,13 +329,13 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
                 out.device(), " and ", device, "! (", op.name, ": the operands and the result must be on one device)");
   const DimVector sizes = broadcast(call);
   const TensorSpec spec{sizes, types.result, device, pointwise_strides(call, sizes)};
-  CRESSET_CHECK(!in_place || op.rule != DtypeRule::Abs || !isComplexType(types.common), "In-place ", op.name,
+  CRESSET_CHECK(!in_place || op.rule != PointwiseRule::Abs || !isComplexType(types.common), "In-place ", op.name,
                 " is not supported for complex tensors.");
   if (in_place) {
     check_self(op.name, spec, out);
   } else {
     // Magnitudes of complex numbers may be written to wider, narrower and complex tensors, those of real ones only to their own type.
-    const bool of_complex = op.rule == DtypeRule::Abs && isComplexType(types.common);
+    const bool of_complex = op.rule == PointwiseRule::Abs && isComplexType(types.common);
     check_out(op.name, types.result, out, of_complex ? OutRule(OutDtype::Castable) : op.out_dtype);
     // An operand that becomes larger would lose what is read.
     if (out.sizes() != IntArrayRef(sizes))

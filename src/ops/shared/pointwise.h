@@ -8,29 +8,19 @@
 
 #include <cresset/core/limits.h>
 #include <cresset/core/tensor.h>
+#include <cresset/ops/pointwise_rule.h>
 
 #include "ops/shared/out_rules.h"
 
 namespace cresset::ops {
 
-// The key `dtype` of a pointwise row: which type computes and which type results.
-enum class DtypeRule : uint8_t {
-  Promote,    // promoted type of all operands; result the same
-  Float,      // promoted; integral and bool become the default float; result the same
-  Compare,    // promoted; result bool
-  ToBool,     // promoted; result bool (unary predicates)
-  Abs,        // promoted; a complex result becomes its real type
-  First,      // the first operand's type; result the same
-  BoolFirst,  // the first operand is a bool condition, the others are promoted; result the promoted type
-};
-
 // The key `types` of a pointwise row: classes of compute types that have a loop.
 // The last three hold types that are only stored; rows that accept one compute in the loops of the integers, floating or complex types.
 enum ComputeClass : uint8_t {
-  kBoolClass = 1,
-  kIntClass = 2,
-  kFloatClass = 4,
-  kComplexClass = 8,
+  kBoolClass = kPointwiseBool,
+  kIntClass = kPointwiseInt,
+  kFloatClass = kPointwiseFloat,
+  kComplexClass = kPointwiseComplex,
   kUnsignedClass = 16,
   kFloat8Class = 32,
   kComplexHalfClass = 64
@@ -59,7 +49,7 @@ struct PointwiseFacts {
 // What is the same for every call of a row. `name` is the operator's name without overload, for error texts.
 struct PointwiseOp {
   const char* name;
-  DtypeRule rule;
+  PointwiseRule rule;
   uint8_t classes;  // ComputeClass bits
   OutRule out_dtype = OutDtype::Castable;
   const PointwiseFacts* facts = nullptr;
@@ -92,12 +82,8 @@ struct PointwiseCall {
   int num_checked = 0;
 };
 
-// The promoted type of the operands before and after the rule. Raises NotImplementedError when the row has no
-// loop for the class, and user errors for CheckedScalars.
-struct PointwiseTypes {
-  ScalarType common;  // type that operands are converted to (compute happens in its compute type)
-  ScalarType result;  // type of the result
-};
+// The promoted type of the operands before and after the rule (compute happens in the compute type of the first). Raises
+// NotImplementedError when the row has no loop for the class, and user errors for CheckedScalars.
 CRESSET_API PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call);
 
 // Allocates the result on the operands' device: broadcast sizes, strides that keep the operands' permutation.
