@@ -269,14 +269,14 @@ def test_lazy_tensors_meet_lazy_tensors():
             module(unknown(), lazy=False).load_state_dict({"x": cresset.ones(2)})
 
 
-def test_checks_that_never_ran_say_so(capsys):
+def test_checks_that_never_ran_say_so(capfd):
     from cresset.testing import FileCheck
 
     check = FileCheck().check("a")
     del check
-    assert capsys.readouterr().out == "You have not run this instance of FileCheck!\nFileCheck checks:\n\tCHECK: a\n\n"
+    assert capfd.readouterr().out == "You have not run this instance of FileCheck!\nFileCheck checks:\n\tCHECK: a\n\n"
     FileCheck().check("a").run("a")
-    assert capsys.readouterr().out == ""
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize("text", ["not a real device", "a-b", " cpu", "cpu ", "z z:0", "cpu:", "cpu:x", "cpu:01", "cpu:0:1", "cpu:-1"])

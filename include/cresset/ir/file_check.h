@@ -48,6 +48,9 @@ class CRESSET_API FileCheck {
   void run(const std::string& checks, const std::string& text);
   void run(const std::string& checks, const Graph& graph);
 
+  /// The checks, one a line, and whether they have run.
+  std::string str() const;
+
   enum class Kind : uint8_t { check, check_not, check_same, check_next, check_count, check_dag, check_source_highlighted, check_regex };
   struct Check {
     Kind kind;

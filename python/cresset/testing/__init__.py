@@ -11,6 +11,13 @@
 
 from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
-from ._file_check import FileCheck
 
 __all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]
+
+
+def __getattr__(name):
+    if name == "FileCheck":  # with the graph part, which is loaded at its first use
+        from .._C import FileCheck
+
+        return FileCheck
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -150,9 +150,14 @@ std::string FileCheck::Check::str() const {
 }
 
 FileCheck::~FileCheck() {
-  if (has_run_) return;
-  std::cout << "You have not run this instance of FileCheck!\nFileCheck checks:\n";
-  for (const Check& check : checks_) std::cout << "\t" << check.str() << "\n";
+  if (!has_run_) std::cout << str() << std::endl;
+}
+
+std::string FileCheck::str() const {
+  std::string all = has_run_ ? "" : "You have not run this instance of FileCheck!\n";
+  all += "FileCheck checks:\n";
+  for (const Check& check : checks_) all += "\t" + check.str() + "\n";
+  return all;
 }
 
 FileCheck* FileCheck::add(Kind kind, std::string text, std::size_t count) {

@@ -134,6 +134,7 @@ void init_ir(PyObject* module);
 void init_script_archive(PyObject* module);
 void init_script_function(PyObject* module);
 void init_engine(PyObject* module);
+void init_file_check(PyObject* module);
 void init_script_lowering(PyObject* module);
 void init_script_source(PyObject* module);
 void init_script_types(PyObject* module);

@@ -74,6 +74,7 @@ bool fill_base() {
   init_script_compile(module);
   init_script_container(module);
   init_script_future(module);
+  init_file_check(module);
   init_engine(module);
   init_script_lowering(module);
   init_script_module(module);
