@@ -153,8 +153,14 @@ Tensor ViewGeometry::of(const Tensor& other) const {
   return replay ? replay(other) : cresset::as_strided(other, sizes, strides, other.storage_offset() + relative_offset);
 }
 
+namespace {
+thread_local constinit bool view_replay_enabled = false;
+}
+bool is_view_replay_enabled() { return view_replay_enabled; }
+void set_view_replay_enabled(bool on) { view_replay_enabled = on; }
+
 bool view_needs_replay(const Tensor& base, const Tensor& view) {
-  if (!base.has_storage() || base.scalar_type() != view.scalar_type()) return true;
+  if (view_replay_enabled || !base.has_storage() || base.scalar_type() != view.scalar_type()) return true;
   const DispatchKey backend = base.key_set().highestPriorityBackendTypeId();
   if (backend != DispatchKey::CPU && backend != DispatchKey::Meta) return true;
   const DifferentiableViewMeta* meta = impl::get_view_autograd_meta(base);

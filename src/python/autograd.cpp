@@ -283,6 +283,8 @@ void init_settings(PyObject* module) {
   def(module, "_set_grad_layout_enforced", [](bool on) { autograd::set_gradient_layout_enforced(on); });
   def(module, "_grad_accumulator", [](Tensor t) { return Object(wrap_node(autograd::impl::grad_accumulator(t))); });
   def(module, "_set_multithreading_enabled", [](bool on) { autograd::set_multithreading_enabled(on); });
+  def(module, "_set_view_replay_enabled", [](bool on) { autograd::set_view_replay_enabled(on); });
+  def(module, "_is_view_replay_enabled", [] { return autograd::is_view_replay_enabled(); });
   def(module, "_is_multithreading_enabled", [] { return autograd::is_multithreading_enabled(); });
 
   def(module, "is_anomaly_enabled", [] { return autograd::AnomalyMode::is_enabled(); });

@@ -142,6 +142,9 @@ CRESSET_API Tensor make_variable_differentiable_view(const Tensor& base, Tensor 
                                                      CreationMeta creation_meta);
 /// Does this base need a replay function because as_strided cannot rebuild the view?
 CRESSET_API bool view_needs_replay(const Tensor& base, const Tensor& view);
+/// Are views of this thread rebuilt by calling their operators again, though as_strided would do? Off at first.
+CRESSET_API bool is_view_replay_enabled();
+CRESSET_API void set_view_replay_enabled(bool on);
 /// Raises when an in-place change of this view would give wrong gradients.
 CRESSET_API void handle_view_on_rebase(const DifferentiableViewMeta& meta, bool indirect = false);
 

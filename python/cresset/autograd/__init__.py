@@ -8,6 +8,7 @@ from . import graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction, once_differentiable
 from .grad_mode import (  # noqa: F401
+    _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
     enforce_grad_layout_policy,
@@ -156,6 +157,7 @@ class _VariableMeta(type):
 
 SavedTensor = _C.SavedTensor
 is_multithreading_enabled = _C._is_multithreading_enabled
+is_view_replay_enabled = _C._is_view_replay_enabled
 
 
 def kineto_available():

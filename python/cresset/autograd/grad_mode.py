@@ -163,6 +163,25 @@ class set_multithreading_enabled(_Decorator):
         return type(self)(self.mode)
 
 
+class _force_original_view_tracking(_Decorator):
+    """Context manager, or switch: whether the gradient of a view that was changed in place goes through the operators that made the view, or
+    through as_strided where that finds the same elements (as by default). For this thread."""
+
+    def __init__(self, mode):
+        self.prev = _C._is_view_replay_enabled()
+        self.mode = mode
+        _C._set_view_replay_enabled(mode)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc_info):
+        _C._set_view_replay_enabled(self.prev)
+
+    def _clone(self):
+        return type(self)(self.mode)
+
+
 class enforce_grad_layout_policy(_Decorator):
     """Context manager, or switch: whether the first gradient of a leaf must be laid out as the leaf is (as it is by default), or may be kept as
     it comes, which saves a copy. For this thread."""

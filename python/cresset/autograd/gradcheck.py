@@ -50,6 +50,10 @@ gradcheck failed while testing batched tangents in forward mode: the function is
 this check out.
 """
 _UNDEFINED_RAISED = "Expected backward function to handle undefined output grads; it raised: {}"
+_UNDEFINED_IS_CHECKED = (
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing callers of this "
+    'function. If this is true for you, you can call this function with "check_undefined_grad=False" to disable the feature'
+)
 _UNDEFINED_NOT_ZERO = (
     "Expected all input grads to be undefined or zero when all output grads are undefined or zero; the gradient of input {} is not."
 )
@@ -307,9 +311,11 @@ def _check_undefined_backward(func, inputs, tensors):
         try:
             grads = cresset.autograd.grad(outputs, xs, [cresset.zeros_like(o) for o in outputs], allow_unused=True)
         except RuntimeError as error:
+            warnings.warn(_UNDEFINED_IS_CHECKED, stacklevel=4)
             raise GradcheckError(_UNDEFINED_RAISED.format(error)) from error
         for (n, _), g in zip(tensors, grads):
             if g is not None and bool((g != 0).any()):
+                warnings.warn(_UNDEFINED_IS_CHECKED, stacklevel=4)
                 raise GradcheckError(_UNDEFINED_NOT_ZERO.format(n))
 
     if count:

@@ -303,3 +303,40 @@ def test_versions_of_inference_tensors_are_not_counted():
         torch.autograd.graph.increment_version(x)
     torch.autograd.graph.increment_version(x)
     assert x.is_inference()
+
+
+# --- how changed views are rebuilt ---------------------------------------------------------------------------------------------------
+
+
+def test_views_are_replayed_where_that_is_asked_for():
+    def node():
+        x = torch.ones(2, 2, requires_grad=True)
+        view = x.clone().view(-1)
+        view.add_(1)
+        return type(view.grad_fn).__name__
+
+    assert not torch.autograd.is_view_replay_enabled() and node() == "AsStridedBackward0"
+    with torch.autograd._force_original_view_tracking(True):
+        assert torch.autograd.is_view_replay_enabled() and node() == "ViewBackward0"
+        with torch.autograd._force_original_view_tracking(False):
+            assert node() == "AsStridedBackward0"
+        assert node() == "ViewBackward0"
+    assert torch.autograd._force_original_view_tracking(True)(node)() == "ViewBackward0"
+    torch.autograd._force_original_view_tracking(False)
+    assert node() == "AsStridedBackward0"
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_undefined_gradients_are_explained(fast):
+    def f(x):
+        def hook(g):
+            if g is None:
+                raise RuntimeError("x is undefined")
+
+        y = x.clone()
+        y.register_hook(hook)
+        return y
+
+    with pytest.warns(UserWarning, match="New undefined gradient support checking feature"):
+        with pytest.raises(GradcheckError, match="Expected backward function to handle undefined output grads"):
+            gradcheck(f, (points(1),), fast_mode=fast)
