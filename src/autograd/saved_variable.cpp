@@ -205,6 +205,9 @@ Tensor SavedVariable::unpack(const std::shared_ptr<Node>& saved_for) const {
     // The tensor may have another node by now; the message names the one it had.
     raise_modified(now, saved_original_ && is_leaf_ ? nullptr : grad_fn, data_);
   }
+  CRESSET_CHECK(!saved_original_ || !lost_history(),
+                "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use "
+                "out-of-place `.detach()` instead");
   if (saved_original_) return data_;
   Tensor result = make_variable(data_, edge_of(grad_fn));
   if (const AutogradMeta* meta = impl::get_autograd_meta(data_); meta && meta->fw_grad_)

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include <cresset/autograd/node.h>
+#include <cresset/autograd/variable.h>
 
 namespace cresset::autograd {
 
@@ -46,7 +46,7 @@ class CRESSET_API SavedVariable {
   /// What a gradient formula needs: the same checks, but an output comes without history when grad mode is off.
   Tensor unpack_in(Node& node) const {
     if (CRESSET_LIKELY(holds_data() && data_.unsafeGetTensorImpl()->version() == saved_version_ &&
-                       (saved_original_ || !GradMode::is_enabled())))
+                       (saved_original_ ? !lost_history() : !GradMode::is_enabled())))
       return data_;
     return unpack(node.shared_from_this());
   }
@@ -69,6 +69,12 @@ class CRESSET_API SavedVariable {
     bool requires_grad = false;
   };
   bool holds_data() const { return state_ == State::Held && (!extras_ || !extras_->hooks); }
+  /// Was an input that had a node cut from it by detach_()?
+  bool lost_history() const {
+    if (is_leaf_) return false;
+    const AutogradMeta* meta = impl::get_autograd_meta(data_);
+    return !meta || !meta->grad_fn_;
+  }
   void set_hooks_and_pack(std::unique_ptr<SavedVariableHooks>&& hooks, const Tensor& data);
   /// The place in the graph of a tensor whose node is grad_fn, or of a changed view.
   Edge edge_of(const std::shared_ptr<Node>& grad_fn) const;

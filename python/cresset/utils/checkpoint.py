@@ -207,8 +207,11 @@ class _Frame:
 
     In the first computation every tensor that autograd saves is replaced by a _Handle; the first use of a handle in a backward pass
     computes the function again, which saves the same tensors in the same order. A pass uses each of them once, and another pass over a
-    graph that was kept computes it again. Outside of a pass every look at a saved tensor does.
+    graph that was kept computes it again. Outside of a pass every look at a saved tensor does. The function may go backward itself: then
+    it runs again before its first computation has saved all (is_complete).
     """
+
+    is_complete = False
 
     def __init__(self, recompute, early_stop, check):
         self.recompute, self.early_stop, self.check = recompute, early_stop, check
@@ -245,7 +248,8 @@ class _Frame:
                 self.recompute()
             except _StopRecomputation:
                 pass
-        if self.count != len(self.handles) and not (self.early_stop and self.count >= len(self.handles)):
+        may_be_more = self.early_stop or not self.is_complete
+        if self.count < len(self.handles) or (self.count > len(self.handles) and not may_be_more):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
                 f"Number of tensors saved during forward: {len(self.handles)}\nNumber of tensors saved during recomputation: {self.count}."
@@ -309,7 +313,9 @@ def _without_reentrance(function, args, kwargs, preserve_rng_state, context_fn, 
         return function(*args, **kwargs)
     frame = _Frame(recompute, early_stop, _checks(determinism_check))
     with _recording(frame), forward_context:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.is_complete = True
+    return result
 
 
 def checkpoint(

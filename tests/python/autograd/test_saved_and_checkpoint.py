@@ -11,6 +11,7 @@ from cresset.autograd.profiler import record_function
 from cresset.utils._python_dispatch import TorchDispatchMode
 from cresset.utils.checkpoint import (
     SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, checkpoint, create_selective_checkpoint_contexts,
+    set_checkpoint_early_stop,
 )  # fmt: skip
 
 aten = torch.ops.aten
@@ -265,3 +266,30 @@ def test_a_saved_tensor_is_taken_once_in_a_pass():
     out = checkpoint(lambda x: Twice.apply(x.sin()), x, use_reentrant=False).sum()
     with pytest.raises(RuntimeError, match="already unpacked once"):
         out.backward(retain_graph=True)
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_a_checkpointed_function_may_go_backward_itself(early_stop):
+    def f(x):
+        y = x.sin().exp().sin()
+        torch.autograd.grad(y, x)
+        return x.sin() * 2
+
+    def slope(x):
+        return torch.autograd.grad(x.sin().exp(), x, create_graph=True)[0]
+
+    x = torch.tensor(0.3, requires_grad=True)
+    with set_checkpoint_early_stop(early_stop):
+        (g,) = torch.autograd.grad(checkpoint(f, x, use_reentrant=False), x)
+        (h,) = torch.autograd.grad(checkpoint(slope, x, use_reentrant=False), x)
+    assert torch.allclose(g, 2 * x.cos()) and torch.allclose(h, x.sin().exp() * (x.cos() ** 2 - x.sin()))
+
+
+@pytest.mark.parametrize("create_graph", [True, False])
+def test_inputs_that_are_detached_in_place_later(create_graph):
+    a = torch.tensor(1.0, requires_grad=True).clone()
+    b, c = a.sin(), a.exp()
+    a.detach_()
+    with pytest.raises(RuntimeError, match="Trying to use a saved tensor that has been detached in-place"):
+        b.backward(create_graph=create_graph)
+    c.backward()  # it saved its result
