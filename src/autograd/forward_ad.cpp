@@ -11,6 +11,7 @@
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"
 #include "batching/batched_tensor.h"
+#include "core/traced_alias.h"
 
 namespace cresset::autograd {
 
@@ -128,6 +129,10 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
                 "Tensor is of size ",
                 t.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
   CRESSET_CHECK(!tangent_slot(tangent), "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
+  CRESSET_CHECK(
+      !cresset::detail::trace_runs(),
+      "A trace cannot follow tangents of forward mode: they are computed inside of the operators that it records. Trace a function "
+      "that computes the derivative with autograd.grad, or record it with make_fx.");
   const AutoFwGradMode off(false);
   if (is_inplace) {
     // The tensor keeps the tangent object it has: views of it see the change.

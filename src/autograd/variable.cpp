@@ -10,6 +10,7 @@
 
 #include "autograd/captured_tensors.h"
 #include "autograd/nodes.h"
+#include "core/traced_alias.h"
 #include "ops/shared/pointwise.h"
 
 namespace cresset::autograd {
@@ -239,14 +240,19 @@ Tensor make_variable(const Tensor& data, bool requires_grad, bool) {
 
 Tensor make_variable(const Tensor& data, Edge gradient_edge) {
   if (!data.defined()) return Tensor();
-  Tensor t(data.unsafeGetTensorImpl()->shallow_copy_and_detach(true));
+  Tensor t = detach_shared(data);
   AutogradMeta* meta = impl::materialize_autograd_meta(t);
   meta->grad_fn_ = std::move(gradient_edge.function);
   meta->output_nr_ = gradient_edge.input_nr;
   return t;
 }
 
-Tensor detach_shared(const Tensor& t) { return t.defined() ? Tensor(t.unsafeGetTensorImpl()->shallow_copy_and_detach(true)) : Tensor(); }
+Tensor detach_shared(const Tensor& t) {
+  if (!t.defined()) return Tensor();
+  Tensor alias(t.unsafeGetTensorImpl()->shallow_copy_and_detach(true));
+  cresset::detail::note_traced_alias(t, alias);
+  return alias;
+}
 
 Tensor alias_of(const Tensor& t, bool fw, CreationMeta creation_meta) {
   ViewReplay replay;
@@ -529,6 +535,7 @@ void Tensor::set_data(const Tensor& new_data) const {
   const uint32_t version = impl_->version();
   const Tensor before = alone ? Tensor() : autograd::detach_shared(*this);
   impl_->shallow_copy_from(new_data.getIntrusivePtr());
+  cresset::detail::note_traced_alias(new_data, *this);
   if (alone)
     impl_->new_version_counter(version);
   else

@@ -2,7 +2,13 @@
 #include <cresset/core/supported_types.h>
 #include <cresset/core/tensor.h>
 
+#include "core/traced_alias.h"
+
 namespace cresset {
+
+namespace detail {
+std::atomic<void (*)(const TensorBase& known, const TensorBase& alias)> traced_alias{nullptr};
+}
 
 std::string to_string(const TensorBase& t) {
   if (!t.defined()) return "an undefined tensor";

@@ -53,6 +53,8 @@ class CRESSET_API TracingState {
   bool is_attribute(const Tensor& t) const { return attributes_.contains(t.unsafeGetTensorImpl()); }
   /// From now on `v` stands for this tensor, or for the tensors of this container.
   void bind(const IValue& v, Value* value);
+  /// `alias` stands for the value of `known`, which may become known later.
+  void bind_alias(const Tensor& known, const Tensor& alias);
 
   // Modules. Their nodes carry a scope, and become methods of their own when the trace ends (make_methods).
   void enter_module(const AttributePath& path);
@@ -96,6 +98,12 @@ class CRESSET_API TracingState {
     Node* begin;     // markers around its nodes
     Node* end = nullptr;
   };
+  struct Alias {
+    weak_intrusive_ptr<TensorImpl> alive, known;  // as above
+    const TensorImpl* of;
+  };
+  /// The tensor that this one is an alias of, or itself.
+  const TensorImpl* original(const TensorImpl* t) const;
   void note_attributes(const intrusive_ptr<ivalue::Object>& object, AttributePath& path);
   Value* constant(const IValue& v, const TypePtr& type = nullptr);
   Value* list_of_values(TypePtr element, const std::vector<Value*>& members);
@@ -106,6 +114,7 @@ class CRESSET_API TracingState {
   intrusive_ptr<ivalue::Object> self_;
   Node* attributes_end_ = nullptr;  // accesses of attributes stand in front of it, at the head of the graph
   std::unordered_map<const TensorImpl*, Known> known_;
+  std::unordered_map<const TensorImpl*, Alias> aliases_;
   std::unordered_map<const TensorImpl*, AttributePath> attributes_;
   std::unordered_map<const ivalue::Object*, AttributePath> modules_;
   std::unordered_map<std::string, Value*> attribute_values_;  // by dotted path

@@ -7,6 +7,7 @@
 #include <cresset/dispatch/library.h>
 #include <cresset/ir/pass.h>
 
+#include "core/traced_alias.h"
 #include "ir/rewrite/type_facts.h"
 
 namespace cresset::jit::tracer {
@@ -92,9 +93,26 @@ Value* TracingState::list_of_values(TypePtr element, const std::vector<Value*>& 
   return n->output();
 }
 
+const TensorImpl* TracingState::original(const TensorImpl* t) const {
+  for (auto at = aliases_.find(t); at != aliases_.end() && !known_.contains(t); at = aliases_.find(t)) t = at->second.of;
+  return t;
+}
+
 Value* TracingState::find(const Tensor& t) const {
-  const auto found = known_.find(t.unsafeGetTensorImpl());
+  const auto found = known_.find(original(t.unsafeGetTensorImpl()));
   return found == known_.end() ? nullptr : found->second.value;
+}
+
+void TracingState::bind_alias(const Tensor& known, const Tensor& alias) {
+  const TensorImpl *of = known.unsafeGetTensorImpl(), *t = alias.unsafeGetTensorImpl();
+  if (of == t || original(of) == t) return;
+  if (Value* value = find(known)) {
+    known_[t] = {weak_intrusive_ptr<TensorImpl>(alias.getIntrusivePtr()), value};
+    return;
+  }
+  // An attribute that nothing has asked for, or the result of an operator that runs.
+  known_.erase(t);
+  aliases_[t] = {weak_intrusive_ptr<TensorImpl>(alias.getIntrusivePtr()), weak_intrusive_ptr<TensorImpl>(known.getIntrusivePtr()), of};
 }
 
 Value* TracingState::attribute(const AttributePath& path) {
@@ -122,7 +140,7 @@ Value* TracingState::value_of(const IValue& v, const TypePtr& type) {
       const Tensor& t = v.toTensor();
       if (!t.defined()) return constant(IValue());
       if (Value* known = find(t)) return known;
-      const auto at = attributes_.find(t.unsafeGetTensorImpl());
+      const auto at = attributes_.find(original(t.unsafeGetTensorImpl()));
       Value* out = at == attributes_.end() ? constant(v) : attribute(at->second);
       known_[t.unsafeGetTensorImpl()] = {weak_intrusive_ptr<TensorImpl>(t.getIntrusivePtr()), out};
       return out;
@@ -521,6 +539,14 @@ void record(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   for (std::size_t i = 0; i < returns.size(); ++i) n->output(i)->setType(without_shapes(returns[i].type));
   for (std::size_t i = 0; i < returns.size(); ++i) state->bind(results[i], n->output(i));
 }
+
+void note_alias(const TensorBase& known, const TensorBase& alias) {
+  if (const std::shared_ptr<TracingState>& state = current()) state->bind_alias(Tensor(known), Tensor(alias));
+}
+const bool aliases_are_noted = [] {
+  cresset::detail::traced_alias = &note_alias;
+  return true;
+}();
 
 const RegistrationHandleRAII registration = Dispatcher::singleton().registerFallback(
     DispatchKey::Tracer, KernelFunction::makeFromBoxedFunction<&record>(), str("registered at ", __FILE__, ":", __LINE__));
