@@ -50,6 +50,16 @@ void for_each_tensor(ArrayRef<IValue> values, const F& f) {
   }
 }
 
+/// Warns when a gradient of t is computed. The kernel may have recorded a graph of its own (composite code, a Function), which may be
+/// right; a tensor that was written keeps the history it had. What was written through a view shows in its base, too.
+void warn_in_backward(const Tensor& t, const std::string& op, bool written) {
+  const auto hook = [op](const Tensor&) { warn_no_kernel(op); };
+  if (t.requires_grad()) t.register_hook(hook);
+  const DifferentiableViewMeta* view = impl::get_view_autograd_meta(t);
+  if (written && view && view->has_bw_view())
+    if (const Tensor base = view->backward_info().base; base.requires_grad()) base.register_hook(hook);
+}
+
 void run_without_kernel(AutogradFallbackMode now, const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
   const FunctionSchema& schema = op.schema();
   const std::size_t count = schema.arguments().size();
@@ -77,16 +87,15 @@ void run_without_kernel(AutogradFallbackMode now, const OperatorHandle& op, Disp
     if (any_tangent && !any_fw_grad(t)) throw_error_no_forward_ad(name.c_str());
     if (!node) return;
     const bool written = returns[i].is_mutable();
-    if (t.requires_grad()) {
-      // The kernel recorded a graph of its own (composite code, a Function): it may be right, so only warn.
-      if (now == AutogradFallbackMode::Warn) t.register_hook([name](const Tensor&) { warn_no_kernel(name); });
+    if (now == AutogradFallbackMode::Warn && (written || t.requires_grad())) {
+      warn_in_backward(t, name, written);
+    } else if (t.requires_grad()) {
+      // The kernel recorded a graph of its own (composite code, a Function): it may be right.
     } else if (!written) {
       set_history(t, node);
     } else {
       check_inplace(t, true);
-      rebase_history(t, now == AutogradFallbackMode::Error
-                            ? std::shared_ptr<Node>(make_node<NotImplementedNode>(name, edge_list(node->next_edges())))
-                            : std::shared_ptr<Node>(make_node<WarnNotImplemented>(name, edge_list(node->next_edges()))));
+      rebase_history(t, make_node<NotImplementedNode>(name, edge_list(node->next_edges())));
     }
   });
 }

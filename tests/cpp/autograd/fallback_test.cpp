@@ -12,13 +12,20 @@ Tensor opaque_double(const Tensor& x) { return vec({x.data_ptr<double>()[0] * 2}
 Tensor composed_double(const Tensor& x) { return x * 2.0; }
 std::tuple<Tensor, Tensor> two(const Tensor& x) { return {vec({x.data_ptr<double>()[0]}), cresset::ones({1}, TensorOptions(kLong))}; }
 
+Tensor& opaque_zero(Tensor& self, const Tensor&) {
+  const NoGradGuard no_grad;
+  return self.zero_();
+}
+
 CRESSET_LIBRARY(autograd_fallback_test, m) {
+  m.def("opaque_(Tensor(a!) self, Tensor other) -> Tensor(a!)");
   m.def("opaque(Tensor x) -> Tensor");
   m.def("composed(Tensor x) -> Tensor");
   m.def("two(Tensor x) -> (Tensor, Tensor)");
 }
 CRESSET_LIBRARY_IMPL(autograd_fallback_test, CPU, m) {
   m.impl("opaque", &opaque_double);
+  m.impl("opaque_", &opaque_zero);
   m.impl("composed", &composed_double);
   m.impl("two", &two);
 }
@@ -78,6 +85,23 @@ TEST(Fallback, NothingAndErrorModes) {
   const Mode mode(AutogradFallbackMode::Error);
   const Tensor y = op<Tensor(const Tensor&)>("opaque").call(x);
   expect_error<NotImplementedError>([&] { y.backward(); }, "derivative for autograd_fallback_test::opaque is not implemented");
+}
+
+TEST(Fallback, WritesWarnWhereTheyShow) {
+  const auto call = [](Tensor& self, const Tensor& other) { op<Tensor&(Tensor&, const Tensor&)>("opaque_").call(self, other); };
+  const Tensor x = leaf({1, 2}), other = vec({1});
+  const Tensor base = x * 1.0;
+  Tensor view = base.select(0, 0);
+  call(view, other);
+  for (const Tensor& t : {base, view}) {
+    const Warnings warnings;
+    t.sum().backward({}, true);
+    EXPECT_FALSE(warnings.messages().empty());
+  }
+  // What needs no gradient goes on without one.
+  Tensor plain = vec({1});
+  call(plain, leaf({1}));
+  EXPECT_FALSE(plain.requires_grad());
 }
 
 TEST(Fallback, TangentsAreNotLostSilently) {
