@@ -78,7 +78,9 @@ def _addmm_activation(self, mat1, mat2, *, beta=1, alpha=1, use_gelu=False):
 
 @tensor_method(missing=True)
 def _fix_weakref(self):
-    """A weak reference to a tensor holds as long as C++ or Python holds the tensor, so there is nothing to mend."""
+    """To be called on what a weak reference gave: the tensor may have outlived its last reference in Python because C++ held it, and lives on
+    though C++ lets go of it."""
+    _C._own_tensor(self)
 
 
 @tensor_method(missing=True)

@@ -3,6 +3,7 @@
 import atexit
 import builtins
 import copy
+import functools
 import io
 import mmap
 import os
@@ -270,7 +271,43 @@ class UntypedStorage(_Shared, StorageBase):
             found = cls.__new__(cls)
             found._anchor = _C._storage_view(tensor, cresset.uint8, 0, [0], [1])
             _alive[key] = found
+        elif found._anchor is None:
+            found._own_memory(tensor)
         return found
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if (own := cls.__dict__.get("__del__")) is not None:
+            # A finalizer of the program's runs when the object goes, not when C++ begins to keep it.
+            @functools.wraps(own)
+            def finalize(self):
+                if not self._stay_with_memory():
+                    own(self)
+
+            cls.__del__ = finalize
+
+    def __del__(self):
+        self._stay_with_memory()
+
+    def _stay_with_memory(self):
+        """When the last reference goes while C++ holds the memory: the memory keeps the object, if that has anything that a new one would lack."""
+        if _alive is None or self.__dict__.get("_anchor") is None:  # the interpreter ends, or the memory is gone, too
+            return False
+        plain = type(self) is UntypedStorage and len(self.__dict__) == 1 and weakref.getweakrefcount(self) <= 1
+        if plain or _C._storage_use_count(self._anchor) <= 2 or _alive.get(self._cdata) is not self:
+            return False
+        _C._storage_keep(self._anchor, self)
+        self._anchor = None
+        return True
+
+    def _own_memory(self, tensor):
+        self._anchor = _C._storage_view(tensor, cresset.uint8, 0, [0], [1])
+        _C._storage_take(self._anchor)
+
+    def _fix_weakref(self):
+        """To be called on what a weak reference gave: the object may have outlived its last reference in Python because C++ held its memory."""
+        if self._anchor is None and (memory := _C._storage_keeper(self)) is not None:
+            self._own_memory(memory)
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):

@@ -6,10 +6,62 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
+#include "core/kept_object.h"
 #include "core/memory_watch.h"
 
 namespace cresset {
+namespace detail {
+namespace {
+struct Kept {
+  void* object;
+  void (*release)(void*);
+};
+struct KeptObjects {
+  std::mutex mutex;
+  std::unordered_map<const StorageImpl*, Kept> by_storage;
+};
+KeptObjects& kept_objects() {
+  static auto* const kept = new KeptObjects;  // storages go after static objects have
+  return *kept;
+}
+std::atomic<std::size_t> kept_count{0};
+
+Kept take(const StorageImpl& storage) {
+  KeptObjects& kept = kept_objects();
+  const std::lock_guard<std::mutex> lock(kept.mutex);
+  const auto at = kept.by_storage.find(&storage);
+  if (at == kept.by_storage.end()) return {nullptr, nullptr};
+  const Kept found = at->second;
+  kept.by_storage.erase(at);
+  --kept_count;
+  return found;
+}
+
+void release_kept(const StorageImpl& storage) {
+  if (CRESSET_LIKELY(kept_count.load(std::memory_order_relaxed) == 0)) return;
+  if (const Kept found = take(storage); found.object) found.release(found.object);
+}
+}  // namespace
+
+void keep_with_storage(const StorageImpl& storage, void* object, void (*release)(void*)) {
+  KeptObjects& kept = kept_objects();
+  const std::lock_guard<std::mutex> lock(kept.mutex);
+  CRESSET_INTERNAL_ASSERT(kept.by_storage.emplace(&storage, Kept{object, release}).second, "a storage keeps two objects.");
+  ++kept_count;
+}
+void* take_kept(const StorageImpl& storage) { return kept_count.load(std::memory_order_relaxed) ? take(storage).object : nullptr; }
+StorageImpl* keeper_of(const void* object) {
+  KeptObjects& kept = kept_objects();
+  const std::lock_guard<std::mutex> lock(kept.mutex);
+  for (const auto& [storage, k] : kept.by_storage)
+    if (k.object == object) return const_cast<StorageImpl*>(storage);
+  return nullptr;
+}
+}  // namespace detail
+
 StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
     : data_(nbytes ? detail::alloc_storage(nbytes) : nullptr, Device(kCPU)),
       nbytes_(nbytes),
@@ -24,9 +76,13 @@ void StorageImpl::free_sized() noexcept {
   sized_cpu_ = false;
 }
 
-StorageImpl::~StorageImpl() { free_sized(); }
+StorageImpl::~StorageImpl() {
+  detail::release_kept(*this);
+  free_sized();
+}
 
 void StorageImpl::release_resources() {
+  detail::release_kept(*this);
   if (sized_cpu_) {
     free_sized();
     data_ = DataPtr(nullptr, data_.device());

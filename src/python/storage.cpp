@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/kept_object.h"
 #include "core/shared_memory.h"
 #include "python/bind.h"
 #include "python/dispatch_mode.h"
@@ -50,6 +51,43 @@ void init_weak_storage(PyObject* module) {
   });
 }
 
+// Objects that storages keep: a storage's object in Python has attributes, a class or weak references that must outlive its last reference
+// there while C++ holds the memory. Such an object has no tensor over the memory meanwhile, which would keep the memory in turn.
+void release_kept(void* object) {
+  if (!Py_IsInitialized()) return;
+  const GilAcquire gil;
+  auto* o = static_cast<PyObject*>(object);
+  allow_finalizer_again(o);
+  Py_DECREF(o);
+}
+void init_kept_objects(PyObject* module) {
+  def(
+      module, "_storage_keep",
+      [](const Tensor& t, PyObject* o) {
+        cresset::detail::keep_with_storage(*storage_of(t).unsafeGetStorageImpl(), Py_NewRef(o), &release_kept);
+      },
+      "Gives an object to the storage of a tensor.");
+  def(
+      module, "_storage_take",
+      [](const Tensor& t) {
+        auto* o = static_cast<PyObject*>(cresset::detail::take_kept(*storage_of(t).unsafeGetStorageImpl()));
+        if (!o) return;
+        allow_finalizer_again(o);
+        Py_DECREF(o);
+      },
+      "The storage lets go of the object it keeps, which the caller holds.");
+  def(
+      module, "_storage_keeper",
+      [](PyObject* o) {
+        StorageImpl* impl = cresset::detail::keeper_of(o);
+        if (!impl) return Object(Py_NewRef(Py_None));
+        const Storage storage(intrusive_ptr<StorageImpl>::reclaim_copy(impl));
+        return Object(wrap(Tensor(
+            make_intrusive<TensorImpl>(storage, key_set_for_device(storage.device().type()), kByte, DimVector{0}, DimVector{1}, 0))));
+      },
+      "An empty tensor over the memory of the storage that keeps an object, or None.");
+}
+
 void init_shared_memory(PyObject* module) {
   def(
       module, "_storage_share",
@@ -79,6 +117,7 @@ void init_shared_memory(PyObject* module) {
 void init_storage(PyObject* module) {
   init_shared_memory(module);
   init_weak_storage(module);
+  init_kept_objects(module);
   def(
       module, "_storage_key",
       [](const Tensor& t) { return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(storage_of(t).unsafeGetStorageImpl())); },

@@ -38,14 +38,6 @@ void give_to_tensor(PyTensor* self) {
   intrusive_ops::decref(impl);
 }
 
-// Python runs a finalizer once in an object's life; ours must run at every death.
-void allow_finalizer_again(PyObject* o) {
-  constexpr std::size_t kHeader = 2 * sizeof(uintptr_t);
-  if (!PyObject_GC_IsFinalized(o)) return;
-  auto* bits = reinterpret_cast<uintptr_t*>(reinterpret_cast<char*>(o) - kHeader) + 1;
-  *bits &= ~uintptr_t{1};
-}
-
 PyTensor* allocate_exact() {
   if (CRESSET_LIKELY(free_count > 0)) {
     PyTensor* self = free_list[--free_count];
@@ -170,6 +162,13 @@ PyMemberDef tensor_members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor
 
 }  // namespace
 
+void allow_finalizer_again(PyObject* o) {
+  constexpr std::size_t kHeader = 2 * sizeof(uintptr_t);
+  if (!PyObject_GC_IsFinalized(o)) return;
+  auto* bits = reinterpret_cast<uintptr_t*>(reinterpret_cast<char*>(o) - kHeader) + 1;
+  *bits &= ~uintptr_t{1};
+}
+
 PyObject* wrap(Tensor tensor) {
   TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (CRESSET_UNLIKELY(!tensor.defined())) Py_RETURN_NONE;
@@ -227,6 +226,19 @@ void swap_tensor_impl(PyObject* a, PyObject* b) {
   }
 }
 
+// A weak reference has given the object while its tensor owns it: from now on the object owns the tensor again.
+void own_tensor(PyObject* o) {
+  CRESSET_CHECK_TYPE(is_tensor(o), "_own_tensor: a tensor was required.");
+  PyTensor* self = as_tensor_object(o);
+  if (!self->owned_by_tensor) return;
+  TensorImpl* impl = self->tensor.unsafeGetTensorImpl();
+  intrusive_ops::incref(impl);
+  self->owned_by_tensor = false;
+  impl->set_pyobject(self, false);
+  allow_finalizer_again(o);
+  Py_DECREF(o);
+}
+
 }  // namespace
 
 void note_state(PyObject* o) {
@@ -260,6 +272,7 @@ void init_tensor_type(PyObject* module) {
   // TensorBase is where the methods live in PyTorch; here both are one class.
   checked(PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_type)));
   def(module, "_swap_tensor_impl", [](PyObject* a, PyObject* b) { swap_tensor_impl(a, b); });
+  def(module, "_own_tensor", [](PyObject* o) { own_tensor(o); });
   pyobject_hooks.release = &release_object;
 }
 

@@ -41,6 +41,8 @@ inline bool may_wait(const Device& d) { return !d.is_cpu() && !d.is_meta(); }
 
 /// The object of a tensor, a new reference; None for an undefined tensor. Null with an error set when memory is short.
 CRESSET_PYTHON_API PyObject* wrap(Tensor tensor);
+/// Python runs a finalizer once in an object's life; of an object that lives on afterwards it must run again.
+void allow_finalizer_again(PyObject* o);
 /// A new object of a subclass for a tensor that has no object yet.
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
 /// Lets the collector see an object that now carries Python state.

@@ -69,6 +69,21 @@ def test_cycles_are_collected():
     assert ref() is None
 
 
+def test_what_a_weak_reference_gives_can_be_kept():
+    x = torch.ones(2)
+    ref = weakref.ref(x)
+    y = torch.empty(2)
+    y.grad = x
+    del x
+    x = ref()  # C++ alone held the tensor
+    x._fix_weakref()
+    del y
+    assert x.sigmoid().shape == (2,) and x is ref()
+    x._fix_weakref()
+    del x
+    assert ref() is None
+
+
 def test_a_cycle_that_cpp_holds_survives():
     view = torch.ones(2).view(2, 1)
     base = view._base

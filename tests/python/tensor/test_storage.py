@@ -2,7 +2,9 @@
 
 import copy
 import io
+import threading
 import warnings
+import weakref
 
 import cresset
 import numpy as np
@@ -240,3 +242,83 @@ def test_bytes_in_a_file(tmp_path):
         assert (tmp_path / "bytes").read_bytes() == expected
         with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
             cresset.TypedStorage([1, 2], device="meta", dtype=cresset.int16)._write_file(io.BytesIO(), False, True, 2)
+
+
+# --- objects that outlive their last reference in Python ------------------------------------------------------------------------------
+
+
+class Finalized(cresset.UntypedStorage):
+    count = 0
+
+    def __del__(self):
+        Finalized.count += 1
+
+
+class Tracked:
+    pass
+
+
+def test_attributes_live_as_long_as_the_memory():
+    x = cresset.ones(3)
+    s = x.untyped_storage()
+    s.mark = Tracked()
+    mark = weakref.ref(s.mark)
+    del s
+    assert mark() is not None
+    s = x.untyped_storage()
+    assert s.mark is mark() and s.nbytes() == 12
+    del x
+    assert mark() is not None and len(s.tolist()) == 12
+    del s
+    assert mark() is None
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_classes_live_as_long_as_the_memory(rounds):
+    before = Finalized.count
+    s = Finalized(8)
+    x = cresset.tensor(s)
+    del s
+    for _ in range(rounds):
+        s = x.untyped_storage()
+        assert isinstance(s, Finalized) and s.data_ptr() == x.data_ptr()
+        del s
+    assert Finalized.count == before
+    del x
+    assert Finalized.count == before + 1
+    Finalized(8)
+    assert Finalized.count == before + 2
+
+
+def test_weak_references_live_as_long_as_the_memory():
+    s = cresset.UntypedStorage(8)
+    ref = weakref.ref(s)
+    x = cresset.tensor(s)
+    del s
+    s = ref()
+    s._fix_weakref()
+    del x
+    assert s.nbytes() == 8 and s.float().nbytes() == 32
+    s._fix_weakref()
+    del s
+    assert ref() is None
+
+
+def test_memory_that_another_thread_drops_last():
+    s = cresset.UntypedStorage(8)
+    s.mark = Tracked()
+    mark = weakref.ref(s.mark)
+    held = [cresset.tensor(s)]
+    del s
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    assert mark() is None
+
+
+def test_plain_storages_go_at_once():
+    x = cresset.ones(3)
+    s = x.untyped_storage()
+    uses = cresset._C._storage_use_count(x)
+    del s
+    assert cresset._C._storage_use_count(x) == uses - 1
