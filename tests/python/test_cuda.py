@@ -62,3 +62,6 @@ def test_typed_tensors_and_storages_cannot_be_made():
     with pytest.raises(AssertionError, match="^Torch not compiled with CUDA enabled$"):
         cresset.cuda.IntStorage(3)
     assert not isinstance(cresset.ones(1), cresset.cuda.FloatTensor)
+    for way in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename"):
+        with pytest.raises(RuntimeError, match=f"^{way}: Not available for CUDA storage$"):
+            getattr(cresset.cuda.FloatStorage, way)()

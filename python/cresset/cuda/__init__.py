@@ -12,6 +12,7 @@ from . import graphs, memory, nvtx, random, streams
 from ._absent import MESSAGE as _ABSENT
 from ._absent import absent_class as _absent_class
 from ._absent import absent_management as _absent_management
+from ._absent import no_storage as _no_storage
 from ._absent import refusal as _refusal
 from ._absent import refuse as _refuse
 from .graphs import *  # noqa: F403
@@ -169,3 +170,5 @@ for _name in _TENSORS:
     globals()[f"{_name}Tensor"] = _absent_class(f"{_name}Tensor", __name__, error=_NO_TENSORS)
 for _name in _STORAGES:
     globals()[f"{_name}Storage"] = _absent_class(f"{_name}Storage", __name__, error=AssertionError(_ABSENT))
+    for _way in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename"):
+        setattr(globals()[f"{_name}Storage"], _way, staticmethod(_no_storage(_way)))

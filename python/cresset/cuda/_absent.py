@@ -1,6 +1,6 @@
 """What the modules of this package say where a device is needed: there is none."""
 
-__all__ = ["refuse", "refusal", "absent_class", "absent_management"]
+__all__ = ["refuse", "refusal", "absent_class", "absent_management", "no_storage"]
 
 MESSAGE = "Torch not compiled with CUDA enabled"
 
@@ -28,6 +28,16 @@ def absent_class(name, module, bases=(object,), error=RuntimeError("Tried to ins
         raise type(error)(str(error).format(cls.__name__))
 
     return type(name, bases, {"__new__": new, "__module__": module, "__doc__": f"A {name} of CUDA devices: RuntimeError, since none is built in."})
+
+
+def no_storage(way):
+    """A way to make storages in memory of the CPU that those of CUDA devices do not have: RuntimeError, in PyTorch's words."""
+
+    def function(*args, **kwargs):
+        raise RuntimeError(f"{way}: Not available for CUDA storage")
+
+    function.__name__ = function.__qualname__ = way
+    return function
 
 
 def absent_management(name):
