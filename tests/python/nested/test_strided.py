@@ -101,3 +101,26 @@ def test_refused(nt, i):
     call, error, words = REFUSED[i]
     with pytest.raises(error, match=words):
         call(nt)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("average", [True, False])
+def test_attention_without_gradients(average):
+    torch.manual_seed(0)
+    given = [torch.randn(2, 4), torch.randn(3, 4)]
+    qkv, proj = nn.Linear(4, 12), nn.Linear(4, 4)
+    parameters = 4, 2, qkv.weight, qkv.bias, proj.weight, proj.bias
+    nt = nested_tensor(given)
+    made, weights = torch._native_multi_head_attention(nt, nt, nt, *parameters, average_attn_weights=average)
+    assert weights.shape == ((2, 3, 3) if average else (2, 2, 3, 3))
+    for a, w, x in zip(made.unbind(), weights, given, strict=True):
+        want, alone = torch._native_multi_head_attention(*[x[None]] * 3, *parameters, None, True, average)
+        torch.testing.assert_close(a, want[0])
+        torch.testing.assert_close(w[..., : len(x), : len(x)], alone[0])
+        assert w.sum() == w[..., : len(x), : len(x)].sum()
+    assert torch._native_multi_head_attention(nt, nt, nt, *parameters, None, False)[1] is None
+    with pytest.raises(RuntimeError, match="NestedTensor with mask is not supported yet"):
+        torch._native_multi_head_attention(nt, nt, nt, *parameters, torch.zeros(2, 3, dtype=torch.bool))
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    for a, x in zip(layer(nt).unbind(), given, strict=True):
+        torch.testing.assert_close(a, layer(x[None])[0])

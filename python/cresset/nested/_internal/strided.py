@@ -468,3 +468,23 @@ def _multi_head(func, query, key, value, *args, **kwargs):
     found = [func(*(part.unsqueeze(1) for part in qkv), *args, **kwargs) for qkv in zip(query._parts(), key._parts(), value._parts(), strict=True)]
     weights = [w.squeeze(0) for _, w in found] if found and found[0][1] is not None else None
     return strided_of([out.squeeze(1) for out, _ in found]), None if weights is None else strided_of(weights)
+
+
+@_handles("_native_multi_head_attention")
+def _native_multi_head(func, query, key, value, *args, mask=None, need_weights=True, **kwargs):
+    """As _multi_head; weights come dense, with zeros behind the components. A mask is refused: components have no padding."""
+    args = list(args)
+    mask, need_weights = args.pop(6) if len(args) > 6 else mask, args.pop(6) if len(args) > 6 else need_weights
+    if mask is not None:
+        raise RuntimeError("NestedTensor with mask is not supported yet")
+    found = [
+        func(*(part.unsqueeze(0) for part in qkv), *args[:6], None, need_weights, *args[6:], **kwargs)
+        for qkv in zip(query._parts(), key._parts(), value._parts(), strict=True)
+    ]
+    weights = strided_of([w.squeeze(0) for _, w in found]).to_padded_tensor(0.0) if need_weights else None
+    return strided_of([out.squeeze(0) for out, _ in found]), weights
+
+
+@_handles("_transformer_encoder_layer_fwd")
+def _encoder_layer(func, src, *args, **kwargs):
+    return strided_of([func(part.unsqueeze(0), *args, **kwargs).squeeze(0) for part in src._parts()])
