@@ -346,7 +346,8 @@ def indexes_list(self, x, i: int):
     [
         (reads_thing, {"thing": object()}, "has no attribute 'thing' .This attribute exists on the Python module, but we failed to convert Python type: 'object'"),
         (reads_thing, {"thing": []}, "Its type was inferred; try adding a type annotation for the attribute"),
-        (reads_thing, {"thing": [1, "a"]}, "must have consistent element type. Found int and str"),
+        (reads_thing, {"thing": [1, "a"]}, r"must have consistent element type. Found int and str\. Its type"),
+        (reads_thing, {"thing": [nn.ReLU()]}, r"list element: Cannot infer concrete type of torch\.nn\.Module\. .* for the attribute\.\):\n"),
         (reads_thing, {"thing": lambda x: x}, "failed to compile it to a TorchScript function"),
         (sets_new, {}, "Tried to set nonexistent attribute: fresh. Did you forget to initialize it in __init__"),
         (calls_missing, {}, "Module 'Bad' has no attribute 'missing'"),
@@ -623,3 +624,27 @@ class IgnoredWithoutSelf(nn.Module):
 def test_methods_without_self(make, words):
     with pytest.raises(Exception, match=words):
         make()
+
+
+class Counted(nn.ModuleList):
+    """A container that answers len() and `in` itself."""
+
+    def __len__(self) -> int:
+        return 7
+
+    def __contains__(self, i: int) -> bool:
+        return i == 3
+
+
+class HoldsCounted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.counted, self.plain = Counted([nn.ReLU()]), nn.ModuleList([nn.ReLU()])
+
+    def forward(self, x):
+        return x + len(self.counted), len(self.plain), 3 in self.counted, 1 in self.counted
+
+
+def test_containers_with_a_length_of_their_own():
+    made, n, three, one = jit.script(HoldsCounted())(cresset.zeros(1))
+    assert (made.item(), n, three, one) == (7, 1, True, False)

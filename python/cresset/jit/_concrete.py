@@ -51,6 +51,7 @@ class ConcreteType:
         self._hook_functions = ([], [])
         self._keys = _container_keys(module)
         self._is_dict = isinstance(module, (ModuleDict, ParameterDict))
+        self._overrides = _overridden_protocol(module)
         self._methods = {}  # {name: Python function to compile, when something reaches it}
         self._texts = {}  # {name: definition} of methods from source texts
         self._alternatives = _replacements.alternatives_of(module)
@@ -202,8 +203,8 @@ class ConcreteType:
         if name in _MEMBERS:
             return ScriptThing.members(name, name.startswith("named_"), tuple(_MEMBERS[name](self)))
         if name in self.failed:
-            return ScriptThing.missing(f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]}):")
-        return ScriptThing.missing(f"Module '{self.cls.__name__}' has no attribute '{name}' :")
+            return ScriptThing.missing(f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]})")
+        return ScriptThing.missing(f"Module '{self.cls.__name__}' has no attribute '{name}' ")
 
     def _overloads(self, name):
         """Definitions by name of a method that is declared for several types; empty for others."""
@@ -246,6 +247,10 @@ class ConcreteType:
     def container_keys(self):
         """Names of the elements of a container in order; None for other modules."""
         return self._keys
+
+    def overrides(self, name):
+        """Does the class of a container have a method of its own in place of this one of the protocol?"""
+        return name in self._overrides
 
     def is_dict(self):
         """Are elements looked up by name?"""
@@ -308,6 +313,14 @@ def _container_keys(module):
     if isinstance(module, ParameterList):
         return [str(i) for i in range(len(module))]
     return list(module.keys()) if isinstance(module, ParameterDict) else None
+
+
+def _overridden_protocol(module):
+    """Which of `len()` and `in` a program's own class of containers answers itself."""
+    if not isinstance(module, _CONTAINERS):
+        return frozenset()
+    functions = {n: inspect.getattr_static(type(module), n, None) for n in ("__len__", "__contains__")}
+    return frozenset(n for n, f in functions.items() if inspect.isfunction(f) and not own_module(f.__module__).startswith("cresset.nn"))
 
 
 def _identity(part):
@@ -523,7 +536,7 @@ def _add_value(made, module, name, value, constant, annotations):
     except UnknownType as error:
         made.failed[name] = (
             f"This attribute exists on the Python module, but we failed to convert Python type: '{type(value).__name__}' to a TorchScript type. "
-            f"{error} Its type was inferred; try adding a type annotation for the attribute."
+            f"{error}. Its type was inferred; try adding a type annotation for the attribute."
         )
 
 

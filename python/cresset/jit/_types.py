@@ -185,6 +185,8 @@ def type_of_value(value, depth=0):
             return _classes.type_of_class(cls)
         except Exception:  # scripts cannot have the class
             _classes.refuse(cls)
+    if isinstance(value, cresset.nn.Module):
+        raise UnknownType("Cannot infer concrete type of torch.nn.Module")
     raise UnknownType(
         "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced functions, "
         f"but instead got value of type {cls.__name__}."
@@ -194,7 +196,10 @@ def type_of_value(value, depth=0):
 def _common(what, part, values, depth):
     found = None
     for value in values:
-        this = type_of_value(value, depth + 1)
+        try:
+            this = type_of_value(value, depth + 1)
+        except UnknownType as error:
+            raise UnknownType(f"Could not infer type of list element: {error}" if what == "List" else str(error)) from None
         unified = this if found is None else _C._jit_unify_types(found, this)
         if unified is None:
             raise UnknownType(f"{what} inputs to traced functions must have consistent {part} type. Found {found} and {this}")

@@ -85,7 +85,9 @@ SugaredValuePtr print(const FormCall& c) {
 SugaredValuePtr len(const FormCall& c) {
   c.takes("len", 1, 1);
   const SugaredValuePtr& thing = c.args[0].value;
-  return simple_value(length_of(c.range, c.m, thing->plainValue() || thing->asConstant() ? thing : thing->iter(c.range, c.m)));
+  // A container of modules may have a length of its own, whatever it iterates over.
+  const bool answers = thing->plainValue() || thing->asConstant() || thing->kind() == "module";
+  return simple_value(length_of(c.range, c.m, answers ? thing : thing->iter(c.range, c.m)));
 }
 
 // min and max: of two numbers, of several, of a list or another iterable.

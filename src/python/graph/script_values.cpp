@@ -409,6 +409,7 @@ class ModuleValue final : public SugaredValue {
   std::optional<std::size_t> staticLen() const override { return keys_ ? std::optional(keys_->size()) : std::nullopt; }
   Value* len(const SourceRange& range, GraphFunction& m) override {
     require_container(range);
+    if (overrides("__len__")) return attr(range, m, "__len__")->call(range, m, {}, {}, 1)->asValue(range, m);
     return m.graph()->insertConstant(static_cast<int64_t>(keys_->size()), range);
   }
   SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr& hint) override {
@@ -495,8 +496,12 @@ class ModuleValue final : public SugaredValue {
     for (const std::string& k : *keys_) out.push_back(attr(range, m, k));
     return out;
   }
+  bool overrides(const std::string& method) const {
+    const GilAcquire gil;
+    return PyObject_IsTrue(ask(concrete_->get(), "overrides", text_object(method).get()).get()) == 1;
+  }
   SugaredValuePtr container_method(const std::string& field) {
-    if (!keys_) return nullptr;
+    if (!keys_ || overrides(field)) return nullptr;
     const auto self = std::static_pointer_cast<ModuleValue>(shared_from_this());
     if (field == "__len__")
       return std::make_shared<ContainerMethod>([self](const SourceRange&, GraphFunction&, const Arguments&) {
