@@ -1,8 +1,15 @@
-"""Questions about shapes that tensor subclasses ask under this name."""
+"""Questions about shapes and dtypes that tensor subclasses and tests ask under this name."""
 
 import math
 
-__all__ = ["canonicalize_dim", "canonicalize_dims", "compare_tensor_meta", "infer_size", "is_contiguous_or_false", "make_contiguous_strides_for", "suggest_memory_format"]
+import cresset
+
+__all__ = [
+    "canonicalize_dim", "canonicalize_dims", "check_all_strides", "check_significant_strides", "compare_tensor_meta", "corresponding_complex_dtype",
+    "corresponding_real_dtype", "dtype_to_type", "get_computation_dtype", "get_higher_dtype", "infer_size", "is_boolean_dtype", "is_complex_dtype",
+    "is_contiguous_or_false", "is_float_dtype", "is_grad_dtype", "is_integer_dtype", "is_low_precision_dtype", "make_contiguous_strides_for",
+    "suggest_memory_format", "type_to_dtype",
+]  # fmt: skip
 
 
 def infer_size(shape, numel):
@@ -92,3 +99,106 @@ def suggest_memory_format(x):
         if x.dim() == rank and x.layout is cresset.strided and x.is_contiguous(memory_format=named) and not x.is_contiguous():
             return named
     return cresset.contiguous_format
+
+
+# --- dtypes -----------------------------------------------------------------------------------------------------------------------
+
+_COMPLEX_OF = {
+    cresset.float16: cresset.complex32, cresset.bfloat16: cresset.complex64, cresset.float32: cresset.complex64, cresset.float64: cresset.complex128,
+}  # fmt: skip
+_REAL_OF = {cresset.complex32: cresset.float16, cresset.complex64: cresset.float32, cresset.complex128: cresset.float64}
+_COMPUTED_IN = {cresset.float16: cresset.float32, cresset.bfloat16: cresset.float32, cresset.complex32: cresset.complex64}
+_TYPES = {bool: cresset.bool, int: cresset.int64, complex: None, float: None}
+
+
+def is_boolean_dtype(dtype):
+    return dtype is cresset.bool
+
+
+def is_integer_dtype(dtype):
+    """Of integers; bool is none."""
+    return not (is_boolean_dtype(dtype) or dtype.is_floating_point or dtype.is_complex)
+
+
+def is_float_dtype(dtype):
+    return dtype.is_floating_point
+
+
+def is_complex_dtype(dtype):
+    return dtype.is_complex
+
+
+def is_grad_dtype(dtype):
+    """Can a tensor of this dtype require a gradient?"""
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def is_low_precision_dtype(dtype):
+    """Is more precision used while something is computed?"""
+    return dtype in _COMPUTED_IN
+
+
+def dtype_to_type(dtype):
+    """The Python type of the dtype's numbers."""
+    if is_boolean_dtype(dtype):
+        return bool
+    return complex if dtype.is_complex else float if dtype.is_floating_point else int
+
+
+def type_to_dtype(typ):
+    """The dtype that numbers of a Python type become. ValueError for another type."""
+    if typ not in _TYPES:
+        raise ValueError(f"Invalid type {typ}!")
+    if typ is complex:
+        return corresponding_complex_dtype(cresset.get_default_dtype())
+    return _TYPES[typ] or cresset.get_default_dtype()
+
+
+def corresponding_complex_dtype(dtype):
+    """KeyError for what is no dtype of real floating-point numbers."""
+    return _COMPLEX_OF[dtype]
+
+
+def corresponding_real_dtype(dtype):
+    """KeyError for what is no dtype of complex numbers."""
+    return _REAL_OF[dtype]
+
+
+def get_computation_dtype(dtype):
+    """What is computed in: float32 for halves, complex64 for complex halves, otherwise the dtype itself."""
+    return _COMPUTED_IN.get(dtype, dtype)
+
+
+def get_higher_dtype(a, b):
+    """The dtype that holds both, given as dtypes, tensors, numbers or None, which leaves the other."""
+
+    def dtype_of(x):
+        if x is None or isinstance(x, cresset.dtype):
+            return x
+        return x.dtype if isinstance(x, cresset.Tensor) else type_to_dtype(type(x))
+
+    a, b = dtype_of(a), dtype_of(b)
+    if a is None or b is None:
+        return b if a is None else a
+    # Any complex number stands above any real one, without regard to precision.
+    return max(a, b, key=lambda d: d.itemsize) if a.is_complex and b.is_complex else a if a.is_complex else b if b.is_complex else cresset.promote_types(a, b)
+
+
+def _different_stride(a, b, only_cuda, significant):
+    if only_cuda and a.device.type != "cuda" and b.device.type != "cuda":
+        return True, None
+    if a.numel() > 0:
+        for dim, (x, y) in enumerate(zip(a.stride(), b.stride())):
+            if x != y and not (significant and a.shape[dim] <= 1):
+                return False, dim
+    return True, None
+
+
+def check_significant_strides(a, b, *, only_cuda=True, allow_rhs_unbacked=False):
+    """(do the strides of dimensions with several elements agree?, the first that does not); only_cuda: on other devices they always do."""
+    return _different_stride(a, b, only_cuda, True)
+
+
+def check_all_strides(a, b, *, only_cuda=True):
+    """The same for all dimensions."""
+    return _different_stride(a, b, only_cuda, False)
