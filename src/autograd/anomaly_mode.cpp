@@ -3,6 +3,8 @@
 
 #include <cresset/autograd/engine.h>
 
+#include "base/warn_always.h"
+
 namespace cresset::autograd {
 
 std::atomic<bool> AnomalyMode::enabled_{false}, AnomalyMode::check_nan_{true};
@@ -13,7 +15,7 @@ void AnomalyMode::set_enabled(bool on, bool check_nan) {
 }
 
 DetectAnomalyGuard::DetectAnomalyGuard(bool check_nan) : enabled_(AnomalyMode::is_enabled()), check_nan_(AnomalyMode::should_check_nan()) {
-  CRESSET_WARN_ONCE("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.");
+  CRESSET_WARN_FIRST("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.");
   AnomalyMode::set_enabled(true, check_nan);
 }
 DetectAnomalyGuard::~DetectAnomalyGuard() { AnomalyMode::set_enabled(enabled_, check_nan_); }

@@ -8,6 +8,7 @@
 #include <cresset/dispatch/dispatcher.h>
 
 #include "autograd/autocast_kernels.h"
+#include "base/warn_always.h"
 #include "dispatch/backend_default.h"
 
 namespace cresset::autocast {
@@ -33,7 +34,7 @@ class Installer {
     for (; names && *names; ++names) {
       const std::vector<OperatorHandle> overloads = Dispatcher::singleton().overloadsOf(*names);
       if (overloads.empty())
-        CRESSET_WARN_ONCE("The autocast lists of backend '", DeviceTypeName(device_), "' name ", *names, ", which is no operator.");
+        CRESSET_WARN_FIRST("The autocast lists of backend '", DeviceTypeName(device_), "' name ", *names, ", which is no operator.");
       for (const OperatorHandle& op : overloads)
         if (!op.schema().is_mutable()) add(op, policy);
     }

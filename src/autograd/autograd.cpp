@@ -5,6 +5,7 @@
 #include <cresset/ops/functions_creation.h>
 
 #include "autograd/nodes.h"
+#include "base/warn_always.h"
 
 namespace cresset::autograd {
 
@@ -73,7 +74,7 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
 variable_list run_backward(const edge_list& roots, variable_list&& grad_outputs, bool keep_graph, bool create_graph,
                            const edge_list& inputs, bool allow_unused, bool accumulate_grad) {
   if (create_graph && accumulate_grad)
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
         "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
         "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.");

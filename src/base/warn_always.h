@@ -1,7 +1,9 @@
 // Whether warnings that come once in the life of a process come each time.
 #pragma once
 
-#include <cresset/base/macros.h>
+#include <atomic>
+
+#include <cresset/base/error.h>
 
 namespace cresset {
 
@@ -9,3 +11,11 @@ CRESSET_API bool warn_always() noexcept;
 CRESSET_API void set_warn_always(bool always) noexcept;
 
 }  // namespace cresset
+
+/// Warns the first time that a place is reached, and each time where set_warn_always() asks for that.
+#define CRESSET_WARN_FIRST(...)                                                         \
+  do {                                                                                  \
+    static std::atomic<bool> warned_{false};                                            \
+    if (!warned_.exchange(true, std::memory_order_relaxed) || ::cresset::warn_always()) \
+      ::cresset::warn(::cresset::detail::join_pieces({__VA_ARGS__}));                   \
+  } while (false)

@@ -7,6 +7,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "base/warn_always.h"
 #include "dispatch/backend_default.h"
 #include "dispatch/computed_table.h"
 #include "dispatch/dispatcher_state.h"
@@ -291,8 +292,8 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   RegistrationHandleRAII handle = finished(undo, [&] { state_->update_all(op, k); });
   lock.unlock();  // the warning may run Python code
   if (!overridden.empty() && overridden.rfind(kBackendDefault, 0) != 0)
-    CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
-                      ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
+    CRESSET_WARN_FIRST("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
+                       ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
   return handle;
 }
 

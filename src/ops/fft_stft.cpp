@@ -13,6 +13,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
+#include "base/warn_always.h"
 #include "ops/ops_decl_fft.h"
 
 namespace cresset::ops {
@@ -52,7 +53,7 @@ Tensor stft_center(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop
                    const OptionalTensor& window, bool center, std::string_view pad_mode, bool normalized, std::optional<bool> onesided,
                    std::optional<bool> return_complex, std::optional<bool> align_to_window) {
   if (!window)
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows such as "
         "torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress this warning and use a "
         "rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
@@ -109,7 +110,7 @@ Tensor stft_impl(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_l
   Tensor result = spectrum.transpose(1, 2);
   if (single) result = result.squeeze(0);
   if (return_complex.value_or(true)) return result;
-  CRESSET_WARN_ONCE(
+  CRESSET_WARN_FIRST(
       "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors for all inputs, and "
       "return_complex=False will raise an error.\nNote: you can still call torch.view_as_real on the complex output to recover the old "
       "return format.");
@@ -120,7 +121,7 @@ Tensor istft_impl(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_
                   const OptionalTensor& window, bool center, bool normalized, std::optional<bool> onesided, std::optional<int64_t> length,
                   bool return_complex) {
   if (!window)
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to make the inversion "
         "lossless.To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
   const int64_t hop = hop_length.value_or(n_fft / 4), win = win_length.value_or(n_fft);
@@ -173,7 +174,7 @@ Tensor istft_impl(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_
   Tensor result = signal.narrow(1, start, end - start) / divisor;
   if (single) result = result.squeeze(0);
   if (end == wanted) return result;
-  CRESSET_WARN_ONCE(
+  CRESSET_WARN_FIRST(
       "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check your center "
       "and hop_length settings.");
   return cresset::constant_pad_nd(result, {0, wanted - end}, 0);

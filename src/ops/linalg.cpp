@@ -15,6 +15,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
+#include "base/warn_always.h"
 #include "ops/ops_decl_linalg.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/shape_util.h"
@@ -37,7 +38,7 @@ TensorSpec cross_shape(const Tensor& self, const Tensor& other, int64_t dim) {
 
 Tensor cross_impl(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
   if (dim) return cresset::linalg_cross(self, other, *dim);
-  CRESSET_WARN_ONCE("Using torch.cross without specifying the dim arg is deprecated. The dimension is the first of size 3; pass dim.");
+  CRESSET_WARN_FIRST("Using torch.cross without specifying the dim arg is deprecated. The dimension is the first of size 3; pass dim.");
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self.size(d) == 3) return cresset::linalg_cross(self, other, d);
   CRESSET_THROW(Error, "no dimension of size 3 in input");

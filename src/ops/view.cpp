@@ -8,6 +8,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
+#include "base/warn_always.h"
 #include "ops/ops_decl_view.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/shape_util.h"
@@ -216,7 +217,7 @@ Tensor& t_inplace(Tensor& self) {
 
 Tensor numpy_t(const Tensor& self) {
   if (self.dim() != 2 && self.dim() != 0)
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to "
         "transpose batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
   DimVector dims(self.dim());

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/hint.h"
+#include "base/warn_always.h"
 #include "python/bind.h"
 #include "python/graph_part.h"
 #include "python/override.h"
@@ -236,7 +237,7 @@ Tensor tensor_from_array(PyObject* array) {
     return t;
   }
   if (PyTuple_GET_ITEM(data, 1) == Py_True)
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
         "result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a "
         "tensor.");

@@ -14,6 +14,7 @@
 
 #include "backends/cpu/reduce_fold.h"
 #include "backends/cpu/walk.h"
+#include "base/warn_always.h"
 #include "cpu/cpu_decl_reduce.h"
 #include "ops/shared/shape_util.h"
 #include "ops/shared/structured.h"
@@ -275,7 +276,7 @@ void moments(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Sc
     return;
   }
   if (reduced_numel(self, mask) <= minus && minus > 0 && self.numel() > 0)
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "std(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output "
         "numel).");
   const Fold& fold = find_fold(FoldKind::Moments, self.scalar_type(), "var_cpu");

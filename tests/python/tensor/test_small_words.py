@@ -140,6 +140,10 @@ def test_older_orders_warn_each_time_when_asked():
         for _ in range(2):
             with pytest.warns(UserWarning, match="This overload of addmm_ is deprecated"):
                 a.clone().addmm_(1, a, a)
+            with pytest.warns(UserWarning, match="A window was not provided"):
+                cresset.stft(cresset.ones(8), 4, return_complex=True)
+            with pytest.warns(UserWarning, match="torch.cross without specifying the dim arg is deprecated"):
+                cresset.cross(cresset.ones(3, 3), cresset.ones(3, 3))
     finally:
         cresset.set_warn_always(before)
     with warnings.catch_warnings():
