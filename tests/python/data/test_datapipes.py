@@ -137,3 +137,52 @@ def test_pipes_are_pickled_and_marked():
     assert list(Noise()) == [1]
     with guaranteed_datapipes_determinism(), pytest.raises(TypeError, match="non-deterministic"):
         Noise()
+
+
+class Counting(IterDataPipe):
+    """A pipe that is its own iterator."""
+
+    def __init__(self, n):
+        self.n, self.at = n, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.at == self.n:
+            self.at = 0
+            raise StopIteration
+        self.at += 1
+        return self.at
+
+    def half(self):
+        return self.n / 2
+
+
+def test_iterators_are_asked_for_what_the_pipe_has():
+    class Other(IterDataPipe):
+        def __init__(self, pipe):
+            self.pipe = pipe
+
+        def __iter__(self):
+            return iter(self.pipe)
+
+    pipe = Counting(3)
+    for made in (pipe, Other(pipe)):
+        first = iter(made)
+        assert first.half() == 1.5 and next(first) == 1 and list(first) == [2, 3] and list(made) == [1, 2, 3]
+        with pytest.raises(AttributeError):
+            first.third()
+    first, second = iter(pipe), iter(pipe)
+    with pytest.raises(RuntimeError, match="This iterator has been invalidated"):
+        next(first)
+    assert list(second) == [1, 2, 3]
+
+
+def test_profiles_name_the_pipes():
+    with cresset.autograd.profiler.profile() as profile:
+        list(wrap(3).map(inc).batch(2))
+    names = [event.name for event in profile.function_events]
+    assert names.count("Mapper(datapipe=IterableWrapper, fn=inc, input_col=None, output_col=None)") == 4  # three values and the end
+    assert any(name.startswith("Batcher(batch_size=2, datapipe=Mapper, drop_last=False") for name in names)
+    assert any(name.startswith("IterableWrapper(deepcopy=True, iterable=") for name in names)

@@ -131,17 +131,62 @@ def _latest_only(begin):
         number = self._valid_iterator_id = self._valid_iterator_id + 1
         self.reset()
         made = begin(self)
-        return _checked(self, number, made)
+        return _checked(self, number, made) if inspect.isgenerator(made) else _Iterator(self, number, made)
 
     __iter__._latest_only = True
     return __iter__
 
 
 def _checked(pipe, number, made):
-    for value in made:
+    while True:
+        try:
+            value = _next(pipe, made)
+        except StopIteration:
+            return
         _check(pipe, number)
         yield value
         _check(pipe, number)
+
+
+class _Iterator:
+    """What `__iter__` gave, when it is no generator: the pipe itself, or another's iterator. It is asked for what else it has."""
+
+    def __init__(self, pipe, number, made):
+        self._pipe, self._number, self._made = pipe, number, made if hasattr(made, "__next__") else iter(made)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        _check(self._pipe, self._number)
+        return _next(self._pipe, self._made)
+
+    def __getattr__(self, name):
+        if name in ("_pipe", "_number", "_made"):
+            raise AttributeError(name)
+        return getattr(self._made, name)
+
+
+def _next(pipe, iterator):
+    """The next value; while a profiler runs, a row of the profile that names the pipe and how it was made."""
+    if not cresset.autograd._profiler_enabled():
+        return next(iterator)
+    with cresset.autograd.profiler.record_function(_description(pipe)):
+        return next(iterator)
+
+
+def _description(pipe):
+    """ "Batcher(batch_size=2, datapipe=IterableWrapper)": the attributes that the parameters of `__init__` became."""
+
+    def short(value):
+        if isinstance(value, (_Steps, type(pipe))):
+            return type(value).__name__.removesuffix("IterDataPipe")
+        if isinstance(value, (tuple, list)) and any(isinstance(v, _Steps) for v in value):
+            return "(" + ", ".join(map(short, value)) + ")"
+        return value.__name__ if inspect.isfunction(value) else str(value)
+
+    names = sorted(n for n in inspect.signature(type(pipe).__init__).parameters if n in vars(pipe))
+    return f"{short(pipe)}({', '.join(f'{n}={short(vars(pipe)[n])}' for n in names)})"
 
 
 def _check(pipe, number):

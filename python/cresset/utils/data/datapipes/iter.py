@@ -286,7 +286,7 @@ class Multiplexer(IterDataPipe):
         return len(self.datapipes) * min(len(p) for p in self.datapipes)
 
 
-class _Shared:
+class _Forker:
     """A stream that several pipes read: what one has not taken yet waits, up to `buffer_size` samples (BufferError)."""
 
     _has_pipes = True
@@ -315,7 +315,7 @@ class _Shared:
         return self.waiting[child].popleft()
 
 
-class _Child(IterDataPipe):
+class _ChildDataPipe(IterDataPipe):
     def __init__(self, shared, number, as_long):
         self.main_datapipe, self.instance_id, self._as_long = shared, number, as_long
 
@@ -369,8 +369,8 @@ class Forker(IterDataPipe):
             raise ValueError(f"Unknown copy method `{copy}`, choose one of `shallow`, `deep` or None")
         if num_instances == 1:
             return [datapipe]
-        shared = _Shared(datapipe, num_instances, buffer_size, _ToAll(num_instances, copy))
-        return [_Child(shared, k, True) for k in range(num_instances)]
+        shared = _Forker(datapipe, num_instances, buffer_size, _ToAll(num_instances, copy))
+        return [_ChildDataPipe(shared, k, True) for k in range(num_instances)]
 
 
 @functional_datapipe("demux")
@@ -380,8 +380,8 @@ class Demultiplexer(IterDataPipe):
     def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
         if num_instances < 1:
             raise ValueError(f"Expected `num_instances` larger than 0, but {num_instances} is found")
-        shared = _Shared(datapipe, num_instances, buffer_size, _ToOne(num_instances, classifier_fn, drop_none))
-        return [_Child(shared, k, False) for k in range(num_instances)]
+        shared = _Forker(datapipe, num_instances, buffer_size, _ToOne(num_instances, classifier_fn, drop_none))
+        return [_ChildDataPipe(shared, k, False) for k in range(num_instances)]
 
 
 @functional_datapipe("sharding_filter")
