@@ -324,6 +324,7 @@ class Tracer(TracerBase):
             if not hasattr(inspect.unwrap(fn), "__code__"):
                 fn = fn.__call__ if not isinstance(fn, functools.partial) else _named_partial(fn)
             self.graph = Graph(tracer_cls=getattr(self, "__class__", None))
+            assert hasattr(inspect.unwrap(fn), "__code__"), f"symbolic tracing needs a module, or a function with Python code; {root} has none."
             code = inspect.unwrap(fn).__code__
             self.graph._co_fields = {"co_name": code.co_name, "co_filename": code.co_filename, "co_firstlineno": code.co_firstlineno}
             self._collect_tensor_attrs()

@@ -202,3 +202,9 @@ def test_pictures_need_pydot():
             FxGraphDrawer(fx.symbolic_trace(Net()), "net")
     else:
         assert "digraph" in FxGraphDrawer(fx.symbolic_trace(Net()), "net").get_dot_graph().to_string()
+
+
+@pytest.mark.parametrize("function", [torch.conv2d, len, "abc".upper])
+def test_functions_without_python_code_are_no_roots(function):
+    with pytest.raises(AssertionError, match="symbolic tracing needs a module, or a function with Python code"):
+        fx.symbolic_trace(function)
