@@ -94,6 +94,18 @@ def _jit_try_infer_type(value):
     return try_infer_type(value)
 
 
+def _jit_check_alias_annotation(graph, args, name):
+    """Runs a graph on copies of `args`. RuntimeError when an operator of it, the one of this name or another, writes to an argument or gives back
+    its memory and its schema does not say so."""
+    import copy
+
+    from ._subclasses.schema_check_mode import SchemaCheckMode
+
+    copies = [copy.deepcopy(a.detach() if isinstance(a, _C.Tensor) else a) for a in args]
+    with SchemaCheckMode():
+        _C._create_function_from_graph("checked", graph)(*copies)
+
+
 def install():
     for setter, (getter, value, answers) in _SWITCHES.items():
         if setter not in vars(_C):  # hasattr would load the graph part
@@ -101,6 +113,7 @@ def install():
     _C._nn._parse_to = _parse_to
     _C._infer_size, _C._jit_try_infer_type, _C._has_storage = _infer_size, _jit_try_infer_type, _has_storage
     _C._is_alias_of, _C._get_accelerator = _is_alias_of, _get_accelerator
+    _C._jit_check_alias_annotation = _jit_check_alias_annotation
     _C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled
     _C._TensorMeta = type(_C.Tensor)
     _C._are_functorch_transforms_active = _are_functorch_transforms_active

@@ -263,6 +263,19 @@ def test_schema_check_mode():
         assert mode.mutated[0] == ("aten::add_", "self") and mode.aliasing[0] == ("aten::view", "self", "output_0") and "aten::ones" in mode.ops
 
 
+def test_schemas_of_graphs_are_checked():
+    check = torch._C._jit_check_alias_annotation
+    with library._scoped_library("older_ops", "FRAGMENT") as lib:
+        lib.define("half(Tensor x) -> Tensor")
+        lib.impl("half", lambda x: x[:1], "CompositeExplicitAutograd")
+        x = torch.ones(2, requires_grad=True)
+        check(torch._C.parse_ir("graph(%x : Tensor):\n  %y : Tensor = aten::sin_(%x)\n  return (%y)"), (x,), "sin_")
+        assert x.tolist() == [1, 1]  # copies are written
+        graph = torch._C.parse_ir("graph(%x : Tensor):\n  %y : Tensor = older_ops::half(%x)\n  return (%y)")
+        with pytest.raises(RuntimeError, match="Argument x is not defined to alias output but was aliasing"):
+            check(graph, (x,), "half")
+
+
 def test_cross_reference_of_fake_tensors():
     from cresset._subclasses import CrossRefFakeMode
 
