@@ -637,6 +637,13 @@ def test_each_line_of_the_phase_has_tests():
         assert place.is_file() or any(place.glob("*.ir")), path
 
 
+def test_inlined_functions_leave_nothing_behind():
+    graph = cresset.jit.CompilationUnit("def inner(x):\n    return x.relu()\n\ndef f(x):\n    return inner(x) + inner(x)\n").f.graph.copy()
+    assert 'name="inner"' in str(graph)
+    cresset._C._jit_pass_inline(graph)
+    assert "inner" not in str(graph) and [n.kind() for n in graph.nodes() if n.kind() != "prim::Constant"] == ["aten::relu", "aten::relu", "aten::add"]
+
+
 def test_pytorchs_name_lowers_any_graph_of_a_module():
     module = cresset.jit.script(Net().eval())
     graph = module.graph.copy()

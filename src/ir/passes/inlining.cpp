@@ -136,6 +136,17 @@ bool inline_small_calls(Graph& graph, const Function& caller) {
   return added > 0;
 }
 
+namespace {
+// Constants that stand for the functions that were called.
+void drop_unused_functions(Graph& graph) {
+  std::vector<Node*> unused;
+  graph.block()->visit([&](Node* n) {
+    if (n->kind() == prim::Constant && !n->hasUses() && n->output()->type()->cast<FunctionType>()) unused.push_back(n);
+  });
+  for (Node* n : unused) n->destroy();
+}
+}  // namespace
+
 bool inline_calls(const std::shared_ptr<Graph>& graph) {
   std::size_t done = 0;
   // Bodies bring calls of their own: look again from the front of what was inserted.
@@ -161,6 +172,7 @@ bool inline_calls(const std::shared_ptr<Graph>& graph) {
     for (std::size_t i = n->blocks().size(); i-- > 0;) stack.push_back({n->blocks()[i]->param_node()->next()});
   }
   bool changed = done > 0;
+  if (changed) drop_unused_functions(*graph);
   graph->block()->visit([&](Node* n) {
     if (n->hasAttribute(attr::Subgraph) && n->kindOf(attr::Subgraph) == AttributeKind::g)
       changed = inline_calls(n->g(attr::Subgraph)) || changed;
