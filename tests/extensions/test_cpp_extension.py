@@ -277,6 +277,12 @@ def test_custom_classes_in_scripts(library):
         return made.next(), cresset.classes.surface.Counter.of(3).value, given.next(), given.negative
 
     assert cresset.jit.script(uses)(1, Counter(5)) == (4, 3, 6, False)
+
+    def several(c: Counter):
+        n, half = c.both()
+        return n + 1, half, c.both()
+
+    assert cresset.jit.script(several)(Counter(3)) == (4, 1.5, (3, 1.5)) and Counter(3).both() == (3, 1.5)
     script = cresset.jit.script(Counting(Counter(1)))
     assert script(cresset.zeros(1)).item() == 4 and script(cresset.zeros(1)).item() == 6 and script.counter.value == 3
 

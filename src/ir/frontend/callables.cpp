@@ -62,7 +62,7 @@ class MethodValue final : public SugaredValue {
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                        const std::vector<CallArgument>& kwargs, std::size_t) override {
     const std::vector<CallValue> values = call_values(m, args, kwargs);
-    const FunctionSchema& schema = [&]() -> const FunctionSchema& {
+    const FunctionSchema schema = [&]() -> FunctionSchema {
       const CallPlace place(range);
       return schema_of_method(range);
     }();
@@ -79,14 +79,14 @@ class MethodValue final : public SugaredValue {
   }
 
  private:
-  const FunctionSchema& schema_of_method(const SourceRange& range) const {
+  FunctionSchema schema_of_method(const SourceRange& range) const {
     const Type& type = *self_->type();
     if (const auto cls = type.cast<ClassType>())
       if (const Function* method = cls->findMethod(name_)) return method->getSchema();
     if (const auto interface = type.cast<InterfaceType>())
       if (const FunctionSchema* schema = interface->getMethod(name_)) return *schema;
     if (const CustomClassInfo* info = find_custom_class(type.name))
-      if (const auto found = info->methods.find(name_); found != info->methods.end()) return found->second.schema;
+      if (const auto found = info->methods.find(name_); found != info->methods.end()) return schema_in_scripts(found->second);
     script_error(range, "'" + type.annotation_str() + "' object has no attribute or method '" + name_ + "'.");
   }
 

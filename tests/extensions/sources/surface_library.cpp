@@ -42,6 +42,7 @@ std::tuple<at::Tensor, std::optional<at::Tensor>> maybe(const at::Tensor& x, boo
 struct Counter : torch::CustomClassHolder {
   explicit Counter(int64_t start) : value(start) {}
   int64_t next(int64_t by) { return value += by; }
+  std::tuple<int64_t, double> both() const { return {value, value * 0.5}; }
   int64_t value;
 };
 c10::intrusive_ptr<Counter> doubled(const c10::intrusive_ptr<Counter>& c) { return c10::make_intrusive<Counter>(c->value * 2); }
@@ -76,6 +77,7 @@ int64_t value_of(const c10::IValue& v) { return v.toCustomClass<Counter>()->valu
 TORCH_LIBRARY(surface, m) {
   m.class_<Counter>("Counter")
       .def(torch::init<int64_t>(), "Counts from `start`.", {torch::arg("start") = 5})
+      .def("both", &Counter::both)
       .def("next", &Counter::next, "Adds `by`.", {torch::arg("by") = 1})
       .def("plus", [](const c10::intrusive_ptr<Counter>& self, at::Tensor x) { return x + self->value; })
       .def_readwrite("value", &Counter::value)
