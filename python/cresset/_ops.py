@@ -82,6 +82,11 @@ class _Type(str):
         return super().__hash__()
 
 
+class _RealType(_Type):
+    def str(self):
+        return "".join(self)
+
+
 class Argument:
     """One argument or return of a schema."""
 
@@ -104,8 +109,8 @@ class Argument:
 
     @property
     def real_type(self):
-        """The type with the names of enumerations and unknown sizes, which `type` has as well here."""
-        return self.type
+        """The type, whose str() keeps the names of enumerations and unknown sizes."""
+        return _RealType(self.type)
 
     def __repr__(self):
         return f"Argument(name={self.name!r}, type={self.type!r})"

@@ -93,6 +93,8 @@ class Parser {
       } while (accept(','));
       expect(')');
     }
+    if (vararg && std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.default_value.has_value(); }))
+      fail("schemas with vararg (...) can't have default value args");
     std::vector<Argument> returns;
     if (accept("->")) {
       if (accept("...")) {
@@ -100,6 +102,7 @@ class Parser {
       } else if (accept('(')) {
         if (!accept(')')) {
           do {
+            if (varret) fail("... must be the last element of the return list");
             if (accept("..."))
               varret = true;
             else

@@ -59,6 +59,7 @@ void init_transforms(PyObject* module) {
         Py_BuildValue("(LLs)", static_cast<long long>(level.number), static_cast<long long>(level.batch_size), word_of(level.randomness))));
   });
   def(module, "_add_batch_dim", [](Tensor t, int64_t dim, int64_t level) {
+    CRESSET_CHECK(level > 0, "_add_batch_dim: levels of vmap count from 1; level ", level, " was given.");
     return without_lock(may_wait(t), [&] { return batching::add_batch_dim(t, dim, level); });
   });
   def(module, "_remove_batch_dim", [](Tensor t, int64_t level, int64_t batch_size, int64_t dim) {

@@ -128,7 +128,9 @@ PyObject* type_new(PyTypeObject* type, PyObject* args, PyObject*) {
   for (std::size_t k = 0; k < kind_types.size(); ++k) {
     if (kind_types[k] != type) continue;
     switch (const auto kind = static_cast<TypeKind>(k)) {
-      case TypeKind::List: return wrap_type(list_of(to_type(argument(0))));
+      case TypeKind::List:
+        CRESSET_CHECK(argument(0) != Py_None, "Can not create ListType with None type");
+        return wrap_type(list_of(to_type(argument(0))));
       case TypeKind::Optional: return wrap_type(optional_of(to_type(argument(0))));
       case TypeKind::Dict: return wrap_type(dict_of(to_type(argument(0)), to_type(argument(1))));
       case TypeKind::Future: return wrap_type(future_of(to_type(argument(0))));

@@ -83,6 +83,7 @@ def test_types_of_schemas():
     assert [a.name for a in arguments if a.type.isSubtypeOf(device)] == ["device"]
     size, dtype = arguments[:2]
     assert (size.type.kind(), size.type.annotation_str, size.type.getElementType().kind()) == ("ListType", "List[int]", "IntType")
+    assert (size.type.str(), size.real_type.str(), dtype.real_type.str()) == ("int[]", "SymInt[]", "ScalarType?")
     assert (dtype.real_type, dtype.type.str()) == ("ScalarType?", "int?") and {dtype.type: 1}["ScalarType?"] == 1
 
 

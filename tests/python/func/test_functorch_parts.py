@@ -43,3 +43,8 @@ def test_gradients_where_the_examples_are_elsewhere():
     assert cresset.equal(reductify_leaf(g, 1, 0, 2), g.movedim(1, 0))
     assert cresset.equal(reductify_leaf(g, None, 1, 5), g.unsqueeze(1).expand(4, 5, 2, 3))
     cresset.testing.assert_close(reductify_leaf(g, 1, 0, 2, (3,)), g.sum(0))
+
+
+def test_levels_count_from_one():
+    with pytest.raises(RuntimeError, match="levels of vmap count from 1; level 0 was given"):
+        cresset._C._functorch._add_batch_dim(cresset.ones(2), 0, 0)

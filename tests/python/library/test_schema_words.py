@@ -24,6 +24,8 @@ EXPECTED = {  # text: (what is said, column, marks)
     "y5(Tensor a) -> Tensor extra more": ("expected eof but found 'ident' here", 29, 4),
     "5x(Tensor a) -> Tensor": ("expected ident but found 'number' here", 0, 1),
     "z4(Dict(str, Tensor a) -> Tensor": ("expected ) but found 'ident' here", 20, 1),
+    "z9(Tensor a, int b=1, ...) -> Tensor": ("\nschemas with vararg (...) can't have default value args", 27, 2),
+    "z8(Tensor a) -> (..., Tensor)": ("\n... must be the last element of the return list", 22, 6),
     "z6(..., Tensor a) -> Tensor": ("\n... must be the last element of the argument list", 8, 6),
     "z7(Tensor a b) -> Tensor": ("expected ) but found 'ident' here", 12, 1),
     "d10(__torch__.torch.classes.x.Y x) -> Tensor": ("\nUnknown custom class type x.Y. Please ensure it is registered.", 30, 1),
