@@ -193,7 +193,7 @@ class _Result(unittest.TestResult):
         if self.answer["outcome"] == "fail":
             return
         kind, value, stack = error
-        while value.__cause__ is not None and re.match("Originating a|Comparing\n|Caused by (sample|reference|error)", str(value)):
+        while value.__cause__ is not None and re.match(r"Originating a|Comparing\n|Caused by (sample|reference|error)|\s*Error testing .* variant", str(value)):
             value = value.__cause__
             kind, stack = type(value), value.__traceback__
         frames = [[os.path.basename(f.filename), f.name, f.lineno] for f in traceback.extract_tb(stack)]
