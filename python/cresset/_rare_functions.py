@@ -12,7 +12,7 @@ __all__ = [
     "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_assert_tensor_metadata", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
-    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args",
+    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
 ]  # fmt: skip
 
 
@@ -77,6 +77,16 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if bias.dim() != 1:
         raise RuntimeError("Bias must be 1-D")
     return cresset.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+
+
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Do elements of a tensor lie in the same memory? 0: no, 1: yes, 2: it takes more than a look at one stride to know."""
+    step, dense = 1, True
+    for stride, size in sorted((stride, size) for size, stride in zip(input.shape, input.stride()) if size != 1):
+        dense, step = dense and stride == step, step * size
+    if dense or input.numel() == 0:
+        return 0
+    return 1 if any(stride == 0 and size > 1 for size, stride in zip(input.shape, input.stride())) else 2
 
 
 def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):

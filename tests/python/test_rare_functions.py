@@ -121,3 +121,9 @@ def test_hashes_of_tensors():
 def test_a_convolution_with_its_arguments_in_another_order():
     x, w = cresset.randn(1, 2, 4, 4), cresset.randn(2, 2, 3, 3)
     assert cresset.equal(cresset.mkldnn_convolution(x, w, None, (1, 1), (2, 2), (1, 1), 1), nn.functional.conv2d(x, w, None, 2, 1))
+
+
+def test_overlap_of_elements():
+    overlap = cresset._debug_has_internal_overlap
+    x = cresset.ones(3, 4)
+    assert [overlap(t) for t in (x, x.t(), x[:, :0], x[:1].expand(4, 4), x.as_strided((2, 1, 3), (1, 0, 2)), x[:, ::2], x.as_strided((3, 3), (1, 1)))] == [0, 0, 0, 1, 0, 2, 2]

@@ -1,6 +1,7 @@
 """`make_tensor`: random tensors of any dtype with values that tests can live with."""
 
 import math
+import warnings
 
 import cresset
 
@@ -32,9 +33,12 @@ def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False,
         result = cresset.randint(0, 2, shape, dtype=dtype)
     elif dtype.is_complex:
         result = cresset.empty(shape, dtype=dtype)  # no view of its parts
-        cresset.view_as_real(result).uniform_(low, high)
+        parts = cresset.view_as_real(result)
+        parts.fill_(float(low)) if low == high else parts.uniform_(low, high)
     elif dtype.is_floating_point:
-        result = cresset.full(shape, float(low), dtype=dtype) if low == high else cresset.empty(shape, dtype=dtype).uniform_(low, high)
+        made_as = cresset.float32 if dtype.itemsize == 1 else dtype
+        result = cresset.full(shape, float(low), dtype=made_as) if low == high else cresset.empty(shape, dtype=made_as).uniform_(low, high)
+        result = result.to(dtype)
     else:
         result = cresset.randint(low, high, shape, dtype=dtype)
     if exclude_zero:
@@ -60,7 +64,14 @@ def _interval(dtype, low, high):
     low, high = default[0] if low is None else low, default[1] if high is None else high
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
-    if low > high or (low == high and not dtype.is_floating_point):
+    if low == high and (dtype.is_floating_point or dtype.is_complex):
+        warnings.warn(
+            "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated since 2.1 and will be removed in 2.3. "
+            "Use `torch.full(...)` instead.",
+            FutureWarning,
+            stacklevel=3,
+        )
+    elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if high < lowest or low >= highest:
         raise ValueError(f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only supports [{lowest}, {highest})")

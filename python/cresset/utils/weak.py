@@ -114,6 +114,12 @@ class WeakIdKeyDictionary(MutableMapping):
             if key is not None:
                 return key, value
 
+    def update(self, other=(), /, **kwargs):
+        """Takes over the items of a mapping, of what makes one, or of pairs; all of them are read before the first is put in."""
+        items = other if isinstance(other, Mapping) else dict(other)
+        for key, value in (*items.items(), *kwargs.items()):
+            self[key] = value
+
     def copy(self):
         """Another dictionary with the same keys and values."""
         return type(self)(self, self.ref_type)

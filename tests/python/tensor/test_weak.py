@@ -80,3 +80,23 @@ def test_keys_compare_by_value_when_asked():
     key = Key(3)
     d = WeakIdKeyDictionary({key: 1}, ref_type=_WeakHashRef)
     assert d[Key(3)] == 1 and Key(4) not in d
+
+
+def test_updates_are_read_before_they_are_made():
+    class Failing:
+        def keys(self):
+            yield "text"
+            raise OverflowError
+
+        def __getitem__(self, key):
+            return key
+
+    a, b = torch.ones(1), torch.ones(2)
+    d = WeakIdKeyDictionary()
+    with pytest.raises(OverflowError):
+        d.update(Failing())
+    d.update([(a, 1), (b, 2)])
+    d.update({a: 3})
+    assert [v for _, v in d.items()] == [3, 2]
+    with pytest.raises(TypeError):
+        d.update(42)

@@ -51,3 +51,18 @@ def test_refusals(options, text):
     with pytest.raises(ValueError) as error:
         make_tensor(2, device="cpu", **options)
     assert str(error.value) == text
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.complex64])
+def test_one_value_is_deprecated(dtype):
+    with pytest.warns(FutureWarning, match="Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated"):
+        made = make_tensor(3, dtype=dtype, device="cpu", low=2, high=2)
+    assert made.tolist() == [complex(2, 2) if dtype.is_complex else 2] * 3
+    with pytest.raises(ValueError, match="`low` must be less than `high`"):
+        make_tensor(3, dtype=cresset.int64, device="cpu", low=2, high=2)
+
+
+def test_eight_bit_floats():
+    cresset.manual_seed(0)
+    made = make_tensor(2, 3, dtype=cresset.float8_e5m2, device="cpu")
+    assert made.dtype is cresset.float8_e5m2 and made.float().tolist() == [[-0.0625, 5.0, -7.0], [-7.0, -3.5, 2.5]]
