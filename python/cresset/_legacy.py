@@ -279,6 +279,10 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
         from .sparse._rules import _WORDS as words
 
         raise RuntimeError(f"dtype {words[dtype]} does not match dtype of out parameter ({words[out.dtype]})")
+    if out is not None and layout is not out.layout:
+        raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})".replace("cresset.", ""))
+    if out is not None and device is not None and cresset.device(device).type != out.device.type:
+        raise RuntimeError(f"device type {cresset.device(device).type} does not match device type of out parameter ({out.device.type})")
     dtype = out.dtype if out is not None else dtype or cresset.float32
     if dtype == cresset.bool or dtype.is_complex:
         raise NotImplementedError(f"range: numbers of {dtype} have no steps; give an integral or a floating-point dtype.")
@@ -297,8 +301,8 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
     numbers = (cresset.arange(count, dtype=wide, device=device) * step + start).to(dtype)
     if out is not None:
         if out.numel() != count:
-            return out.resize_(count).copy_(numbers)
-        return out.copy_(numbers.view(out.shape))  # a tensor of as many elements keeps its sizes and strides
+            return out.resize_(count).copy_(numbers).requires_grad_(requires_grad)
+        return out.copy_(numbers.view(out.shape)).requires_grad_(requires_grad)  # a tensor of as many elements keeps its sizes and strides
     return numbers.requires_grad_(requires_grad)
 
 

@@ -643,7 +643,7 @@ inline bool waits(const IValue& v) {
   return numel >= kReleaseNumel;
 }
 
-// A factory's tensor has the type and the device of `out`; what is given beside it must agree.
+// A factory's tensor has the type, the layout and the device of `out`; what is given beside it must agree.
 void check_factory_out(const Match& m, PyObject* out) {
   const Signature& s = *m.signature;
   if (!is_tensor(out)) return;
@@ -655,6 +655,11 @@ void check_factory_out(const Match& m, PyObject* out) {
     const Kind kind = s.parameters[static_cast<std::size_t>(i)].kind;
     CRESSET_CHECK(kind != Kind::Dtype || to_scalar_type(given) == type, "dtype ", to_scalar_type(given),
                   " does not match dtype of out parameter (", type, ")");
+    if (kind == Kind::Layout) {
+      const auto layout = static_cast<Layout>(constant_value(given));
+      CRESSET_CHECK(layout == unwrap(out).layout(), "layout ", to_string(layout), " does not match layout of out parameter (",
+                    to_string(unwrap(out).layout()), ")");
+    }
     CRESSET_CHECK(kind != Kind::Device || to_device(given).type() == device, "device type ", to_device(given).type(),
                   " does not match device type of out parameter (", device, ")");
   }

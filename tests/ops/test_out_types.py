@@ -83,6 +83,13 @@ def test_factories():
         assert call(dtype=cresset.int32, out=out) is out
     with pytest.raises(RuntimeError, match=r"device type meta does not match device type of out parameter \(cpu\)"):
         cresset.zeros(3, device="meta", out=cresset.ones(3))
+    for call in (lambda **k: cresset.ones(3, **k), lambda **k: cresset.arange(3, **k), lambda **k: cresset.range(0, 2, **k)):
+        out = cresset.full((3,), 5.0)
+        with pytest.raises(RuntimeError, match=r"layout sparse_coo does not match layout of out parameter \(strided\)"):
+            call(layout=cresset.sparse_coo, out=out)
+        assert out.tolist() == [5, 5, 5] and call(layout=cresset.strided, requires_grad=True, out=out).requires_grad
+    with pytest.raises(RuntimeError, match=r"device type meta does not match device type of out parameter \(cpu\)"):
+        cresset.range(0, 2, device="meta", out=cresset.ones(3))
 
 
 def test_lists():
