@@ -5,6 +5,7 @@ result goes back through the views into the storage's value, and other views mak
 used. `func.functionalize` is made of this.
 """
 
+import contextlib
 import functools
 
 import cresset
@@ -111,23 +112,31 @@ class FunctionalTensor(cresset.Tensor):
         return f"FunctionalTensor({self.from_functional()!r})"
 
 
+def _innermost_mode():
+    modes = (_C._get_dispatch_stack_at(i) for i in reversed(range(_C._len_torch_dispatch_stack())))
+    return next((mode for mode in modes if isinstance(mode, FunctionalTensorMode)), None)
+
+
 def _active_mode():
-    for i in reversed(range(_C._len_torch_dispatch_stack())):
-        mode = _C._get_dispatch_stack_at(i)
-        if isinstance(mode, FunctionalTensorMode):
-            return mode
-    raise RuntimeError(
-        "Attempting to use FunctionalTensor on its own. Instead, please use it with a corresponding FunctionalTensorMode()"
-    )
+    mode = _innermost_mode()
+    if mode is None:
+        raise RuntimeError(
+            "Attempting to use FunctionalTensor on its own. Instead, please use it with a corresponding FunctionalTensorMode()"
+        )
+    return mode
 
 
 class _scope_of:
-    """The layers that were on where a mode was entered, without the mode: values are recorded by autograd, and seen by what is around it."""
+    """The layers that were on where a mode was entered, without the mode: values are recorded by autograd, and seen by what is around it.
+    Without a mode that of a tensor made outside of any: the one that is active, if there is one."""
 
     def __init__(self, mode):
-        self._mode = mode
+        self._mode = mode or _innermost_mode()
+        self._popped, self._guard = False, contextlib.nullcontext()
 
     def __enter__(self):
+        if self._mode is None:
+            return
         count = _C._len_torch_dispatch_stack()
         self._popped = count > 0 and _C._get_dispatch_stack_at(count - 1) is self._mode
         if self._popped:
@@ -341,3 +350,43 @@ def functionalize(func, *, remove="mutations"):
         return out
 
     return wrapped
+
+
+# --- functionalization by hand ----------------------------------------------------------------------------------------------------
+
+_entered = []  # the modes of _enable_functionalization
+
+
+def _enable_functionalization(*, reapply_views=False):
+    """From now on operators with functional tensors run as functional ones, until _disable_functionalization. RuntimeError while it is on."""
+    if _entered:
+        raise RuntimeError("multiple layers of mode-style functionalization nesting is not currently supported, outside of the functionalize() transform")
+    _entered.append(FunctionalTensorMode(views=reapply_views))
+    _entered[-1].__enter__()
+
+
+def _disable_functionalization():
+    """Ends what _enable_functionalization began."""
+    if _entered:
+        _entered.pop().__exit__(None, None, None)
+
+
+def _to_functional_tensor(t):
+    """A functional tensor with the value of `t`."""
+    return FunctionalTensor(t, None)
+
+
+def _is_functional_tensor(t):
+    return isinstance(t, FunctionalTensor)
+
+
+def _from_functional_tensor(t):
+    """The value that a functional tensor has. RuntimeError for another tensor."""
+    if not _is_functional_tensor(t):
+        raise RuntimeError("_from_functional_tensor: a functional tensor was required.")
+    return t.from_functional()
+
+
+def _sync(t):
+    """Brings a functional tensor up to date, if its base has changed. RuntimeError for another tensor."""
+    _from_functional_tensor(t)

@@ -19,7 +19,7 @@ class StorageWeakRef:
 
     def __init__(self, storage):
         self.cdata = storage._cdata
-        self._weak = _C._storage_weak(storage._anchor)
+        self._weak = _C._storage_weak(storage.untyped()._anchor)
 
     def expired(self):
         """Is the storage gone?"""

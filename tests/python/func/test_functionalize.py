@@ -216,3 +216,23 @@ def test_functional_tensors():
         FunctionalTensor.to_functional(cresset.ones(1))
     with pytest.raises(NotImplementedError, match="pre_dispatch and export are not part of Cresset"):
         FunctionalTensorMode(pre_dispatch=True)
+
+
+def test_functionalization_by_hand():
+    x = cresset.ones(4)
+    t = cresset._to_functional_tensor(x)
+    assert cresset._is_functional_tensor(t) and not cresset._is_functional_tensor(x)
+    cresset._enable_functionalization(reapply_views=True)
+    try:
+        with pytest.raises(RuntimeError, match="multiple layers of mode-style functionalization nesting"):
+            cresset._enable_functionalization()
+        view = t[:2]
+        view.mul_(3)
+        out = t + 1
+    finally:
+        cresset._disable_functionalization()
+    cresset._sync(t)
+    assert cresset._from_functional_tensor(t).tolist() == [3, 3, 1, 1] and cresset._from_functional_tensor(out).tolist() == [4, 4, 2, 2]
+    assert x.tolist() == [1, 1, 1, 1]
+    with pytest.raises(RuntimeError, match="a functional tensor was required"):
+        cresset._sync(x)
