@@ -142,6 +142,10 @@ def test_older_orders_warn_each_time_when_asked():
                 a.clone().addmm_(1, a, a)
             with pytest.warns(UserWarning, match="A window was not provided"):
                 cresset.stft(cresset.ones(8), 4, return_complex=True)
+            with pytest.warns(UserWarning, match=r"^var\(\): degrees of freedom is <= 0"):
+                cresset.var(cresset.ones(1))
+            with pytest.warns(UserWarning, match=r"^std_mean\(\): degrees of freedom is <= 0"):
+                cresset.std_mean(cresset.ones(1))
             with pytest.warns(UserWarning, match="torch.cross without specifying the dim arg is deprecated"):
                 cresset.cross(cresset.ones(3, 3), cresset.ones(3, 3))
     finally:
