@@ -3,10 +3,11 @@
 import contextlib
 
 from .._state import dispatcher
+from ._attention import context_parallel
 from ._local_map import local_map
 from ._register_sharding import register_sharding
 
-__all__ = ["implicit_replication", "local_map", "register_sharding"]
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager

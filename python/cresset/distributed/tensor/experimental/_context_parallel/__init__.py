@@ -1,0 +1,1 @@
+"""Attention over sequences that are cut among ranks. See context_parallel."""
