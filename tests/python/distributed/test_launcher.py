@@ -1,5 +1,6 @@
 """The launcher: variables, failures, restarts, signals, logs, and two "machines" on one."""
 
+import argparse
 import json
 import os
 import re
@@ -260,3 +261,27 @@ def test_a_function_that_fails(monkeypatch):
         elastic_launch(config, raise_on_one)()
     rank, cause = failure.value.get_first_failure()
     assert (rank, cause.exitcode) == (1, 1) and "ValueError: meant" in cause.message
+
+
+@pytest.mark.parametrize("variable, arguments, expected", [
+    (None, [], ("bar", 1, False)), ("3", [], ("3", 3, True)), ("3", ["--foo", "4", "-n", "5"], ("4", 5, True)), ("0", ["-f"], ("0", 0, True)),
+    ("0", [], ("0", 0, False)),
+])  # fmt: skip
+def test_arguments_from_the_environment(monkeypatch, variable, arguments, expected):
+    from cresset.distributed.argparse_util import check_env, env
+
+    for name in ("FOO", "NUMBER", "FLAG"):
+        monkeypatch.delenv("PET_" + name, raising=False)
+        if variable is not None:
+            monkeypatch.setenv("PET_" + name, variable)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--foo", action=env, default="bar")
+    parser.add_argument("-n", "--number", action=env, default=1, type=int, required=True)
+    parser.add_argument("-f", "--flag", action=check_env)
+    found = parser.parse_args(arguments)
+    assert (found.foo, found.number, found.flag) == expected
+    monkeypatch.delenv("PET_FOO", raising=False)
+    required = argparse.ArgumentParser(exit_on_error=False)
+    required.add_argument("--foo", action=env, required=True)
+    with pytest.raises(SystemExit):
+        required.parse_args([])
