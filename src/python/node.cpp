@@ -144,6 +144,15 @@ PyObject* variable(PyObject* o, void*) {
   CRESSET_PY_CATCH(nullptr)
 }
 
+PyObject* has_pre_hooks(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  autograd::NodeExtras* extras = node_of(o).extras();
+  if (!extras) Py_RETURN_FALSE;
+  const std::lock_guard<autograd::detail::SpinLock> lock(extras->lock);
+  return PyBool_FromLong(!extras->tensor_pre_hooks.empty() || !extras->pre_hooks.empty());
+  CRESSET_PY_CATCH(nullptr)
+}
+
 PyObject* sequence_nr(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
   return PyLong_FromUnsignedLongLong(node_of(o).sequence_nr());
@@ -322,6 +331,7 @@ PyGetSetDef node_properties[] = {
     {}};
 PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."},
                               {"__dir__", node_dir, METH_NOARGS, nullptr},
+                              {"_has_pre_hooks", has_pre_hooks, METH_NOARGS, "Are there hooks that see gradients before the node does?"},
                               {"_sequence_nr", sequence_nr, METH_NOARGS, "Number of the node in its thread."},
                               {}};
 

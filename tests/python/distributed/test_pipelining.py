@@ -10,8 +10,11 @@ import cresset.distributed as dist
 from cresset import nn
 from cresset.distributed.pipelining import PipelineStage, SplitPoint, pipe_split, pipeline, schedules
 from cresset.distributed.pipelining._actions import _Action, _add_send_recv, _format_pipeline_order, _simulate_comms_compute, _validate_schedule
+from cresset.distributed.pipelining._backward import stage_backward_input, stage_backward_weight
+from cresset.distributed.pipelining._v_schedules import dual_pipe, zero_bubble
 from cresset.distributed.pipelining.microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks, sum_reducer
 from cresset.nn.parallel import DistributedDataParallel
+from cresset.utils.flop_counter import FlopCounterMode
 
 from ranks import RankError, Ranks
 
@@ -42,7 +45,9 @@ def in_pipeline(rank, name, per_rank, microbatches):
     x, y = batch()
     loss_fn = nn.MSELoss()
     parts = copy.deepcopy(whole)
-    mine = list(range(rank, size * per_rank, size))
+    in_v = name in ("ScheduleZBVZeroBubble", "ScheduleDualPipeV")
+    mine = [rank, 2 * size - 1 - rank] if in_v else list(range(rank, size * per_rank, size))
+    last = 0 if in_v else size - 1
     stages = [PipelineStage(parts[i], i, size * per_rank, "cpu") for i in mine]
     schedule = getattr(schedules, name)(stages if per_rank > 1 else stages[0], microbatches, loss_fn=loss_fn)
     for _ in range(2):
@@ -52,11 +57,11 @@ def in_pipeline(rank, name, per_rank, microbatches):
         loss = loss_fn(expected, y)
         loss.backward()
         losses = []
-        out = schedule.step(*([x] if rank == 0 else []), target=y if rank == size - 1 else None, losses=losses)
+        out = schedule.step(*([x] if rank == 0 else []), target=y if rank == last else None, losses=losses)
         for i in mine:
             for p, q in zip(parts[i].parameters(), whole[i].parameters()):
                 torch.testing.assert_close(p.grad, q.grad)
-        if rank == size - 1:
+        if rank == last:
             torch.testing.assert_close(out, expected)
             torch.testing.assert_close(sum(losses) / microbatches, loss)
             assert len(losses) == microbatches
@@ -64,7 +69,7 @@ def in_pipeline(rank, name, per_rank, microbatches):
             assert out is None and losses == []
     before = [p.grad.clone() for i in mine for p in parts[i].parameters()]
     out = schedule.eval(*([x] if rank == 0 else []))
-    if rank == size - 1:
+    if rank == last:
         torch.testing.assert_close(out, whole(x))
         assert not out.requires_grad
     return all(torch.equal(g, p.grad) for g, p in zip(before, (p for i in mine for p in parts[i].parameters())))
@@ -72,10 +77,110 @@ def in_pipeline(rank, name, per_rank, microbatches):
 
 @pytest.mark.parametrize("name, per_rank, microbatches", [
     ("ScheduleGPipe", 1, 4), ("Schedule1F1B", 1, 6), ("Schedule1F1B", 1, 3), ("ScheduleInterleaved1F1B", 2, 6), ("ScheduleInterleaved1F1B", 3, 12),
-    ("ScheduleLoopedBFS", 2, 4), ("ScheduleInterleavedZeroBubble", 2, 6),
+    ("ScheduleLoopedBFS", 2, 4), ("ScheduleInterleavedZeroBubble", 2, 6), ("ScheduleZBVZeroBubble", 2, 6),
+    ("ScheduleZBVZeroBubble", 2, 1), ("ScheduleDualPipeV", 2, 6), ("ScheduleDualPipeV", 2, 8),
 ])  # fmt: skip
 def test_gradients_are_those_of_one_process(pool, name, per_rank, microbatches):
     assert all(pool.run(in_pipeline, name, per_rank, microbatches))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_a_zero_bubble_has_no_waits_but_those_of_filling(size, rounds):
+    """Steps where all actions take one: 6 for each microbatch and, until the last rank has work, size - 1."""
+    count = size * rounds
+    order = zero_bubble(size, count)
+    rank_of = {s: min(s, 2 * size - 1 - s) for s in range(2 * size)}
+    assert _validate_schedule(order, size, 2 * size, count) == rank_of
+    assert steps_of(order, size) == 6 * count + size - 1
+    for row in order.values():  # activations that are held
+        held = [sum((a.computation_type == "F") - (a.computation_type == "W") for a in row[:n]) for n in range(len(row) + 1)]
+        assert max(held) <= 2 * size + 1
+
+
+def steps_of(order, size):
+    """How long a schedule takes: an action begins when the rank is free and what it needs has ended."""
+    ended, free, waiting = {}, dict.fromkeys(order, 0), {rank: list(row) for rank, row in order.items()}
+    while any(waiting.values()):
+        for rank, row in waiting.items():
+            while row:
+                stage, kind, n = row[0]
+                needs = [(stage - 1, "F", n)] if kind == "F" and stage else []
+                needs += [(stage, "F", n)] if kind == "I" else []
+                needs += [(stage + 1, "I", n)] if kind == "I" and stage + 1 < 2 * size else []
+                needs += [(stage, "I", n)] if kind == "W" else []
+                if any(each not in ended for each in needs):
+                    break
+                free[rank] = ended[stage, kind.value, n] = max([free[rank], *(ended[each] for each in needs)]) + 1
+                row.pop(0)
+    return max(free.values())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 8])
+def test_dual_pipe_is_complete_and_ends(size):
+    for count in (2 * size, 2 * size + 1, 5 * size):
+        order = {rank: dual_pipe(rank, size, count) for rank in range(size)}
+        rank_of = _validate_schedule(order, size, 2 * size, count)
+        assert rank_of == {s: min(s, 2 * size - 1 - s) for s in range(2 * size)}
+        _add_send_recv(order, rank_of.__getitem__, 2 * size)  # refuses orders that wait for each other
+
+
+class Tied(nn.Module):
+    """Weights that two layers share, one that is made of others, one behind a hook, an output that depends on no input, and a weight without use."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = nn.Linear(5, 5), nn.Linear(5, 5), nn.utils.parametrizations.weight_norm(nn.Linear(5, 5))
+        self.scale, self.unused, self.apart = (nn.Parameter(torch.rand(5)) for _ in range(3))
+
+    def forward(self, x):
+        x = self.third(self.first(x).tanh()).tanh() * self.scale
+        x.register_hook(lambda g: 2 * g)
+        return self.second(self.first(x)) + self.scale, self.apart.exp() * self.second.bias
+
+
+def split(module, inputs, outputs=None):
+    outputs = module(inputs) if outputs is None else outputs
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    gradients = [torch.linspace(0.5, 1.5, o.numel()).reshape(o.shape) for o in outputs]
+    from_inputs, groups = stage_backward_input(outputs, gradients, [inputs], module.parameters())
+    assert all(p.grad is None for p in module.parameters())
+    torch.testing.assert_close(from_inputs[0], inputs.grad)
+    stage_backward_weight(module.parameters(), groups)
+
+
+def test_the_two_parts_of_a_backward_are_the_whole():
+    torch.manual_seed(0)
+    for module in (Tied(), nn.Sequential(nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 5)), nn.MultiheadAttention(4, 2), nn.GRU(5, 3)):
+        twin = copy.deepcopy(module)
+        call = (lambda m: lambda x: m(x, x, x, need_weights=False)[0]) if isinstance(module, nn.MultiheadAttention) else lambda m: m
+        x = torch.randn(3, 2, 4 if isinstance(module, nn.MultiheadAttention) else 5, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        outputs = call(twin)(y)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        torch.autograd.backward(outputs, [torch.linspace(0.5, 1.5, o.numel()).reshape(o.shape) for o in outputs])
+        wrapped = call(module)
+        if wrapped is not module:
+            wrapped.parameters = module.parameters
+        split(wrapped, x)
+        torch.testing.assert_close(x.grad, y.grad)
+        for (name, p), q in zip(module.named_parameters(), twin.parameters()):
+            assert (p.grad is None) == (q.grad is None), name
+            if p.grad is not None:
+                torch.testing.assert_close(p.grad, q.grad)
+
+
+def test_two_parts_of_a_backward_multiply_as_often_as_the_whole():
+    model = nn.Sequential(*[nn.Linear(6, 6) for _ in range(5)])
+    counts = []
+    for backward in (lambda x, y: y.sum().backward(), lambda x, y: split(model, x, y)):
+        model.zero_grad()
+        x = torch.ones(2, 6, requires_grad=True)
+        y = model(x)  # not under the counter, whose hooks are in front of nodes
+        with FlopCounterMode(display=False) as counter:
+            backward(x, y)
+        counts.append(counter.get_total_flops())
+    assert counts[0] == counts[1] > 0
 
 
 class Skips(nn.Module):

@@ -10,11 +10,12 @@ from ._actions import (  # noqa: F401  programs and tests take them from here
     B, BACKWARD_INPUT, BACKWARD_WEIGHT, F, FORWARD, FULL_BACKWARD, I, RECV_B, RECV_F, RESHARD, SEND_B, SEND_F, UNSHARD, W, _Action, _add_send_recv,
     _add_unshard_reshard, _ComputationType, _format_pipeline_order, _merge_bw, _simulate_comms_compute, _validate_schedule,
 )  # fmt: skip
+from ._v_schedules import dual_pipe, zero_bubble
 from .microbatch import merge_chunks, split_args_kwargs_into_chunks
 
 __all__ = [
-    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble",
-    "ScheduleLoopedBFS", "get_schedule_class",
+    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "get_schedule_class",
 ]
 
 _COMPUTES = (F, B, I, W)
@@ -342,10 +343,7 @@ class ScheduleInterleaved1F1B(_PipelineScheduleRuntime):
 
 
 class ScheduleInterleavedZeroBubble(ScheduleInterleaved1F1B):
-    """Backwards for weights where ranks would wait: Qi et al., "Zero Bubble Pipeline Parallelism" (2023). Arguments as for ScheduleInterleaved1F1B.
-
-    The graph is walked a second time for the weights, so that the time gained is less than in the paper.
-    """
+    """Backwards for weights where ranks would wait: Qi et al., "Zero Bubble Pipeline Parallelism" (2023). Arguments as for ScheduleInterleaved1F1B."""
 
     _split = True
 
@@ -355,9 +353,58 @@ class ScheduleInterleavedZeroBubble(ScheduleInterleaved1F1B):
         _add_send_recv(self.pipeline_order, lambda stage: rank_of[stage], self._num_stages)  # refuses orders that wait for each other
 
 
+class _ScheduleV(_PipelineScheduleRuntime):
+    """Two stages a rank in a V: rank r of n has r and 2n - 1 - r, so that the first rank has the first and the last stage, inputs and targets."""
+
+    _name = ""
+
+    def __init__(self, stages, n_microbatches, loss_fn=None, args_chunk_spec=None, kwargs_chunk_spec=None, output_merge_spec=None, scale_grads=True):
+        super().__init__(
+            stages, n_microbatches, loss_fn=loss_fn, args_chunk_spec=args_chunk_spec, kwargs_chunk_spec=kwargs_chunk_spec,
+            output_merge_spec=output_merge_spec, scale_grads=scale_grads,
+        )  # fmt: skip
+        if self.n_local_stages != 2:
+            raise ValueError(f"{self._name} requires exactly 2 stages per rank, but got {self.n_local_stages}.")
+        self.pipeline_order = self._order(self.pp_group_size)
+        self._check_stages()
+
+    def _order(self, size):
+        """Rank -> actions."""
+        raise NotImplementedError(f"{type(self).__name__} has no order of actions")
+
+
+class ScheduleZBVZeroBubble(_ScheduleV):
+    """No waits where forwards and both parts of backwards take one time: Qi et al., "Zero Bubble Pipeline Parallelism" (2023), section 6.
+
+    Each rank has two stages in a V: rank r of n has r and 2n - 1 - r. Backwards for weights fill what would be waits. ValueError for other numbers or places of
+    stages. Arguments as for ScheduleGPipe; the first rank gives inputs and targets and gets outputs and losses.
+    """
+
+    _name = "ZBV"
+
+    def _order(self, size):
+        return zero_bubble(size, self._n_microbatches)
+
+
+class ScheduleDualPipeV(_ScheduleV):
+    """Forwards of one direction beside backwards of the other: DeepSeek-AI, "DeepSeek-V3 Technical Report" (2024), cut in half to a V.
+
+    Stages and arguments as for ScheduleZBVZeroBubble; ValueError for fewer microbatches than stages. The two of a pair run one after the other, as a
+    processor has no second engine for them.
+    """
+
+    _name = "DualPipeV"
+
+    def _order(self, size):
+        if self._n_microbatches < self._num_stages:
+            raise ValueError(f"DualPipeV requires at least as many microbatches as stages, but got {self._n_microbatches} microbatches and {self._num_stages} stages.")
+        return {rank: dual_pipe(rank, size, self._n_microbatches) for rank in range(size)}
+
+
 _CLASSES = {
     kind.__name__.removeprefix("Schedule").lower(): kind for kind in (
-        Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble, ScheduleLoopedBFS, PipelineScheduleSingle, PipelineScheduleMulti,
+        Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble, ScheduleLoopedBFS, ScheduleZBVZeroBubble,
+        ScheduleDualPipeV, PipelineScheduleSingle, PipelineScheduleMulti,
     )
 }  # fmt: skip
 
