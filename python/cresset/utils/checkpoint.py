@@ -301,7 +301,9 @@ def _checks(determinism_check):
     raise ValueError(f"determinism_check should be one of ['default', 'none'] but got {determinism_check!r}")
 
 
-def _without_reentrance(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, early_stop):
+@contextlib.contextmanager
+def _first_run(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, early_stop):
+    """A block in which function(*args, **kwargs) is computed: what it would keep for backward is computed again there."""
     forward_context, recompute_context = context_fn()
     state, autocasts = cresset.get_rng_state() if preserve_rng_state else None, _autocast_settings((*args, *kwargs.values()))
 
@@ -310,12 +312,17 @@ def _without_reentrance(function, args, kwargs, preserve_rng_state, context_fn, 
             function(*args, **kwargs)
 
     if not cresset.is_grad_enabled():
-        return function(*args, **kwargs)
+        yield
+        return
     frame = _Frame(recompute, early_stop, _checks(determinism_check))
     with _recording(frame), forward_context:
-        result = function(*args, **kwargs)
+        yield
     frame.is_complete = True
-    return result
+
+
+def _without_reentrance(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, early_stop):
+    with _first_run(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, early_stop):
+        return function(*args, **kwargs)
 
 
 def checkpoint(

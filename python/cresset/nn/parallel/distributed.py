@@ -287,8 +287,8 @@ class DistributedDataParallel(Module, Joinable):
         parameters = {name: _cast(p, dtype) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore}
         return cresset.func.functional_call(self.module, parameters, _cast(inputs, dtype), _cast(kwargs, dtype))
 
-    def forward(self, *inputs, **kwargs):
-        """The module's result. Buffers become rank 0's before; the backward from the result averages gradients, unless in no_sync()."""
+    def _before(self, inputs, kwargs):
+        """What comes in front of the module's forward; its arguments."""
         gradients = cresset.is_grad_enabled()
         if gradients and self.require_backward_grad_sync:
             self.reducer.check_finished()
@@ -297,11 +297,20 @@ class DistributedDataParallel(Module, Joinable):
         self._sync_buffers()
         if self.device_ids:
             (inputs,), (kwargs,) = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
-        output = self._call(inputs, kwargs)
+        return inputs, kwargs
+
+    def _behind(self, output):
+        """What comes behind the module's forward: the backward from its result averages gradients."""
+        gradients = cresset.is_grad_enabled()
         self.require_forward_param_sync = gradients and self.require_backward_grad_sync
         if gradients:
             self.reducer.prepare(_tensors_in(output), self.require_backward_grad_sync)
         return output
+
+    def forward(self, *inputs, **kwargs):
+        """The module's result. Buffers become rank 0's before; the backward from the result averages gradients, unless in no_sync()."""
+        inputs, kwargs = self._before(inputs, kwargs)
+        return self._behind(self._call(inputs, kwargs))
 
     @contextlib.contextmanager
     def no_sync(self):
