@@ -77,6 +77,8 @@ def _reduce_ex(self, proto):
         return reduce_tensor(self)
     state = _get_obj_state(self)
     if type(self) is cresset.Tensor and not state:
+        if self.numel() and self.device.type not in ("cpu", "meta") and self.layout is cresset.strided and self.untyped_storage().nbytes() == 0:
+            raise RuntimeError(f"pickle: a tensor with memory was required; this one on {self.device} has none. Save a copy of it on the CPU, .cpu().")
         return reduce_tensor(self)
     if cresset._C._has_torch_function_unary(self):
         from cresset.overrides import handle_torch_function

@@ -150,7 +150,11 @@ Tensor alias_with_sizes_and_strides(const Tensor& self, IntArrayRef sizes, IntAr
     const std::size_t needed = compute_storage_nbytes(sizes, strides, from->itemsize(), offset);
     CRESSET_CHECK(needed <= storage.nbytes(), "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset,
                   ", and itemsize ", from->itemsize(), " requiring a storage size of ", needed, " are out of bounds for storage of size ",
-                  storage.nbytes());
+                  storage.nbytes(),
+                  storage.nbytes() == 0 && from->numel() > 0
+                      ? ". The tensor has no memory of its own: a device that keeps elements in Python needs a kernel for this view, too "
+                        "(library.impl)."
+                      : "");
   }
   auto impl = make_intrusive<TensorImpl>(storage, from->key_set(), from->dtype(), sizes, strides, offset);
   if (CRESSET_UNLIKELY(from->is_inference()))

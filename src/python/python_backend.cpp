@@ -2,6 +2,7 @@
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/device_guard.h>
 #include <cresset/core/tensor_impl.h>
+#include <cresset/cresset.h>
 
 #include "python/bind.h"
 
@@ -52,13 +53,53 @@ struct PythonGuard final : impl::DeviceGuardImplInterface {
   }
 };
 
-// A tensor of the kind without memory: what its elements are, its subclass keeps in Python.
+// A tensor of the kind without memory: what its elements are, its subclass keeps in Python. The core makes copies that share elements (results that
+// are saved for backward, `data`) without an operator; here they come from the kind's kernel of aten::detach, as only that knows the elements.
+struct MemorylessTensorImpl final : TensorImpl {
+  using TensorImpl::TensorImpl;
+
+  intrusive_ptr<TensorImpl> shallow_copy_and_detach(bool share_version) const override {
+    static thread_local bool inside = false;  // the kernel that is there by default asks for such a copy itself
+    if (!pyobject() || inside) return plain_copy(share_version);
+    inside = true;
+    Tensor made;
+    {
+      const AutoDispatchBelowADInplaceOrView below;
+      const Restore restore{inside};
+      made = cresset::detach(Tensor(intrusive_ptr<TensorImpl>::reclaim_copy(const_cast<MemorylessTensorImpl*>(this))));
+    }
+    TensorImpl* impl = made.unsafeGetTensorImpl();
+    if (impl == this || impl->autograd_meta()) return plain_copy(share_version);
+    set_version(*impl, share_version);
+    return intrusive_ptr<TensorImpl>::reclaim_copy(impl);
+  }
+
+ private:
+  struct Restore {
+    bool& flag;
+    ~Restore() { flag = false; }
+  };
+  intrusive_ptr<TensorImpl> plain_copy(bool share_version) const {
+    auto copy = make_intrusive<MemorylessTensorImpl>(storage_, key_set_, dtype_, IntArrayRef(sizes_), IntArrayRef(strides_), offset_);
+    set_version(*copy, share_version);
+    return copy;
+  }
+  void set_version(TensorImpl& copy, bool share_version) const {
+    if (is_inference())
+      copy.set_inference(true);
+    else if (share_version)
+      copy.share_version_with(*this);
+    else
+      copy.new_version_counter();
+  }
+};
+
 Tensor tensor_without_memory(const std::vector<int64_t>& sizes, ScalarType dtype) {
   for (const int64_t n : sizes) CRESSET_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", IntArrayRef(sizes));
   const Device device(kKind, 0);
   const Storage storage(
       make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), std::size_t{0}, DataPtr(nullptr, device), nullptr, false));
-  auto tensor = make_intrusive<TensorImpl>(storage, key_set_for_device(kKind), dtype, DimVector{0}, DimVector{1}, 0);
+  auto tensor = make_intrusive<MemorylessTensorImpl>(storage, key_set_for_device(kKind), dtype, DimVector{0}, DimVector{1}, 0);
   tensor->set_sizes_contiguous(sizes);
   return Tensor(std::move(tensor));
 }

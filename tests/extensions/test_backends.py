@@ -160,7 +160,7 @@ def test_a_new_backend_with_all_examples(built, tmp_path):
     run(sys.executable, "-c", EXAMPLES, env=env, cwd=tmp_path)
     run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "mychip/tests", env=env, cwd=tmp_path)
     refused = subprocess.run([command, "new-backend", "other", "--with", "colours"], capture_output=True, text=True, cwd=tmp_path)
-    assert refused.returncode != 0 and "examples are streams, autocast, rng, operator and autograd; 'colours' was given" in refused.stderr
+    assert refused.returncode != 0 and "examples are streams, events, memory, autocast, rng, operator and autograd; 'colours' was given" in refused.stderr
 
 
 def test_a_backend_in_plain_c(built, tmp_path):
