@@ -7,6 +7,9 @@
 #include <cresset/cresset.h>
 #include <cresset/kernel.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 // The base of the device's class: methods and constants of the table (cresset/core/backend_table.h).
@@ -17,6 +20,26 @@ struct MinimalExamples {
   void stream_synchronize(int /*device*/, cresset_stream) {}
   void synchronize(int /*device*/) {}
   cresset_stream streams_ = 0;
+#endif
+#ifdef EXAMPLE_EVENTS  // marks in queues; elapsed times in milliseconds. All work is done when a call returns, so a mark is a time
+  using Clock = std::chrono::steady_clock;
+  void* event_create(int /*device*/, int /*flags*/) { return new Clock::time_point(); }
+  void event_destroy(int /*device*/, void* event) { delete static_cast<Clock::time_point*>(event); }
+  void event_record(int /*device*/, void* event, cresset_stream) { *static_cast<Clock::time_point*>(event) = Clock::now(); }
+  void event_wait(int /*device*/, void* /*event*/, cresset_stream) {}
+  bool event_query(void* /*event*/) { return true; }
+  void event_synchronize(void* /*event*/) {}
+  double event_elapsed(void* begin, void* end) {
+    return std::chrono::duration<double, std::milli>(*static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(begin)).count();
+  }
+#endif
+#ifdef EXAMPLE_MEMORY  // memory of the host from which copies need not wait, and fills without the host
+  void* pinned_allocate(std::size_t nbytes) { return std::malloc(nbytes); }  // null: out of memory
+  void pinned_deallocate(void* data, std::size_t /*nbytes*/) { std::free(data); }
+  void fill(int /*device*/, void* data, std::size_t nbytes, uint8_t value, cresset_stream) { std::memset(data, value, nbytes); }
+  void fill_pattern(int /*device*/, void* data, std::size_t offset, std::size_t count, const void* pattern, std::size_t size, cresset_stream) {
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(data) + offset + i * size, pattern, size);
+  }
 #endif
 #ifdef EXAMPLE_AUTOCAST  // which operators compute in the lower precision under autocast("minimal"), and which do not
   static constexpr int32_t kTypes[] = {CRESSET_BFLOAT16, CRESSET_FLOAT16};

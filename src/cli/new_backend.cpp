@@ -34,7 +34,7 @@ struct NewBackendOptions {
   std::vector<std::string> examples;
 };
 
-constexpr std::string_view kExamples[] = {"streams", "autocast", "rng", "operator", "autograd"};
+constexpr std::string_view kExamples[] = {"streams", "events", "memory", "autocast", "rng", "operator", "autograd"};
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string out;
@@ -87,7 +87,7 @@ void new_backend(Shared& shared, const NewBackendOptions& options) {
   std::string examples;
   for (const std::string& e : options.examples) {
     CRESSET_CHECK(std::find(std::begin(kExamples), std::end(kExamples), e) != std::end(kExamples),
-                  "new-backend: examples are streams, autocast, rng, operator and autograd; '", e, "' was given.");
+                  "new-backend: examples are streams, events, memory, autocast, rng, operator and autograd; '", e, "' was given.");
     examples += (examples.empty() ? "" : ";") + e;
   }
   for (const auto& [path, plain] : files_of(options.name)) {
@@ -110,7 +110,7 @@ void add_new_backend(CLI::App& app, Shared& shared) {
   auto* command = app.add_subcommand("new-backend", "a folder with a complete device backend to start from");
   command->add_option("name", options.name, "the device's name, as in device strings")->required();
   command->add_option("--folder", options.folder, "where to write it (default: a folder of the name)");
-  command->add_option("--with", options.examples, "examples to switch on: streams, autocast, rng, operator, autograd")->delimiter(',');
+  command->add_option("--with", options.examples, "examples to switch on: streams, events, memory, autocast, rng, operator, autograd")->delimiter(',');
   command->callback([&shared] { new_backend(shared, options); });
 }
 
