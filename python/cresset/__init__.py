@@ -109,7 +109,7 @@ _LAZY = (
     "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
     "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",
     "quasirandom", "ao", "quantization", "monitor", "_inductor", "package", "onnx", "sparse",
-    "_dispatch", "_guards", "_prims_common", "nested", "_vendor",
+    "_dispatch", "_guards", "_prims_common", "nested", "_vendor", "_logging",
     *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
@@ -124,6 +124,7 @@ _LAZY_NAMES = {
         "QInt32Storage",
     ), "storage"),
 }  # fmt: skip
+_LAZY_NAMES |= {"_amp_foreach_non_finite_check_and_unscale_": "amp._scaling", "_amp_update_scale_": "amp._scaling", "_storage_classes": "storage"}
 _LAZY_NAMES["PyTorchFileReader"] = "serialization._zip"
 _LAZY_NAMES["register_privateuse1_backend"] = "utils.backend_registration"  # its name before PyTorch 2.0
 _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {

@@ -106,11 +106,53 @@ def _jit_check_alias_annotation(graph, args, name):
         _C._create_function_from_graph("checked", graph)(*copies)
 
 
+# Name in _C -> where it is, for what is not loaded before somebody asks.
+_ELSEWHERE = {
+    "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
+    "_get_flash_sdp_enabled": "backends.cuda.flash_sdp_enabled", "_get_math_sdp_enabled": "backends.cuda.math_sdp_enabled",
+    "_get_mem_efficient_sdp_enabled": "backends.cuda.mem_efficient_sdp_enabled", "_set_sdp_use_flash": "backends.cuda.enable_flash_sdp",
+    "_set_sdp_use_math": "backends.cuda.enable_math_sdp", "_set_sdp_use_mem_efficient": "backends.cuda.enable_mem_efficient_sdp",
+}  # fmt: skip
+
+
+def _ask_elsewhere(others):
+    """A __getattr__ of _C that knows the names above; the rest is for `others`."""
+
+    def missing(name):
+        path = _ELSEWHERE.get(name)
+        if path is None:
+            return others(name)
+        import cresset
+
+        value = cresset
+        for part in path.removesuffix("()").split("."):
+            value = getattr(value, part)
+        value = value() if path.endswith("()") else value
+        setattr(_C, name, value)
+        return value
+
+    return missing
+
+
+def _of_lists(name):
+    """A function of `_utils` on lists of tensors, which is loaded when it is called."""
+
+    def call(*args):
+        from . import _utils
+
+        return getattr(_utils, name)(*args)
+
+    call.__name__ = name[1:]
+    return call
+
+
 def install():
     for setter, (getter, value, answers) in _SWITCHES.items():
         if setter not in vars(_C):  # hasattr would load the graph part
             _switch(setter, getter, value, answers)
+    _C.__getattr__ = _ask_elsewhere(_C.__getattr__)
     _C._nn._parse_to = _parse_to
+    _C._nn.flatten_dense_tensors, _C._nn.unflatten_dense_tensors = _of_lists("_flatten_dense_tensors"), _of_lists("_unflatten_dense_tensors")
     _C._infer_size, _C._jit_try_infer_type, _C._has_storage = _infer_size, _jit_try_infer_type, _has_storage
     _C._is_alias_of, _C._get_accelerator = _is_alias_of, _get_accelerator
     _C._jit_check_alias_annotation = _jit_check_alias_annotation

@@ -170,6 +170,11 @@ def _edges(tensor):
     return tensor
 
 
+def tensor_totype(t):
+    """The tensor in the type in which its numbers are printed."""
+    return t.double()
+
+
 def _values(tensor, indent):
     """The bracketed values of a plain tensor."""
     sizes = tuple(tensor.shape)

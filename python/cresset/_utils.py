@@ -6,6 +6,7 @@ storage, a dtype that cannot require gradients and so on raise.
 
 import copyreg
 import sys
+import warnings
 from collections import OrderedDict
 
 import cresset
@@ -376,6 +377,21 @@ def _get_device_index(device, optional=False, allow_cpu=False):
     if index is None:
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
     return index
+
+
+def is_compiling():
+    """False: what `compile` makes is made of graphs that are recorded, and Python code does not run there."""
+    return cresset.compiler.is_compiling()
+
+
+def _get_async_or_non_blocking(function_name, non_blocking, kwargs):
+    """The value of non_blocking, for a function that was once given `async`. TypeError for other keywords."""
+    if not kwargs:
+        return non_blocking
+    if len(kwargs) != 1 or "async" not in kwargs:
+        raise TypeError(f"{function_name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    warnings.warn("'async' is deprecated; use 'non_blocking'", stacklevel=3)
+    return kwargs["async"]
 
 
 def _import_dotted_name(name):

@@ -2,7 +2,7 @@
 
 from .._ops import FunctionSchema, ops
 
-__all__ = ["is_functional_schema", "is_tensorlist_like_type", "lookup_op", "parse_namespace"]
+__all__ = ["is_builtin", "is_functional_schema", "is_tensorlist_like_type", "lookup_op", "parse_namespace"]
 
 
 def parse_namespace(qualname):
@@ -14,6 +14,11 @@ def parse_namespace(qualname):
             "APIs must consist of a namespace and a name, e.g. aten::sin"
         )
     return parts[0], parts[1]
+
+
+def is_builtin(op):
+    """Is an overload one of the library itself, and of no package?"""
+    return op.namespace in {"aten", "prim", "prims"}
 
 
 def lookup_op(qualname):

@@ -29,6 +29,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _get_device_index(device, optional=False):
+    """The index of a device, a device string or a number; the current one with `optional` where there is none. ValueError for devices of another kind."""
+    from .._utils import _get_device_index as index_of
+
+    kind = _C._accelerator_type()
+    if isinstance(device, str):
+        device = cresset.device(device)
+    if isinstance(device, cresset.device) and kind is not None and device.type != kind:
+        raise ValueError(f"{device.type} doesn't match the current accelerator {kind}.")
+    return index_of(device, optional)
+
+
 class AcceleratorError(RuntimeError):
     """An error that a device reports after the call that caused it, with the device's number of it as `error_code`. Backends raise it."""
 

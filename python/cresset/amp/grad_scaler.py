@@ -75,6 +75,10 @@ class GradScaler:
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
+    def _found_infinite(self, gradients):
+        """Is a number of the gradients not finite? None without gradients. A subclass may ask elsewhere, too."""
+        return _any_infinite(gradients)
+
     def unscale_(self, optimizer):
         """Divide the gradients of the optimizer's parameters by the factor now, for example to clip them; `step` would do it otherwise."""
         if not self._enabled:
@@ -90,7 +94,7 @@ class GradScaler:
         for gradient in gradients:
             if gradient.dtype is cresset.float16:
                 raise ValueError("Attempting to unscale FP16 gradients.")
-        state["found_inf"] = _any_infinite(gradients)
+        state["found_inf"] = self._found_infinite(gradients)
         with cresset.no_grad():
             for gradient in gradients:
                 gradient.mul_(factor)
@@ -128,7 +132,7 @@ class GradScaler:
             result = optimizer.step(*args, **kwargs, grad_scaler=self)
         else:
             if state["stage"] is OptState.READY:
-                state["found_inf"] = _any_infinite(_gradients(optimizer))
+                state["found_inf"] = self._found_infinite(_gradients(optimizer))
             unscaled = state["stage"] is OptState.UNSCALED
             optimizer.grad_scale = None if unscaled else cresset.tensor(self._scale) * getattr(optimizer, "grad_scale", 1)
             optimizer.found_inf = cresset.tensor(float(bool(state["found_inf"])))

@@ -190,6 +190,8 @@ def __getattr__(name):
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         module = importlib.import_module("cresset.autograd.gradcheck")
         return getattr(module, name)
+    if name == "_supported_activities":
+        return importlib.import_module("cresset.profiler").supported_activities
     if name in ("forward_ad", "functional", "profiler", "variable"):
         return importlib.import_module(f"cresset.autograd.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

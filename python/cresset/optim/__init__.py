@@ -9,6 +9,7 @@ from .adamax import Adamax
 from .adamw import AdamW
 from .asgd import ASGD
 from .lbfgs import LBFGS
+from . import _muon  # noqa: F401
 from .muon import Muon
 from .nadam import NAdam
 from .optimizer import Optimizer

@@ -19,6 +19,15 @@ __all__ = [
     "tensorboard_trace_handler",
 ]  # fmt: skip
 
+
+def __getattr__(name):
+    if name == "itt":
+        from importlib import import_module
+
+        return import_module("cresset.profiler.itt")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 if _os.environ.get("KINETO_USE_DAEMON"):  # a program's steps are followed from outside, also without a profile
     from cresset.autograd.profiler import _count_optimizer_steps
     from cresset.optim.optimizer import register_optimizer_step_post_hook

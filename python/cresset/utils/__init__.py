@@ -18,7 +18,7 @@ def set_module(obj, mod):
 
 _MODULES = frozenset((
     "data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic", "model_zoo", "benchmark",
-    "collect_env", "flop_counter", "module_tracker", "tensorboard", "throughput_benchmark",
+    "collect_env", "flop_counter", "module_tracker", "tensorboard", "throughput_benchmark", "_ordered_set", "file_baton",
 ))  # fmt: skip
 
 

@@ -80,6 +80,17 @@ def check_compiler_is_gcc(compiler):
         return False
     return "Free Software Foundation" in text
 
+def get_compiler_abi_compatibility_and_version(compiler):
+    """(whether extensions that this compiler makes fit, its version): any C++20 compiler of GCC's or Clang's ABI does. Version 0.0.0 where it does not run."""
+    from cresset.torch_version import TorchVersion
+
+    try:
+        text = subprocess.run([*shlex.split(compiler), "-dumpfullversion", "-dumpversion"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return False, TorchVersion("0.0.0")
+    version = text.split()[0] if text.split() else "0.0.0"
+    return version != "0.0.0", TorchVersion(version)
+
 def is_ninja_available():
     return shutil.which("ninja") is not None
 

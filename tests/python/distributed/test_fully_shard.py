@@ -163,3 +163,27 @@ def methods(rank):
 @pytest.mark.parametrize("program", [mixed, with_tensor_parallelism, methods])
 def test_fully_shard(four, program):
     four.run(program)
+
+
+def scaled(rank):
+    """A gradient that is not finite in one rank leaves the step out in all; a rank without gradients does what the others do."""
+    from cresset.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    steps = []
+    for bad_rank in (None, 1):
+        p = cresset.nn.Parameter(cresset.ones(1))
+        if rank == 0 or bad_rank is None:
+            p.grad = cresset.ones(1) * 8
+        if rank == bad_rank:
+            p.grad = cresset.full((1,), float("inf"))
+        optimizer = cresset.optim.SGD([p], lr=1.0)
+        scaler = ShardedGradScaler("cpu", init_scale=8.0, growth_interval=1)
+        scaler.scale(cresset.ones(1))
+        scaler.step(optimizer)
+        scaler.update()
+        steps.append((p.item(), scaler.get_scale()))
+    return steps
+
+
+def test_steps_are_left_out_together(pair):
+    assert pair.run(scaled) == [[(0.0, 16.0), (1.0, 4.0)]] * 2

@@ -14,7 +14,7 @@ from ._utils.iterate import (
     _MultiThreadingDataLoaderIter,
     _SingleProcessDataLoaderIter,
 )  # fmt: skip
-from ._utils.pin_memory import pinning_device
+from ._utils.pin_memory import pinning_device, why_not_pinned
 from ._utils.worker import WorkerInfo, get_worker_info  # noqa: F401
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -103,7 +103,7 @@ class DataLoader:
         self._pins = pinning_device(pin_memory_device) if pin_memory else None
         if pin_memory and self._pins is None:
             warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+                why_not_pinned(pin_memory_device),
                 stacklevel=2,
             )
         self.dataset = dataset

@@ -13,6 +13,14 @@ def pinning_device(name):
     return kind if kind and cresset._C._has_pinned_memory(cresset.device(kind)) else None
 
 
+def why_not_pinned(name):
+    """Why pinning_device has none, for a warning."""
+    kind = name or cresset._C._accelerator_type()
+    if kind is None:
+        return "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used."
+    return f"'pin_memory' argument is set as true but the device {kind!r} has no pinned memory (pinned_allocate of its backend): batches stay as they are."
+
+
 def pin_memory(data, device=None):
     """A batch with its tensors, and what has a pin_memory method of its own, in pinned memory; RuntimeError without an accelerator."""
     if isinstance(data, cresset.Tensor):
