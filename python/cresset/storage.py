@@ -759,7 +759,7 @@ def _fake_mode():
 
 
 # The kinds of storages; libraries add those of their devices.
-_storage_classes = {UntypedStorage, TypedStorage, *(globals().get(name) or __getattr__(name) for name in _LEGACY)}
+_storage_classes = {UntypedStorage, TypedStorage, *(getattr(sys.modules[__name__], name) for name in _LEGACY)}
 
 _fork_pickling.register(UntypedStorage, "reduce_storage")
 _fork_pickling.register(TypedStorage, "reduce_typed_storage")

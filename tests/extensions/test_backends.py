@@ -143,6 +143,13 @@ assert cresset.ops.mychip.scale(x.detach(), 3.0).tolist() == [-3.0, 0.0, 6.0]  #
 with cresset.autocast("mychip"):
     assert (cresset.ones(2, 2, device="mychip") @ cresset.ones(2, 2, device="mychip")).dtype == cresset.bfloat16
 assert cresset.Stream("mychip").stream_id != 0
+marks = [cresset.Event("mychip", enable_timing=True) for _ in range(2)]   # events
+marks[0].record()
+cresset.full((5,), 1.5, device="mychip")
+marks[1].record()
+assert 0 <= marks[0].elapsed_time(marks[1]) < 60000
+assert cresset.ones(3).pin_memory().is_pinned()                         # memory
+assert cresset.full((3, 2), 1.5, device="mychip").tolist() == [[1.5, 1.5]] * 3
 cresset.accelerator.reset_fallback_counts()
 cresset.manual_seed(3); a = cresset.empty(4001, device="mychip").uniform_(2, 4)
 cresset.manual_seed(3); b = cresset.empty(4001, device="mychip").uniform_(2, 4)
@@ -154,7 +161,7 @@ assert cresset.equal(a, b) and a.min() >= 2 and a.max() < 4 and abs(a.mean().ite
 
 def test_a_new_backend_with_all_examples(built, tmp_path):
     command = built / "prefix/bin/cresset"
-    run(command, "new-backend", "mychip", "--folder", tmp_path / "mychip", "--with", "streams,autocast,rng", "--with", "operator,autograd")
+    run(command, "new-backend", "mychip", "--folder", tmp_path / "mychip", "--with", "streams,events,memory,autocast,rng", "--with", "operator,autograd")
     build(tmp_path / "mychip", tmp_path / "build", built / "prefix")
     env = {**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path / "build")}
     run(sys.executable, "-c", EXAMPLES, env=env, cwd=tmp_path)

@@ -8,12 +8,14 @@ from cresset._C_distributed import DistStoreError
 
 __all__ = []
 
+STORE_BASED_BARRIER_PREFIX = "store_based_barrier_key"
+
 _log = logging.getLogger(__name__)
 
 
 def _store_based_barrier(rank, store, group_name, rendezvous_count, timeout, logging_interval=timedelta(seconds=10)):
     """Wait until `rendezvous_count` ranks have come here. DistStoreError after `timeout`, with how many did."""
-    key = f"store_based_barrier_key:{group_name}"
+    key = f"{STORE_BASED_BARRIER_PREFIX}:{group_name}"
     last = f"{key}:last_worker"
     if store.add(key, 1) == rendezvous_count:
         store.set(last, "1")

@@ -14,6 +14,7 @@ from cresset import _C_distributed
 from . import _collectives, _groups, _objects, _world as _groups_of_process
 from ._control import _ControlCollectives, _StoreCollectives  # noqa: F401
 from ._reducer import GradBucket, Reducer, _compute_bucket_assignment_by_size, broadcast_coalesced as _broadcast_coalesced_of  # noqa: F401
+from ._store_barrier import STORE_BASED_BARRIER_PREFIX  # noqa: F401
 from .constants import default_pg_timeout
 from .rendezvous import register_rendezvous_handler, rendezvous
 

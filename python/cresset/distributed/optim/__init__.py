@@ -4,7 +4,8 @@ import importlib
 
 _HOMES = {
     "ZeroRedundancyOptimizer": "zero_redundancy_optimizer", "PostLocalSGDOptimizer": "post_localSGD_optimizer",
-    "DistributedOptimizer": "optimizer", "as_functional_optim": "utils",
+    "DistributedOptimizer": "optimizer", "as_functional_optim": "utils", "_apply_optimizer_in_backward": "apply_optimizer_in_backward",
+    "_get_in_backward_optimizers": "apply_optimizer_in_backward", "_NamedOptimizer": "named_optimizer",
 }  # fmt: skip
 
 __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer", "as_functional_optim"]
