@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import elastic_kills
 import kills
 
 
@@ -69,6 +70,17 @@ def test_restarts_go_on_from_the_checkpoint(tmp_path):
     undisturbed, _ = losses(tmp_path / "undisturbed", {})
     killed, said = losses(tmp_path / "killed", {"0": [3, 1], "1": [7, 0], "2": [7, 1]})
     assert killed == undisturbed and len(killed) == 12 and said.count("exitcode  : -9") == 3 and "restart 3 of 3" in said
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_job_that_is_killed_again_and_again_learns_what_an_undisturbed_one_does(count):
+    done, hangs, unclear, different, _ = elastic_kills.kills(count, seed=1000)
+    assert (done, hangs, unclear, different) == (count, [], [], [])
+
+
+def test_what_counts_as_unclear():
+    log = "  exitcode  : -9 (pid: 3)\ncresset.distributed.DistBackendError: [rank 0] barrier: rank 1 did not take part.\n"
+    assert elastic_kills.unclear(log, 2) == [] and elastic_kills.unclear(log, 3) == ["3 kills, and 2 reports of them"]
 
 
 def shell(*words):

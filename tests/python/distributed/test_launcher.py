@@ -285,3 +285,12 @@ def test_arguments_from_the_environment(monkeypatch, variable, arguments, expect
     required.add_argument("--foo", action=env, required=True)
     with pytest.raises(SystemExit):
         required.parse_args([])
+
+
+def test_a_rank_that_was_stopped_hears_that_it_shall_end():
+    from cresset.distributed.elastic.multiprocessing.subprocess_handler import SubprocessHandler
+
+    handler = SubprocessHandler(sys.executable, ["-c", "import time; time.sleep(60)"], {}, None, None, 0)
+    os.kill(handler.proc.pid, signal.SIGSTOP)
+    handler.close()
+    assert handler.proc.wait(10) == -signal.SIGTERM

@@ -185,6 +185,7 @@ class MultiprocessContext(PContext):
             if process.is_alive():
                 try:
                     os.kill(process.pid, death_sig)
+                    os.kill(process.pid, signal.SIGCONT)  # a process that was stopped hears it then
                 except ProcessLookupError:
                     pass
         for process in self._pc.processes:

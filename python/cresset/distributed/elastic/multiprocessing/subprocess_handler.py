@@ -26,8 +26,9 @@ class SubprocessHandler:
                 pass
 
     def close(self, death_sig=None):
-        """Tell it to end, by SIGTERM where no signal is given."""
+        """Tell it to end, by SIGTERM where no signal is given. A process that was stopped is woken to hear it."""
         self.send(death_sig or signal.SIGTERM)
+        self.send(signal.SIGCONT)
         for file in (self._stdout, self._stderr):
             if file:
                 file.close()
