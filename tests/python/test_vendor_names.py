@@ -70,6 +70,7 @@ def test_names_that_lie_elsewhere_here():
     flat = torch._C._nn.flatten_dense_tensors([torch.ones(2), torch.zeros(1, 1)])
     assert flat.tolist() == [1, 1, 0] and torch._C._nn.unflatten_dense_tensors(flat, [torch.ones(2), torch.zeros(1, 1)])[1].shape == (1, 1)
     assert torch.FloatStorage in torch._storage_classes and cresset.autograd._supported_activities() == torch.profiler.supported_activities()
+    assert torch._is_functional_tensor(torch.ones(1)) is False and torch.distributed._remote_device("rank:0/cpu").rank() == 0
     assert torch._utils.is_compiling() is False and torch._library.utils.is_builtin(torch.ops.aten.add.Tensor)
     assert torch._logging.getArtifactLogger("a.b", "graph").name == "a.b.__graph"
     fits, version = get_compiler_abi_compatibility_and_version(get_cxx_compiler())

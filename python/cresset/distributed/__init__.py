@@ -52,6 +52,8 @@ else:
 def __getattr__(name):
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "_remote_device":
+        return importlib.import_module(f"{__name__}.remote_device")._remote_device
     if name in ("DeviceMesh", "init_device_mesh"):
         return getattr(importlib.import_module(f"{__name__}.device_mesh"), name)
     if name.startswith("__") or is_available():

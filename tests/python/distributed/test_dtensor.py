@@ -180,3 +180,30 @@ def errors(rank):
 @pytest.mark.parametrize("program", [local_parts, parallel, embeddings_and_losses, from_outside, errors])
 def test_dtensor(four, program):
     four.run(program)
+
+
+def strided(rank, size, factor):
+    """Parts in strides are taken and put back, even where sizes do not divide, and summed; as the definition says it, by indexing."""
+    from cresset.distributed.tensor.placement_types import _StridedShard
+
+    mesh, whole = init_device_mesh("cpu", (cresset.distributed.get_world_size(),)), cresset.arange(2.0 * size).reshape(2, size)
+    ranks, placement = mesh.size(), _StridedShard(1, split_factor=factor)
+    expected = [cresset.cat([list_of(piece, ranks)[r] for piece in list_of(whole, factor)], 1) for r in range(ranks)]
+    parts, pads = placement._split_tensor(whole, ranks)
+    for part, pad, theirs in zip(parts, pads, expected, strict=True):
+        assert cresset.equal(part[:, : part.shape[1] - pad], theirs)
+    assert cresset.equal(placement._replicate_to_shard(whole, mesh, 0, rank), expected[rank])
+    assert cresset.equal(placement._shard_tensor(whole, mesh, 0), expected[rank])
+    assert cresset.equal(placement._to_replicate_tensor(expected[rank], mesh, 0, [2, size]), whole)
+    assert cresset.equal(placement._reduce_shard_tensor(whole, mesh, "sum", 0) + 0, expected[rank] * ranks)
+    return True
+
+
+def list_of(tensor, count):
+    parts = list(tensor.chunk(count, 1))
+    return parts + [tensor[:, :0]] * (count - len(parts))
+
+
+@pytest.mark.parametrize("size, factor", [(12, 2), (12, 1), (7, 2), (5, 3), (2, 2)])
+def test_parts_in_strides(pool, size, factor):
+    assert all(pool.run(strided, size, factor))

@@ -15,7 +15,7 @@ from ._random import of_part
 from ._redistribute import Redistribute, redistribute_local_tensor
 from ._state import dispatcher
 from ._utils import compute_global_tensor_info, compute_local_shape
-from .placement_types import Replicate, _StridedShard, normalized, shard_order
+from .placement_types import Replicate, _StridedShard, normalized, one_division, shard_order
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor", "empty", "full", "ones", "rand", "randn", "zeros"]
 
@@ -270,7 +270,7 @@ def _part_of(local, spec, src_data_rank):
     for mesh_dim in order:
         placement = spec.placements[mesh_dim]
         if placement.is_shard():
-            local = placement._shard_tensor(local, spec.mesh, mesh_dim, src_data_rank)
+            local = one_division(placement)._shard_tensor(local, spec.mesh, mesh_dim, src_data_rank)
         else:
             local = placement._replicate_tensor(local.clone() if local is before else local, spec.mesh, mesh_dim, src_data_rank)
     return local

@@ -11,7 +11,7 @@ import cresset
 
 from .. import _functional_collectives as funcol
 from ._dtensor_spec import DTensorSpec
-from .placement_types import Placement, Replicate, local_range, normalized, shard_order
+from .placement_types import Placement, Replicate, local_range, normalized, one_division, shard_order
 
 __all__ = ["Redistribute", "redistribute_local_tensor"]
 
@@ -53,7 +53,7 @@ class _Plan:
 
     def go(self, mesh_dim, target):
         source = self.placements[mesh_dim]
-        self.steps.append(Step(mesh_dim, source, target, self.logical_shape(mesh_dim)))
+        self.steps.append(Step(mesh_dim, one_division(source), one_division(target), self.logical_shape(mesh_dim)))
         if source.is_shard():
             assert self.orders[source.dim].pop() == mesh_dim
         if target.is_shard():

@@ -64,6 +64,10 @@ class Shard(Placement):
         size, offset = Shard.local_shard_size_and_offset(size_on_dim, num_chunks, rank)
         return size, offset if return_offset else -1
 
+    def _in_order(self):
+        """Are the parts of ranks, one behind the other, the whole?"""
+        return True
+
     def _parts(self, tensor, num_chunks):
         """A view of each rank's part; empty ones keep the other dimensions."""
         places = [self.local_shard_size_and_offset(tensor.shape[self.dim], num_chunks, r) for r in range(num_chunks)]
@@ -101,7 +105,7 @@ class Shard(Placement):
         """This rank's part of the reduction of all ranks' tensors."""
         ranks = mesh.size(mesh_dim)
         parts, pads = self._split_tensor(tensor, ranks)
-        if any(pads):
+        if any(pads) or not self._in_order():
             tensor = cresset.cat(parts, dim=self.dim)
         elif not tensor.is_contiguous():
             tensor = tensor.contiguous()
@@ -146,6 +150,47 @@ class _StridedShard(Shard):
 
     def __reduce__(self):
         return _strided, (self.dim, self.split_factor)
+
+    def _in_order(self):
+        return self.split_factor == 1
+
+    def _places(self, size, num_chunks):
+        """Each rank's [(offset, size)]: its part of each of the parts that others have made."""
+        pieces = [self.local_shard_size_and_offset(size, self.split_factor, n) for n in range(self.split_factor)]
+        return [
+            [(begin + offset, length) for own, begin in pieces for length, offset in [self.local_shard_size_and_offset(own, num_chunks, rank)] if length]
+            for rank in range(num_chunks)
+        ]  # fmt: skip
+
+    def _parts(self, tensor, num_chunks):
+        """Each rank's part."""
+        return [
+            cresset.cat([tensor.narrow(self.dim, *place) for place in places], self.dim) if places else tensor.narrow(self.dim, 0, 0)
+            for places in self._places(tensor.shape[self.dim], num_chunks)
+        ]  # fmt: skip
+
+    def _to_replicate_tensor(self, local_tensor, mesh, mesh_dim, current_logical_shape):
+        """All ranks' parts at their places."""
+        places = self._places(current_logical_shape[self.dim], mesh.size(mesh_dim))
+        sizes = [sum(size for _, size in each) for each in places]
+        local = pad_tensor(local_tensor, self.dim, sizes[0] - local_tensor.shape[self.dim]).contiguous()
+        gathered = _ready(funcol.all_gather_tensor(local, gather_dim=self.dim, group=(mesh, mesh_dim)))
+        # Where each row of the whole lies in what was gathered.
+        rows = {begin + n: sizes[0] * rank + before + n for rank, each in enumerate(places) for (begin, size), before in _with_sums(each) for n in range(size)}
+        return gathered.index_select(self.dim, cresset.tensor([rows[n] for n in range(len(rows))], dtype=cresset.int64, device=gathered.device))
+
+
+def one_division(placement):
+    """What a placement does where the order of divisions is kept elsewhere: a strided Shard is one that divides what is there."""
+    return Shard(placement.dim) if isinstance(placement, _StridedShard) else placement
+
+
+def _with_sums(places):
+    """Each (offset, size), and the sum of the sizes before it."""
+    before = 0
+    for place in places:
+        yield place, before
+        before += place[1]
 
 
 def _strided(dim, split_factor):
