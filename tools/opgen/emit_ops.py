@@ -24,7 +24,9 @@ def emit(table, out):
     body = "".join(f"CRESSET_API extern const PointwiseOp {r.main.ident}_op;\n" for r in rows)
     body += "".join(["\nArrayRef<const PointwiseOp*> pointwise_rows_with_facts() {\n  static const PointwiseOp* const rows[] = {",
                      ", ".join(f"&{r.main.ident}_op" for r in rows), "};\n  return rows;\n}\n"])
-    out.add("ops", "src/ops/pointwise_rows.cpp", source(None, ['"ops/shared/pointwise.h"'], body, "cresset::ops"))
+    body += "".join(["\nArrayRef<std::string_view> pointwise_names_with_facts() {\n  static const std::string_view names[] = {",
+                     ", ".join(f'"{r.main.schema.name}{"." * bool(r.main.schema.overload)}{r.main.schema.overload}"' for r in rows), "};\n  return names;\n}\n"])
+    out.add("ops", "src/ops/pointwise_rows.cpp", source(None, ['"ops/shared/pointwise.h"', '"ops/shared/pointwise_rows.h"'], body, "cresset::ops"))
 
 
 # --- declarations -------------------------------------------------------------------------------------------------

@@ -381,9 +381,12 @@ static T cr_leaky_relu(T x, T slope) { return x > (T)0 ? x : x * slope; }
 //// leaky_relu_backward
 static T cr_leaky_relu_backward(T grad, T x, T slope) { return x > (T)0 ? grad : grad * slope; }
 //// hardtanh
-static T cr_hardtanh(T x, T low, T high) { return x < low ? low : x > high ? high : x; }
+static T cr_hardtanh(T x, T low, T high) {  // the upper limit counts where they cross, NaN among the limits too
+  const T raised = x < low || low != low ? low : x;
+  return raised > high || high != high ? high : raised;
+}
 //// hardtanh_backward
-static T cr_hardtanh_backward(T grad, T x, T low, T high) { return (x > low && x < high) ? grad : (T)0; }
+static T cr_hardtanh_backward(T grad, T x, T low, T high) { return x <= low || x >= high ? (T)0 : grad; }
 //// hardsigmoid
 static T cr_hardsigmoid(T x) { return cr_hardtanh(x + (T)3, (T)0, (T)6) / (T)6; }
 //// hardsigmoid_backward
@@ -398,7 +401,7 @@ static T cr_hardswish_backward(T grad, T x) {
 //// hardshrink
 static T cr_hardshrink(T x, T lambd) { return (x >= -lambd && x <= lambd) ? (T)0 : x; }
 //// shrink_backward
-static T cr_shrink_backward(T grad, T x, T lambd) { return (x < -lambd || x > lambd) ? grad : (T)0; }
+static T cr_shrink_backward(T grad, T x, T lambd) { return (x >= -lambd && x <= lambd) ? (T)0 : grad; }
 //// softshrink
 static T cr_softshrink(T x, T lambd) { return x > lambd ? x - lambd : x < -lambd ? x + lambd : x * (T)0; }
 //// elu

@@ -26,7 +26,7 @@ enum class Form : uint8_t { Functional, Out, InPlace };
 // The arguments of one call, as the rule wants them.
 struct Arguments {
   Arguments(const PointwiseRow& row, const IValue* values);
-  cresset::PointwiseArguments rule() const { return {row.name, row.rule, row.classes, tensors, promoting, others}; }
+  cresset::PointwiseArguments rule() const { return {std::strchr(row.op, ':') + 2, row.rule, row.classes, tensors, promoting, others}; }
 
   const PointwiseRow& row;
   const IValue* values;
@@ -161,6 +161,11 @@ std::string Run::kernel_name(ScalarType own, cresset::PointwiseTypes types) cons
   return std::string("run_") + type_letter(own) + "_" + type_letter(types.common) + "_" + type_letter(types.result);
 }
 
+// A number that every type holds and every check passes, of the kind of `n`: programs serve all numbers.
+cresset::Scalar one_like(const cresset::Scalar& n) {
+  return n.isBoolean() ? cresset::Scalar(true) : n.isIntegral(false) ? cresset::Scalar(int64_t{1}) : n.isComplex() ? n : cresset::Scalar(1.0);
+}
+
 // The types for which a program has kernels: the call's own one, and with a driver that compiles late every other that the row takes.
 std::vector<std::pair<ScalarType, cresset::PointwiseTypes>> Run::variants(const DeviceFacts& facts) const {
   std::vector<std::pair<ScalarType, cresset::PointwiseTypes>> found{{own_, types_}};
@@ -177,6 +182,14 @@ std::vector<std::pair<ScalarType, cresset::PointwiseTypes>> Run::variants(const 
     for (const Tensor& t : tensors) pointers.push_back(&t);
     cresset::PointwiseArguments rule = args_.rule();
     rule.tensors = pointers;
+    std::vector<cresset::Scalar> ones;
+    ones.reserve(rule.scalars.size() + rule.others.size());  // what points into it stays
+    std::vector<const cresset::Scalar*> scalars;
+    for (const cresset::Scalar* n : rule.scalars) scalars.push_back(n ? &ones.emplace_back(one_like(*n)) : nullptr);
+    std::vector<cresset::PointwiseScalar> others;
+    for (const cresset::PointwiseScalar& n : rule.others) others.push_back({n.name, &ones.emplace_back(one_like(*n.value))});
+    rule.scalars = scalars;
+    rule.others = others;
     try {
       const cresset::PointwiseTypes types = cresset::pointwise_types(rule);
       if (computes(device_of(out_), types.common)) found.push_back({own, types});

@@ -1,5 +1,6 @@
 """Native kernels against the CPU, over the samples of the operator table."""
 
+import math
 from pathlib import Path
 
 import cresset
@@ -256,3 +257,30 @@ def test_softmax_of_rows_anywhere(name, shape, dim, fallbacks):
     for want, have in zip(*results, strict=True):
         np.testing.assert_allclose(array(have.cpu()), array(want), rtol=1e-4, atol=1e-6)
     assert fallbacks() == []
+
+
+def test_checks_are_those_of_the_overload():
+    """`pow` and `clamp_min` of tensors have no numbers to check; a program for one set of numbers serves others, and every type."""
+    for dtype in (cresset.float32, cresset.int64):
+        x = cresset.tensor([1, 2, 3], dtype=dtype)
+        assert x.to("opencl").pow(x.to("opencl")).tolist() == [1, 4, 27]
+        low, high = cresset.tensor([2, 2, 2], dtype=dtype), cresset.tensor([2, 3, 2], dtype=dtype)
+        assert cresset.clamp(x.to("opencl"), low.to("opencl"), high.to("opencl")).tolist() == [2, 2, 2]
+        assert cresset.clamp_min(x.to("opencl"), low.to("opencl")).tolist() == [2, 2, 3]
+    with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed."):
+        cresset.tensor([2, 3], device="opencl").pow(-1)
+    assert cresset.pow(-2, cresset.tensor([1, 2], device="opencl")).tolist() == [-2, 4]
+    values = cresset.tensor([0, 5, 9], dtype=cresset.float32)
+    assert cresset.nn.functional.hardtanh(values.to("opencl")).tolist() == [0, 1, 1]  # limits that bytes refuse
+    assert cresset.nn.functional.relu6(values.to(cresset.uint8).to("opencl")).tolist() == [0, 5, 6]
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("hardtanh", (2.5, 1.0)), ("hardtanh", (math.nan, 1.0)), ("hardtanh", (-1.0, math.nan)), ("hardtanh_backward", (-1.0, 1.0)),
+    ("hardshrink_backward", (0.5,)), ("softshrink_backward", (0.5,)),
+])  # fmt: skip
+def test_limits_meet_special_values_as_on_the_cpu(name, arguments):
+    x = cresset.tensor([math.nan, math.inf, -math.inf, 0.0, 0.25, 3.0, -1.0, 1.0])
+    given = (x.flip(0), x) if name.endswith("backward") else (x,)
+    operator = getattr(cresset.ops.aten, name)
+    cresset.testing.assert_close(operator(*(g.to("opencl") for g in given), *arguments).cpu(), operator(*given, *arguments), equal_nan=True)

@@ -31,7 +31,7 @@ struct PointwiseScalar {
 ///            an absent `Scalar?` is null
 ///   others   all other Scalar arguments that are there
 struct PointwiseArguments {
-  const char* name;  // without namespace and overload, for error texts
+  const char* name;  // without namespace, with the overload where there is one ("pow.Tensor_Scalar"): checks are those of this row
   PointwiseRule rule;
   uint8_t classes;
   ArrayRef<const Tensor*> tensors;

@@ -3,24 +3,30 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "ops/shared/pointwise.h"
+#include "ops/shared/pointwise_rows.h"
 
 namespace cresset {
 namespace {
 
-// What the row of that name says beside rule and classes.
+// What the row of that name and overload says beside rule and classes.
 const ops::PointwiseFacts* facts_of(std::string_view name) {
-  for (const ops::PointwiseOp* op : ops::pointwise_rows_with_facts())
-    if (name == op->name) return op->facts;
-  return nullptr;
+  const auto rows = ops::pointwise_rows_with_facts();
+  const auto names = ops::pointwise_names_with_facts();
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? nullptr : rows[static_cast<std::size_t>(found - names.begin())]->facts;
 }
 
 // The call in the words of the tree; borrows from `from` and from itself.
 struct Inner {
   explicit Inner(const PointwiseArguments& from)
-      : op{from.name, from.rule, from.classes, ops::OutDtype::Castable, facts_of(from.name)}, checked{}, call{} {
+      : name(std::string_view(from.name).substr(0, std::string_view(from.name).find('.'))),
+        op{name.c_str(), from.rule, from.classes, ops::OutDtype::Castable, facts_of(from.name)},
+        checked{},
+        call{} {
     CRESSET_CHECK(from.tensors.size() >= 1 && from.tensors.size() <= ops::kMaxPointwiseInputs &&
                       from.scalars.size() <= ops::kMaxPointwiseScalars && from.others.size() <= checked.size(),
                   from.name, ": a pointwise operator has 1 to ", ops::kMaxPointwiseInputs, " tensors, at most ", ops::kMaxPointwiseScalars,
@@ -42,6 +48,7 @@ struct Inner {
     return op.facts && std::find(op.facts->follows.begin(), op.facts->follows.end(), name) != op.facts->follows.end();
   }
 
+  std::string name;  // without overload, for texts of errors
   ops::PointwiseOp op;
   std::array<ops::CheckedScalar, 8> checked;
   ops::PointwiseCall call;
