@@ -30,14 +30,16 @@ struct MinimalExamples {
   bool event_query(void* /*event*/) { return true; }
   void event_synchronize(void* /*event*/) {}
   double event_elapsed(void* begin, void* end) {
-    return std::chrono::duration<double, std::milli>(*static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(begin)).count();
+    return std::chrono::duration<double, std::milli>(*static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(begin))
+        .count();
   }
 #endif
 #ifdef EXAMPLE_MEMORY  // memory of the host from which copies need not wait, and fills without the host
   void* pinned_allocate(std::size_t nbytes) { return std::malloc(nbytes); }  // null: out of memory
   void pinned_deallocate(void* data, std::size_t /*nbytes*/) { std::free(data); }
   void fill(int /*device*/, void* data, std::size_t nbytes, uint8_t value, cresset_stream) { std::memset(data, value, nbytes); }
-  void fill_pattern(int /*device*/, void* data, std::size_t offset, std::size_t count, const void* pattern, std::size_t size, cresset_stream) {
+  void fill_pattern(int /*device*/, void* data, std::size_t offset, std::size_t count, const void* pattern, std::size_t size,
+                    cresset_stream) {
     for (std::size_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(data) + offset + i * size, pattern, size);
   }
 #endif

@@ -110,7 +110,8 @@ void add_new_backend(CLI::App& app, Shared& shared) {
   auto* command = app.add_subcommand("new-backend", "a folder with a complete device backend to start from");
   command->add_option("name", options.name, "the device's name, as in device strings")->required();
   command->add_option("--folder", options.folder, "where to write it (default: a folder of the name)");
-  command->add_option("--with", options.examples, "examples to switch on: streams, events, memory, autocast, rng, operator, autograd")->delimiter(',');
+  command->add_option("--with", options.examples, "examples to switch on: streams, events, memory, autocast, rng, operator, autograd")
+      ->delimiter(',');
   command->callback([&shared] { new_backend(shared, options); });
 }
 

@@ -2,7 +2,6 @@
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/device_guard.h>
 #include <cresset/core/tensor_impl.h>
-#include <cresset/cresset.h>
 
 #include "python/bind.h"
 
@@ -53,8 +52,9 @@ struct PythonGuard final : impl::DeviceGuardImplInterface {
   }
 };
 
-// A tensor of the kind without memory: what its elements are, its subclass keeps in Python. The core makes copies that share elements (results that
-// are saved for backward, `data`) without an operator; here they come from the kind's kernel of aten::detach, as only that knows the elements.
+// A tensor of the kind without memory: what its elements are, its subclass keeps in Python. The core makes copies that share
+// elements (results that are saved for backward, `data`) without an operator; here they come from the kind's kernel of aten::detach,
+// as only that knows the elements.
 struct MemorylessTensorImpl final : TensorImpl {
   using TensorImpl::TensorImpl;
 
@@ -66,7 +66,7 @@ struct MemorylessTensorImpl final : TensorImpl {
     {
       const AutoDispatchBelowADInplaceOrView below;
       const Restore restore{inside};
-      made = cresset::detach(Tensor(intrusive_ptr<TensorImpl>::reclaim_copy(const_cast<MemorylessTensorImpl*>(this))));
+      made = Tensor(intrusive_ptr<TensorImpl>::reclaim_copy(const_cast<MemorylessTensorImpl*>(this))).detach();
     }
     TensorImpl* impl = made.unsafeGetTensorImpl();
     if (impl == this || impl->autograd_meta()) return plain_copy(share_version);

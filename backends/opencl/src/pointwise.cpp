@@ -163,7 +163,10 @@ std::string Run::kernel_name(ScalarType own, cresset::PointwiseTypes types) cons
 
 // A number that every type holds and every check passes, of the kind of `n`: programs serve all numbers.
 cresset::Scalar one_like(const cresset::Scalar& n) {
-  return n.isBoolean() ? cresset::Scalar(true) : n.isIntegral(false) ? cresset::Scalar(int64_t{1}) : n.isComplex() ? n : cresset::Scalar(1.0);
+  return n.isBoolean()         ? cresset::Scalar(true)
+         : n.isIntegral(false) ? cresset::Scalar(int64_t{1})
+         : n.isComplex()       ? n
+                               : cresset::Scalar(1.0);
 }
 
 // The types for which a program has kernels: the call's own one, and with a driver that compiles late every other that the row takes.

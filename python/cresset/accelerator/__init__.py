@@ -31,14 +31,12 @@ __all__ = [
 
 def _get_device_index(device, optional=False):
     """The index of a device, a device string or a number; the current one with `optional` where there is none. ValueError for devices of another kind."""
-    from .._utils import _get_device_index as index_of
-
     kind = _C._accelerator_type()
     if isinstance(device, str):
         device = cresset.device(device)
     if isinstance(device, cresset.device) and kind is not None and device.type != kind:
         raise ValueError(f"{device.type} doesn't match the current accelerator {kind}.")
-    return index_of(device, optional)
+    return cresset._utils._get_device_index(device, optional)
 
 
 class AcceleratorError(RuntimeError):
