@@ -115,7 +115,7 @@ def _options(backend, options):
 class OptimizedModule(cresset.nn.Module):
     """A compiled module: `_orig_mod` is the module, whose attributes and state it shows."""
 
-    _own = frozenset({"_orig_mod", "_compiled", "_settings"})
+    _own = frozenset({"_orig_mod", "_compiled", "_settings", "_is_full_backward_hook"})
 
     def __init__(self, module, settings):
         super().__init__()
@@ -126,6 +126,8 @@ class OptimizedModule(cresset.nn.Module):
         self.__dict__["__doc__"] = type(module).__doc__
 
     def __call__(self, *args, **kwargs):
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:  # of this object, around the compiled call
+            return self._call_uncompiled(*args, **kwargs)
         return self._compiled(args, kwargs)
 
     def forward(self, *args, **kwargs):

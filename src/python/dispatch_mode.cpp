@@ -234,6 +234,8 @@ bool type_dispatches(PyTypeObject* type) {
   return f && f != no_dispatch;
 }
 
+bool any_dispatch_mode() { return !modes().empty(); }
+
 DispatchKeySet keys_of_type(PyTypeObject* type) { return type_dispatches(type) ? kPythonKeys : DispatchKeySet(); }
 
 void init_dispatch_mode(PyObject* module) {

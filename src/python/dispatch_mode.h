@@ -13,6 +13,9 @@ bool type_dispatches(PyTypeObject* type);
 /// Asks the innermost mode, then the arguments' classes; null when there is nobody to ask. The lock must be held.
 Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size_t n, bool question = false);
 
+/// Is a mode of this thread on?
+bool any_dispatch_mode();
+
 /// The keys a tensor gets on top of its own when its object is of this type.
 DispatchKeySet keys_of_type(PyTypeObject* type);
 

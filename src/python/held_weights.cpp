@@ -4,8 +4,15 @@
 
 #include <cstring>
 
+#include <cresset/autograd/autocast.h>
+#include <cresset/core/grad_mode.h>
+
+#include "batching/batched_tensor.h"
 #include "core/unseen_writes.h"
 #include "python/bind.h"
+#include "python/dispatch_mode.h"
+#include "python/graph_part.h"
+#include "python/override.h"
 
 namespace cresset::python {
 namespace {
@@ -52,10 +59,11 @@ struct Weights {
   std::vector<Weight> all;
   uint64_t unseen;
 
-  bool unchanged(PyObject* given) {
-    if (static_cast<std::size_t>(PyList_GET_SIZE(given)) != all.size()) return false;
+  /// given(i): the object that may be the i-th weight.
+  template <class F>
+  bool unchanged(F given) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const Tensor& t = unwrap(PyList_GET_ITEM(given, static_cast<Py_ssize_t>(i)));
+      const Tensor& t = unwrap(given(i));
       const Weight& w = all[i];
       if (t.unsafeGetTensorImpl() != w.tensor.unsafeGetTensorImpl() || !t.storage().is_alias_of(w.storage) || t.data_ptr() != w.data)
         return false;
@@ -83,6 +91,7 @@ struct Facts {
   Layout layout;
   bool requires_grad;
   int64_t dim;
+  std::optional<DimVector> sizes;  // where they count
 };
 
 PyObject* is_like(PyObject* self, PyObject* o) {
@@ -92,13 +101,30 @@ PyObject* is_like(PyObject* self, PyObject* o) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != f->type.get()) return Py_NewRef(Py_False);
   const Tensor& t = unwrap(o);
   const bool same = t.scalar_type() == f->dtype && t.device() == f->device && t.layout() == f->layout && t.dim() == f->dim &&
-                    t.requires_grad() == f->requires_grad;
+                    t.requires_grad() == f->requires_grad && (!f->sizes || t.sizes() == IntArrayRef(*f->sizes));
   return Py_NewRef(same ? Py_True : Py_False);
   CRESSET_PY_CATCH(nullptr)
 }
 PyMethodDef is_like_method{"is_like", &is_like, METH_O, nullptr};
 
+Weights& weights_of(PyObject* held) {
+  auto* weights = static_cast<Weights*>(PyCapsule_GetPointer(held, kName));
+  if (!weights) throw ErrorAlreadySet();
+  return *weights;
+}
+
+Object call_state() {
+  if (active_modes != 0 || any_dispatch_mode() || is_tracing() || autocast::is_any_autocast_enabled() || !batching::levels().empty())
+    return Object(Py_NewRef(Py_None));
+  return Object(PyLong_FromLong(static_cast<long>(get_default_dtype()) << 2 | InferenceMode::is_enabled() << 1 | GradMode::is_enabled()));
+}
+
 }  // namespace
+
+bool weights_unchanged(PyObject* held, PyObject* list, const std::vector<uint32_t>& places) {
+  Weights& weights = weights_of(held);
+  return places.size() == weights.all.size() && weights.unchanged([&](std::size_t i) { return PyList_GET_ITEM(list, places[i]); });
+}
 
 void init_held_weights(PyObject* module) {
   // What _weights_unchanged compares with; None where some memory may be written to without a trace.
@@ -114,21 +140,25 @@ void init_held_weights(PyObject* module) {
     }
     return Object(PyCapsule_New(held.release(), kName, [](PyObject* c) { delete static_cast<Weights*>(PyCapsule_GetPointer(c, kName)); }));
   });
-  // A function of an object: is it a tensor of this class, dtype, device, layout and number of dimensions, with gradients as this one has?
-  def(module, "_tensor_check", [](PyObject* o) {
+  // A function of an object: is it a tensor of this class, dtype, device, layout and number of dimensions, with gradients as this one has,
+  // and of the same sizes?
+  def(module, "_tensor_check", [](PyObject* o, bool sizes) {
     const Tensor& t = unwrap(o);
     auto* facts = new Facts{
-        Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(o))), t.scalar_type(), t.device(), t.layout(), t.requires_grad(), t.dim()};
+        Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(o))),      t.scalar_type(), t.device(), t.layout(), t.requires_grad(), t.dim(),
+        sizes ? std::optional(DimVector(t.sizes())) : std::nullopt};
     const Ref self =
         checked(PyCapsule_New(facts, kFacts, [](PyObject* c) { delete static_cast<Facts*>(PyCapsule_GetPointer(c, kFacts)); }));
     return Object(PyCFunction_New(&is_like_method, self.get()));
   });
   def(module, "_weights_unchanged", [](PyObject* held, PyObject* tensors) {
-    auto* weights = static_cast<Weights*>(PyCapsule_GetPointer(held, kName));
-    if (!weights) throw ErrorAlreadySet();
+    Weights& weights = weights_of(held);
     CRESSET_CHECK_TYPE(PyList_Check(tensors), "_weights_unchanged: a list of tensors was required.");
-    return weights->unchanged(tensors);
+    return static_cast<std::size_t>(PyList_GET_SIZE(tensors)) == weights.all.size() &&
+           weights.unchanged([&](std::size_t i) { return PyList_GET_ITEM(tensors, static_cast<Py_ssize_t>(i)); });
   });
+  // What a capture was made under, as a number; None while somebody sees or changes operators.
+  def(module, "_call_state", [] { return call_state(); });
 }
 
 }  // namespace cresset::python

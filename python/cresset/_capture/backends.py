@@ -106,7 +106,7 @@ def _results(program, inputs):
 
 
 def _with_held_weights(capture, options):
-    """(callable, how it runs) with the module's weights as constants; None where they cannot be that."""
+    """(function of a list of inputs, how it runs) with the module's weights as constants; None where they cannot be that."""
     module, held = capture.module, capture.held
     if not held or not weights.can_be_held(module.graph, set(held)):
         return None
@@ -121,8 +121,13 @@ def _with_held_weights(capture, options):
         how[:] = [_count(made)]
         return made
 
-    made = weights.HeldWeights(held, len(capture.examples), build, lambda inputs: _of_all_inputs(module, inputs, _results(module.forward, inputs), options)[0])
+    made = weights.HeldWeights(held, build, lambda inputs: _of_all_inputs(module, inputs, _results(module.forward, inputs), options)[0])
     return (made, f"{how[0]}, with {len(held)} weights packed") if made.pack(capture.examples) else None
+
+
+def _spread(program):
+    """A callable of tensors as a function of a list of them."""
+    return lambda inputs: program(*inputs)
 
 
 def _of_all_inputs(module, inputs, want, options):
@@ -130,17 +135,17 @@ def _of_all_inputs(module, inputs, want, options):
         made = engine(module, inputs, **options)
         got = _results(made, inputs)
     except Exception as error:  # noqa: BLE001 - the graph itself is always there
-        return module.forward, f"its graph, operator by operator: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        return _spread(module.forward), f"its graph, operator by operator: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
     difference = _differs(got, want, _difference_allowed(options, False))
     if difference:
-        return module.forward, f"its graph, operator by operator: of the engine, {difference}"
-    return made, _count(made)
+        return _spread(module.forward), f"its graph, operator by operator: of the engine, {difference}"
+    return cresset._C._engine_call(made) or _spread(made), _count(made)
 
 
 def _engine_or_graph(capture, options):
-    """(callable, how it runs): the engine where it gives this call's answer."""
+    """(function of a list of inputs, how it runs): the engine where it gives this call's answer."""
     if not capture.own:
-        return capture.module.forward, "its graph, operator by operator: it has operators of other libraries"
+        return _spread(capture.module.forward), "its graph, operator by operator: it has operators of other libraries"
     options = dict(options)
     found = None
     if options.pop("pack_weights", True):
@@ -152,7 +157,7 @@ def _engine_or_graph(capture, options):
 
 
 def build(backend, capture, options):
-    """(callable, how it runs). BackendCompilerFailed when a backend of the user's raises."""
+    """(function of a list of inputs, how it runs). BackendCompilerFailed when a backend of the user's raises."""
     if backend is None:
         return _engine_or_graph(capture, options)
     name = next((n for n, f in _registered.items() if f is backend), None) or getattr(backend, "__name__", type(backend).__name__)
@@ -162,4 +167,4 @@ def build(backend, capture, options):
         raise BackendCompilerFailed(f"backend={name!r} raised:\n{type(error).__name__}: {error}") from error
     if not callable(made):
         raise BackendCompilerFailed(f"backend={name!r} raised:\nTypeError: a callable was required; it gave a {type(made).__name__}")
-    return made, f"backend {name}"
+    return _spread(made), f"backend {name}"

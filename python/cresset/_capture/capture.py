@@ -14,7 +14,8 @@ __all__ = ["Capture", "capture"]
 
 
 class Capture:
-    """`fetch(args, kwargs)`: the graph's inputs and other things from outside, or why the capture does not stand for a call.
+    """`fetch(args, kwargs)`: the graph's inputs and other things from outside as a list; something else, whose words are `reason()`'s, where the capture
+    does not stand for a call.
 
     module: the GraphModule, None where the call stays eager for `problem` or where it has no operators. examples: this call's inputs.
     results: this call's outputs of the graph. own: does the graph have operators of the library alone? held: the positions of inputs that are
@@ -22,14 +23,14 @@ class Capture:
     """
 
     def __init__(self):
-        self.fetch = self.module = self.problem = None
+        self.fetch = self.module = self.problem = self.reason = None
         self.examples, self.results, self.own, self.held = [], [], True, []
         self.guard_reasons = []  # what later calls fail by, in words
         self._form, self._inputs = None, 0
 
     def inputs(self, fetched):
         """The graph's inputs of what fetch() gave."""
-        return fetched[: self._inputs]
+        return fetched if len(fetched) == self._inputs else fetched[: self._inputs]
 
     def rebuild(self, results, fetched):
         """The call's result of the graph's outputs."""
@@ -116,6 +117,6 @@ def capture(function, args, kwargs, *, dynamic, gradients):
         out.examples, out.results = [v.value for v in recorder.inputs], [v.value for v in form.values]
         if any(node.op not in ("placeholder", "output") for node in recorder.graph.nodes):
             out.module = GraphModule(cresset.nn.Module(), recorder.graph).eval()
-    out.guard_reasons = recorder.guards.reasons
+    out.guard_reasons, out.reason = recorder.guards.reasons, recorder.guards.reason
     out.fetch = recorder.guards.build([*(v.path for v in recorder.inputs), *form.extras] if out.problem is None else [])
     return out

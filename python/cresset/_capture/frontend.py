@@ -7,7 +7,7 @@ import warnings
 import weakref
 
 import cresset
-from cresset import _C
+from cresset import _C, _settings
 from cresset.nn.modules import _hooks
 
 from . import backends, marks
@@ -16,7 +16,12 @@ from .capture import capture
 
 __all__ = ["CompiledFunction", "capturing", "everything", "forget", "report", "stance", "wrapped"]
 
-_here = threading.local()
+
+class _Here(threading.local):
+    depth = 0  # captures that this thread makes
+
+
+_here = _Here()
 _all = weakref.WeakSet()
 _SETTINGS, _DEFAULT_LIMIT = "cresset._dynamo.config", 8
 
@@ -30,7 +35,7 @@ stance = _Stance()
 
 def capturing():
     """Is this thread evaluating a function for a capture?"""
-    return getattr(_here, "depth", 0) > 0
+    return _here.depth > 0
 
 
 def _limit():
@@ -41,15 +46,19 @@ def _limit():
 
 
 def _state():
-    """What operators do depends on these as well."""
-    return (
-        cresset.is_grad_enabled(), cresset.is_inference_mode_enabled(), cresset.get_default_dtype(), cresset.are_deterministic_algorithms_enabled(),
-        cresset.get_default_device() if hasattr(cresset, "get_default_device") else None,
-    )  # fmt: skip
+    """What operators do depends on this as well: the mode for gradients, inference mode, the default dtype, whether only deterministic operators are wanted.
+    None where somebody sees or changes a call's operators."""
+    state = _C._call_state()
+    if state is None or _global_hooks[0] or _global_hooks[1] or _global_hooks[2] or _global_hooks[3] or _hooks.module_tracers:
+        return None
+    return ~state if _settings._state["deterministic"] else state
+
+
+_global_hooks = (_hooks._global_forward_hooks, _hooks._global_forward_pre_hooks, _hooks._global_backward_hooks, _hooks._global_backward_pre_hooks)
 
 
 def _what_looks_on():
-    """What would see or change a call's operators, in words; None where nothing does."""
+    """What would see or change a call's operators, in words."""
     if _C._len_torch_dispatch_stack():
         return "a __torch_dispatch__ mode is on"
     if _C._len_torch_function_stack():
@@ -62,9 +71,7 @@ def _what_looks_on():
         return "autocast is on"
     if _transforms():
         return "a transform such as vmap or grad is on"
-    if _hooks._global_forward_hooks or _hooks._global_forward_pre_hooks or _hooks._global_backward_hooks or _hooks._global_backward_pre_hooks:
-        return "there are hooks of all modules"
-    return None
+    return "there are hooks of all modules"
 
 
 def _autocasts():
@@ -82,19 +89,26 @@ class _Entry:
     def __init__(self, found, state, reason):
         self.capture, self.state, self.reason = found, state, reason
         self.program, self.how, self.calls = None, "", 0
+        self.fetch = found.fetch
 
-    def stands_for(self, state, args, kwargs):
-        """What fetch() gives, or why this is another call."""
+    @property
+    def eager(self):
+        """Do its calls run as they are?"""
+        return self.capture.problem is not None or self.capture.module is None
+
+    def differs(self, state, args, kwargs):
+        """Why a call is another one than the entry's."""
         if state != self.state:
             return "the mode for gradients, the default dtype or another setting is not the same"
-        return self.capture.fetch(args, kwargs)
+        return self.capture.reason(self.fetch(args, kwargs))
 
     def run(self, fetched):
         """The call's result."""
-        results = self.program(*self.capture.inputs(fetched)) if self.program is not None else ()
+        capture = self.capture
+        results = self.program(capture.inputs(fetched))
         if isinstance(results, cresset.Tensor):  # of backends that unpack
             results = (results,)
-        return self.capture.rebuild(results, fetched)
+        return capture.rebuild(results, fetched)
 
 
 class CompiledFunction:
@@ -122,21 +136,24 @@ class CompiledFunction:
         return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
     def __call__(self, args, kwargs):
-        aside = "a capture is being made" if capturing() else "the stance is force_eager" if stance.name == "force_eager" else _what_looks_on()
-        if aside is not None:
-            self.aside[aside] = self.aside.get(aside, 0) + 1
-            return self.plain(*args, **kwargs)
-        state, reason = _state(), None
+        state = _state()
+        if state is None or _here.depth or stance.name == "force_eager":
+            return self._aside(args, kwargs)
         for entry in self.entries:
-            fetched = entry.stands_for(state, args, kwargs)
-            if type(fetched) is list:
-                return self._go(entry, fetched, args, kwargs)
-            reason = fetched
-        return self._miss(state, reason, args, kwargs)
+            if entry.state == state:
+                fetched = entry.fetch(args, kwargs)
+                if type(fetched) is list:
+                    return self._go(entry, fetched, args, kwargs)
+        return self._miss(state, args, kwargs)
+
+    def _aside(self, args, kwargs):
+        why = "a capture is being made" if capturing() else "the stance is force_eager" if stance.name == "force_eager" else _what_looks_on()
+        self.aside[why] = self.aside.get(why, 0) + 1
+        return self.plain(*args, **kwargs)
 
     def _go(self, entry, fetched, args, kwargs):
         entry.calls += 1
-        if entry.capture.problem is not None or entry.capture.module is None:
+        if entry.program is None:
             return self.plain(*args, **kwargs)
         if self.builder is not None:
             return entry.run(fetched)
@@ -145,25 +162,27 @@ class CompiledFunction:
         except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
             return self.plain(*args, **kwargs)  # raises what the function raises, in its words
 
-    def _miss(self, state, reason, args, kwargs):
+    def _miss(self, state, args, kwargs):
+        if self.over is not None and len(self.entries) >= _limit():
+            return self.plain(*args, **kwargs)
+        reason = self.entries[-1].differs(state, args, kwargs) if self.entries else None
         if self.entries and stance.name in ("eager_on_recompile", "fail_on_recompile"):
             if stance.name == "fail_on_recompile":
                 raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. {self.name}: {reason}.")
             return self.plain(*args, **kwargs)
         if len(self.entries) >= _limit():
-            if self.over is None:
-                self.over = reason
-                warnings.warn(f"compile: {self.name} reached the limit of {_limit()} captures (_dynamo.config.recompile_limit); other calls stay eager. The last "
-                              f"one differed: {reason}.", stacklevel=4)
+            self.over = reason
+            warnings.warn(f"compile: {self.name} reached the limit of {_limit()} captures (_dynamo.config.recompile_limit); other calls stay eager. The last "
+                          f"one differed: {reason}.", stacklevel=4)
             return self.plain(*args, **kwargs)
         with self._lock:
             entry = self._captured(state, reason, args, kwargs)
         found = entry.capture
-        if found.problem is not None or found.module is None:
+        if entry.eager:
             return self._go(entry, [], args, kwargs)
-        fetched = found.fetch(args, kwargs)
+        fetched = entry.fetch(args, kwargs)
         if type(fetched) is not list:  # the guards do not even hold for the call that made them
-            found.problem = exc.Unsupported(f"its own guard fails: {fetched}")
+            found.problem, entry.program = exc.Unsupported(f"its own guard fails: {found.reason(fetched)}"), None
             return self._go(entry, [], args, kwargs)
         if self.builder is None:
             entry.calls += 1
@@ -182,7 +201,7 @@ class CompiledFunction:
         entry = _Entry(found, state, reason)
         if found.problem is not None:
             self._refuse(found.problem)
-        elif found.module is not None:
+        elif not entry.eager:
             entry.program, entry.how = backends.build(self.builder, found, self.options)
         found.examples = []
         self.entries.append(entry)

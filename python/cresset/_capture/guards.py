@@ -5,6 +5,8 @@ import linecache
 
 __all__ = ["Guards"]
 
+_ERRORS = "AttributeError, KeyError, IndexError, TypeError, ValueError"  # of paths that are no longer there
+
 
 class Guards:
     """Lines of a function of (args, kwargs) in the order in which the capture read things.
@@ -54,20 +56,15 @@ class Guards:
             self.lines.append("  pass")
 
     def build(self, results):
-        """A function of (args, kwargs): a list of the variables `results`, or the text of the first check that fails."""
-        body = "\n".join(f"  {line}" for line in self.lines)
-        text = f"def fetch(args, kwargs):\n{body}\n  return [{', '.join(results)}]\n"
+        """A function of (args, kwargs): a list of the variables `results`; where a check fails its number, or the error that reading raised."""
+        body = "\n".join(f"    {line}" for line in self.lines)
+        text = f"def fetch(args, kwargs):\n  try:\n{body}\n    return [{', '.join(results)}]\n  except ({_ERRORS}) as error:\n    return error\n"
         name = f"<guards {id(self):x}>"
         namespace = dict(self._namespace)
         exec(compile(text, name, "exec"), namespace)
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-        fetch, reasons = namespace["fetch"], self.reasons
+        return namespace["fetch"]
 
-        def checked(args, kwargs):
-            try:
-                found = fetch(args, kwargs)
-            except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-                return f"{type(error).__name__}: {error}"
-            return found if type(found) is list else reasons[found]
-
-        return checked
+    def reason(self, failed):
+        """What `fetch` gave in place of a list, in words."""
+        return self.reasons[failed] if isinstance(failed, int) else f"{type(failed).__name__}: {failed}"

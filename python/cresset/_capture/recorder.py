@@ -50,7 +50,7 @@ class Recorder:
         if found is not None:
             return found
         check, constant = self.guards.check, self.guards.constant
-        with self.guards.unless(f"{constant(_C._tensor_check(tensor))}({path})"):
+        with self.guards.unless(f"{constant(_C._tensor_check(tensor, False))}({path})"):
             self._guard_kind(tensor, path, name)
             self._guard_tensor(tensor, path, name)
         if cresset.is_grad_enabled() and tensor.requires_grad:

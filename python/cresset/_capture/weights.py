@@ -95,14 +95,15 @@ def with_constants(module, held, tensors):
 class HeldWeights:
     """Calls the program whose weights are constants while they are the same, and the one that is given them where they are not.
 
-    places: which of `count` inputs are weights.
+    places: which of the inputs are weights.
     build(tensors, inputs) -> the former, or None where it does not give the same answer; general(inputs) -> the latter.
+    A call takes a list of all inputs.
     """
 
-    def __init__(self, places, count, build, general):
-        self.places, self._rest = places, [i for i in range(count) if i not in places]
+    def __init__(self, places, build, general):
+        self.places = places
         self._build, self._make_general, self._general = build, general, None
-        self._packed, self._seen, self._packings = None, None, 0  # (what weights are compared with, the program)
+        self._packed, self._seen, self._packings = None, None, 0  # a function of inputs that gives None after a change; what weights are compared with
         self._lock = threading.Lock()
 
     def pack(self, inputs):
@@ -113,14 +114,22 @@ class HeldWeights:
         program = self._build(tensors, inputs) if held is not None else None
         if program is None or not _C._weights_unchanged(held, tensors):
             return False
-        self._packed = held, program
+        self._packed = _C._engine_call(program, held, self.places) or self._several(program, held, len(inputs))
         return True
 
-    def __call__(self, *inputs):
-        packed, places = self._packed, self.places
-        if packed is not None and _C._weights_unchanged(packed[0], [inputs[i] for i in places]):
-            return packed[1](*[inputs[i] for i in self._rest])
-        return self._changed(inputs)
+    def _several(self, program, held, count):
+        """What _engine_call gives, of a program that is more than an engine."""
+        places, rest = self.places, [i for i in range(count) if i not in self.places]
+
+        def call(inputs):
+            return program(*[inputs[i] for i in rest]) if _C._weights_unchanged(held, [inputs[i] for i in places]) else None
+
+        return call
+
+    def __call__(self, inputs):
+        packed = self._packed
+        results = packed(inputs) if packed is not None else None
+        return results if results is not None else self._changed(inputs)
 
     def _changed(self, inputs):
         with self._lock:
@@ -135,4 +144,4 @@ class HeldWeights:
                     self.pack(inputs)
                 else:
                     self._seen = _C._weights_held(tensors)
-        return self._general(*inputs)
+        return self._general(inputs)

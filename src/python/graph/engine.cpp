@@ -10,7 +10,8 @@
 
 namespace cresset::python {
 
-void init_converters(PyObject* module);  // converters.cpp
+void init_converters(PyObject* module);    // converters.cpp
+void init_engine_calls(PyObject* module);  // engine_calls.cpp
 
 namespace {
 
@@ -106,6 +107,7 @@ void init_engine(PyObject* module) {
     return names;
   });
   init_converters(module);
+  init_engine_calls(module);
   def(module, "_engine_builders", [] { return engine::engine_builders(); });
 }
 

@@ -106,6 +106,25 @@ def test_modules_compile_in_place():
     assert copy.deepcopy(net)._compiled_call_impl is None
 
 
+def test_hooks_of_the_compiled_module_run_around_it():
+    net, seen = Net().eval(), []
+    compiled = cresset.compile(net)
+    want = net(X)
+    with cresset.no_grad():
+        compiled(X)
+        handles = [
+            compiled.register_forward_pre_hook(lambda module, args: seen.append("before") or (args[0] * 1,)),
+            compiled.register_forward_hook(lambda module, args, out: seen.append("behind") or out + 1),
+        ]
+        assert cresset.allclose(compiled(X), want + 1, atol=1e-5) and cresset.allclose(net(X), want, atol=1e-5) and seen == ["before", "behind"]
+        for handle in handles:
+            handle.remove()
+        assert cresset.allclose(compiled(X), want, atol=1e-5) and len(seen) == 2
+    compiled.register_full_backward_hook(lambda module, into, out: seen.append("backward"))
+    compiled(X.clone().requires_grad_()).sum().backward()
+    assert seen[-1] == "backward"
+
+
 def test_names_of_backends():
     @cresset._dynamo.register_backend(name="mine")
     def backend(gm, example_inputs, options=None):
