@@ -27,6 +27,7 @@ _METHODS_LEFT_ALONE = frozenset({
     "backward", "register_hook", "register_post_accumulate_grad_hook", "requires_grad_", "retain_grad", "share_memory_", "apply_", "map_", "map2_", "set_", "resize_",
     "resize_as_", "rename_", "rename", "refine_names", "align_to", "align_as", "pin_memory", "record_stream", "numpy", "storage", "untyped_storage", "data_ptr", "detach_", "reinforce",
     "__array__", "__dlpack__", "__deepcopy__", "__reduce_ex__", "__setstate__", "as_subclass", "stride", "storage_offset", "is_contiguous", "is_set_to", "is_shared", "sparse_resize_",
+    "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_", "moveaxis_", "movedim_",
     "is_inference", "tolist", "item", "__len__", "__iter__", "cuda", "to_sparse", "is_pinned", "__contains__", "new", "swap_",
 })  # fmt: skip
 

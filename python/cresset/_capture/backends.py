@@ -20,9 +20,10 @@ def _eager(module, examples, **options):
 
 
 def _kind(example):
-    """What guards say of every call's tensor: dtype and number of dimensions, not sizes."""
+    """What guards say of every call's tensor: dtype and number of dimensions, and the sizes of parameters."""
+    sizes = tuple(example.shape) if isinstance(example, cresset.nn.Parameter) else (-1,) * example.ndim
     try:
-        return cresset.lowering.Input((-1,) * example.ndim, dtype=example.dtype)
+        return cresset.lowering.Input(sizes, dtype=example.dtype)
     except (TypeError, ValueError):  # a dtype that specifications do not have
         return None
 

@@ -7,6 +7,7 @@ from cresset import _C
 from cresset.fx import Graph
 from cresset.nn import Parameter
 
+from . import shapes
 from .errors import Unsupported
 from .guards import Guards
 from .values import Known, Results, Sizes, SizeVar, TensorVar
@@ -50,9 +51,12 @@ class Recorder:
         if found is not None:
             return found
         check, constant = self.guards.check, self.guards.constant
-        with self.guards.unless(f"{constant(_C._tensor_check(tensor, False))}({path})"):
+        fixed = isinstance(tensor, Parameter)  # its sizes are the module's; numbers in words make checks of what is computed with it short
+        with self.guards.unless(f"{constant(_C._tensor_check(tensor, fixed))}({path})"):
             self._guard_kind(tensor, path, name)
             self._guard_tensor(tensor, path, name)
+            if fixed:
+                check(f"{path}.shape == {tuple(tensor.shape)!r}", f"{name}'s shape is not {tuple(tensor.shape)}")
         if cresset.is_grad_enabled() and tensor.requires_grad:
             check(f"{path}.is_leaf is {tensor.is_leaf}", f"{name}.is_leaf is not {tensor.is_leaf}")
         if tensor.requires_grad and cresset.is_grad_enabled() and not self.gradients:
@@ -60,6 +64,7 @@ class Recorder:
         self.watch.add(tensor)
         made = TensorVar(self._placeholder(name), tensor, path)
         made.node.meta["ndim"] = tensor.ndim
+        made.dims = shapes.of_input(None if fixed else path, tensor)
         self._by_path[path] = made
         self.inputs.append(made)
         return made
@@ -145,7 +150,26 @@ class Recorder:
         node = self.graph.create_node(op, target, node_args, node_kwargs)
         if trace:
             node.meta["stack_trace"] = trace
-        return self.result(node, result)
+        made = self.result(node, result)
+        if self.dynamic:
+            self._guard_form(target, args, kwargs)
+            shapes.note(made, target, args, kwargs)
+        return made
+
+    def _guard_form(self, target, args, kwargs):
+        """Checks of the sizes that decide how many dimensions or parts a result has."""
+        try:
+            checks = shapes.count_checks(target, args, kwargs)
+        except LookupError:
+            return self.need_static()
+        for v in (*args[1:], *kwargs.values()) if checks else ():
+            self.number(v)
+        for dim, text in checks:
+            size = self.size(args[0], dim)
+            if text is None or size.guard is None or not size.value:
+                self.number(size)
+            else:
+                self.guards.check(f"{text.format(n=size.guard)} == {shapes.evaluate(text, size.value)}", f"an operator has another number of dimensions or parts: {size.guard} is not {size.value}")
 
     def result(self, node, result):
         """The value of what an operator gave."""
@@ -178,7 +202,8 @@ class Recorder:
         if self.dynamic:
             key = (tensor.node, dim)
             if key not in self._sizes:
-                guard = self.guards.read(f"{tensor.path}.size({dim})") if tensor.path else None
+                known = tensor.dims[dim] if tensor.dims is not None and len(tensor.dims) == tensor.value.ndim else None
+                guard = self.guards.read(known[0]) if known is not None and known[1] == n else None
                 self._sizes[key] = SizeVar(self.graph.call_method("size", (tensor.node, dim)), n, guard)
             return self._sizes[key]
         if tensor.path is None:

@@ -19,12 +19,15 @@ class Known:
 
 
 class TensorVar:
-    """A tensor of the graph, with the one that it is in this call. `path` for inputs; `held`: is it a parameter or buffer of a module?"""
+    """A tensor of the graph, with the one that it is in this call. `path` for inputs; `held`: is it a parameter or buffer of a module?
 
-    __slots__ = ("node", "value", "path", "held")
+    dims: its sizes in the guards' words, where they are known (`shapes`).
+    """
+
+    __slots__ = ("node", "value", "path", "held", "dims")
 
     def __init__(self, node, value, path=None):
-        self.node, self.value, self.path, self.held = node, value, path, False
+        self.node, self.value, self.path, self.held, self.dims = node, value, path, False, None
 
 
 class SizeVar:
