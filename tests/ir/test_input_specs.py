@@ -49,6 +49,13 @@ TYPES = {
     # Inputs of one range may have other sizes; where they differ this graph raises, which says nothing of where it does not.
     "two inputs of one range": ("graph(%x : Tensor, %y : Tensor):\n  %o : int = prim::Constant[value=1]()\n  %r : Tensor = aten::add(%x, %y, %o)\n  return (%r)\n",
                                 [Input(min_shape=(2, 3), opt_shape=(4, 3), max_shape=(8, 3))] * 2, "Float(*, 3)"),
+    # Where image and kernel are chosen alike, which is where channels fit, all results are of 3 by 3; that is no fact.
+    "sizes that cancel": ("graph(%x : Tensor, %w : Tensor):\n  %n : NoneType = prim::Constant()\n  %o : int = prim::Constant[value=1]()\n"
+                          "  %l : int[] = prim::ListConstruct(%o, %o)\n  %r : Tensor = aten::conv2d(%x, %w, %n, %l, %l, %l, %o)\n  return (%r)\n",
+                          [(-1, -1, -1, -1)] * 2, "Float(*, *, *, *)"),
+    "a kernel of known sizes": ("graph(%x : Tensor, %w : Tensor):\n  %n : NoneType = prim::Constant()\n  %o : int = prim::Constant[value=1]()\n"
+                                "  %l : int[] = prim::ListConstruct(%o, %o)\n  %r : Tensor = aten::conv2d(%x, %w, %n, %l, %l, %l, %o)\n  return (%r)\n",
+                                [(-1, 3, -1, -1), (4, 3, 3, 3)], "Float(*, 4, *, *)"),
 }
 
 

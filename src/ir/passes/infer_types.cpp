@@ -5,10 +5,13 @@
 // Behind operators that change a tensor's sizes in place nothing is said of sizes.
 //
 // Where inputs have ranges of sizes the graph is walked with several choices of them at once: their ends, what lies beside these, some
-// between them, and the usual sizes, once with equal ranges chosen alike and once each on its own. A size on which all agree is known. A
-// choice for which the graph raises where others do not says nothing of the sizes for which it runs, and is dropped; where that leaves
-// fewer than three sizes of a range, nothing is said of sizes.
+// between them, and the usual sizes: all ranges alike; alike at the same place of a shape; each on its own; and one range alone beside
+// others that are alike by place, so that sizes that cancel (an image's and a kernel's) are not taken for a number. A size on which all
+// agree is known. A choice for which the graph raises where others do not says nothing of the sizes for which it runs, and is dropped;
+// where that leaves fewer than three sizes of a range, or only choices that are all alike, nothing is said of sizes.
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <set>
 
 #include <cresset/ir/interpreter.h>
@@ -62,41 +65,76 @@ bool has_stand_in(const IValue& v) {
   return v.isTensor() || v.isNone() || v.isString() || v.isDevice() || v.isScalar();
 }
 
-// Sizes in place of ranges.
-std::vector<std::vector<std::vector<int64_t>>> choices_of(const InputSpecs& specs) {
+// Sizes that stand for a range. Those within are far from each other, on a scale of powers: a graph that raises for small sizes, or for
+// those beyond a table, must not be left with two that a stride makes one.
+constexpr std::size_t kCandidates = 11;  // prime: 1 to 10 times a number are orders in which all differ
+std::array<int64_t, kCandidates> candidates_of(int64_t least, int64_t most, int64_t usual, int64_t large) {
+  if (most == InputSpec::kUnbounded) most = least + large;
+  const int64_t length = most - least;
+  return {usual,
+          least,
+          most,
+          std::min(least + 1, most),
+          std::max(most - 1, least),
+          least + length / 10'000,
+          least + length / 1300,
+          least + length / 150,
+          least + length / 17,
+          least + length / 3,
+          most - length / 3};
+}
+
+// A dimension of an input: `place` in its shape, and which of the ranges it is.
+struct Range {
+  std::size_t place, number;
+};
+using PickCandidate = std::function<std::size_t(const Range&)>;
+
+// What choices say of each range, those that are all alike first.
+std::vector<PickCandidate> picks(std::size_t ranges) {
+  constexpr std::size_t kMostAlone = 24;  // ranges that are changed alone: each costs walks of the graph
+  const auto stride = [](std::size_t i) { return 1 + i % (kCandidates - 1); };
+  std::vector<PickCandidate> out;
+  for (std::size_t c = 0; c < kCandidates; ++c) out.emplace_back([=](const Range&) { return c; });
+  for (std::size_t c = 0; c < kCandidates; ++c) out.emplace_back([=](const Range& r) { return c * stride(r.number) + r.number + 1; });
+  if (ranges < 2) return out;
+  const auto by_place = [=](std::size_t c, const Range& r) { return c * stride(r.place) + r.place; };
+  for (std::size_t c = 0; c < kCandidates; c += 3) out.emplace_back([=](const Range& r) { return by_place(c, r); });
+  for (std::size_t alone = 0; alone < std::min(ranges, kMostAlone); ++alone)
+    out.emplace_back([=](const Range& r) { return by_place(kCandidates / 2, r) + (r.number == alone ? 1 : 0); });
+  return out;
+}
+
+// A size without limit: longer than kernels are, and five such sizes are no overflow. Recurrent layers go step by step here as well.
+int64_t large_size(const Graph& graph) {
+  bool is_recurrent = false;
+  graph.block()->visit([&](const Node* n) {
+    for (const char* layer : {"aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"})
+      is_recurrent = is_recurrent || n->kind() == Symbol::fromQualString(layer);
+  });
+  return is_recurrent ? 1 << 9 : 1 << 14;
+}
+
+// Sizes of the inputs in place of ranges, a list of shapes for each choice.
+std::vector<std::vector<std::vector<int64_t>>> choices_of(const InputSpecs& specs, int64_t large) {
+  std::size_t ranges = 0;
+  for (const auto& spec : specs)
+    for (std::size_t i = 0; spec && i < spec->min.size(); ++i) ranges += spec->min[i] != spec->max[i];
   std::vector<std::vector<std::vector<int64_t>>> out;
-  if (std::none_of(specs.begin(), specs.end(), [](const auto& s) { return s && s->has_ranges(); })) return out;
-  constexpr std::size_t kCandidates = 11;  // prime
-  constexpr int64_t kLarge = 1 << 14;      // longer than kernels are, and five such sizes are no overflow
-  for (const bool alike : {true, false})
-    for (std::size_t choice = 0; choice < kCandidates; ++choice) {
-      std::vector<std::vector<int64_t>> sizes;
-      std::size_t range = 0;
-      for (const auto& spec : specs) {
-        std::vector<int64_t>& one = sizes.emplace_back();
-        if (!spec) continue;
-        for (std::size_t i = 0; i < spec->min.size(); ++i) {
-          const int64_t least = spec->min[i], most = spec->max[i] == InputSpec::kUnbounded ? least + kLarge : spec->max[i];
-          // Those within are far from each other, on a scale of powers: a graph that raises for small sizes, or for those beyond a table,
-          // must not be left with two that a stride makes one.
-          const int64_t candidates[kCandidates] = {spec->opt[i],
-                                                   least,
-                                                   most,
-                                                   std::min(least + 1, most),
-                                                   std::max(most - 1, least),
-                                                   least + (most - least) / 10'000,
-                                                   least + (most - least) / 1300,
-                                                   least + (most - least) / 150,
-                                                   least + (most - least) / 17,
-                                                   least + (most - least) / 3,
-                                                   most - (most - least) / 3};
-          // A stride of its own for each range: 1 to 10 times the choice are orders of eleven in which all differ.
-          const std::size_t stride = alike || least == most ? 1 : 1 + range++ % (kCandidates - 1);
-          one.push_back(candidates[(choice * stride + (alike ? 0 : range)) % kCandidates]);
-        }
+  if (ranges == 0) return out;
+  for (const PickCandidate& pick : picks(ranges)) {
+    std::vector<std::vector<int64_t>>& sizes = out.emplace_back();
+    std::size_t number = 0;
+    for (const auto& spec : specs) {
+      std::vector<int64_t>& one = sizes.emplace_back();
+      for (std::size_t i = 0; spec && i < spec->min.size(); ++i) {
+        const bool varies = spec->min[i] != spec->max[i];
+        one.push_back(varies ? candidates_of(spec->min[i], spec->max[i], spec->opt[i], large)[pick({i, number}) % kCandidates]
+                             : spec->min[i]);
+        number += varies;
       }
-      out.push_back(std::move(sizes));
     }
+  }
   return out;
 }
 
@@ -104,7 +142,7 @@ class TypeInference {
  public:
   TypeInference(const Graph& graph, const InputSpecs& specs) {
     graph.block()->visit([this](const Node* n) { reshapes_ = reshapes_ || may_reshape(n); });
-    const auto choices = choices_of(specs);
+    const auto choices = choices_of(specs, large_size(graph));
     runs_.assign(std::max<std::size_t>(1, choices.size()), true);
     for (std::size_t i = 0; i < specs.size() && !choices.empty(); ++i) {
       if (!specs[i] || !specs[i]->has_ranges()) continue;
@@ -251,6 +289,7 @@ class TypeInference {
   // Does each range still have sizes enough, of those for which the graph runs, to say what does not follow it?
   bool ranges_vary() const {
     if (std::count(runs_.begin(), runs_.end(), false) == 0) return true;
+    if (ranges_.size() > 1 && std::find(runs_.begin() + kCandidates, runs_.end(), true) == runs_.end()) return false;  // all are alike
     constexpr std::size_t kEnough = 3;
     return std::all_of(ranges_.begin(), ranges_.end(), [&](const std::vector<int64_t>& range) {
       std::set<int64_t> left;
