@@ -72,15 +72,27 @@ std::vector<std::string> passes_left_out(const CompileOptions& o) {
   return out;
 }
 
-// What follows a layer with constant weights becomes part of them, until nothing is left to fold.
+bool has_choices(const jit::Graph& graph) {
+  bool found = false;
+  graph.block()->visit([&](const jit::Node* n) { found = found || n->kind() == jit::prim::If; });
+  return found;
+}
+
+// Conditions that types answer by now go, and what that lets types say answers the next ones (attention's checks of its arguments, layer by
+// layer); what follows a layer with constant weights becomes part of them. Until nothing is left to do.
 jit::LoweredModule lowered(const jit::Module& module, const std::string& method, const CompileOptions& o) {
   constexpr int kMostRounds = 100;
+  static const std::vector<std::string> answers = {"lower_simple_tuples", "infer_types", "peephole", "constant_propagation", "cse", "dce"};
   static const std::vector<std::string> foldings = {"fold_frozen_conv_bn", "fold_frozen_conv_add_or_sub", "fold_frozen_conv_mul_or_div",
                                                     "fold_frozen_linear_bn"};
   jit::PipelineOptions options = o.pipeline;
   for (const std::string& pass : passes_left_out(o)) options.lowering.disabled_passes.push_back(pass);
   jit::LoweredModule out = jit::lower(module, method, options);
   jit::PassContext context{.graph = out.graph, .options = o.pipeline.lowering, .parameters = std::move(out.parameters)};
+  context.inputs = o.pipeline.inputs;
+  const jit::PipelineOptions as_given{.lowering = o.pipeline.lowering};
+  bool changed = has_choices(*context.graph);
+  for (int i = 0; i < kMostRounds && changed; ++i) changed = run_passes(context, answers, as_given);
   bool folded = false;
   for (int i = 0; i < kMostRounds && run_passes(context, foldings); ++i) folded = true;
   if (folded) run_passes(context, {"dce"});

@@ -4,12 +4,13 @@
 namespace cresset::jit {
 namespace {
 
-// x is None, None is x
+// x is None, None is x; a tensor is itself
 template <bool Is>
 Value* compared_with_none(Node* n, Peephole& p) {
   if (n->inputs().size() != 2) return nullptr;
   const Value *a = n->input(0), *b = n->input(1);
   if (a->mustBeNone() && b->mustBeNone()) return p.graph->insertConstant(Is);
+  if (a == b && is_kind(a, TypeKind::Tensor)) return p.graph->insertConstant(Is);
   if ((a->mustBeNone() && b->mustNotBeNone()) || (b->mustBeNone() && a->mustNotBeNone())) return p.graph->insertConstant(!Is);
   return nullptr;
 }

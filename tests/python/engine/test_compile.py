@@ -123,6 +123,35 @@ def test_small_segments_leave_the_module():
     assert "too small block" in cresset.engine.partition(Branches().eval(), torch_executed_ops=["aten::relu"], min_block_size=4)
 
 
+def test_checks_that_types_answer_do_not_part_engines():
+    # Attention asks whether it was given batches, whether its three arguments are one, whether sizes fit: all known here, layer after layer.
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
+    model = nn.Sequential(nn.Embedding(9, 16), encoder).eval()
+    fast, alone = cresset.compile(model), cresset.compile(encoder)
+    with cresset.no_grad():
+        for shape in ((2, 5), (1, 7), (4, 1)):
+            ids = cresset.randint(0, 9, shape)
+            cresset.testing.assert_close(fast(ids), model(ids), atol=1e-5, rtol=1e-4)
+            cresset.testing.assert_close(alone(model[0](ids)), model(ids), atol=1e-5, rtol=1e-4)
+        with pytest.raises(AssertionError, match="was expecting embedding dimension of 16, but got 8"):
+            alone(cresset.randn(2, 5, 8))
+    assert "1 engine, with" in cresset.compile_report(fast)
+
+
+class OfAnyKernel(nn.Module):
+    def forward(self, x, w):
+        y = nn.functional.conv2d(x, w, padding=1)
+        return nn.functional.interpolate(y, size=(y.size(2) // 2, y.size(3) // 2)).relu()
+
+
+def test_sizes_that_cancel_in_samples_stay_values():
+    compiled = cresset.engine.compile(OfAnyKernel().eval(), [cresset.lowering.Input((-1, -1, -1, -1))] * 2, min_block_size=1)
+    for size, kernel in ((3, 3), (8, 3), (9, 1), (6, 5)):
+        x, w = cresset.randn(1, 3, size, size + 2), cresset.randn(4, 3, kernel, kernel)
+        cresset.testing.assert_close(compiled(x, w), OfAnyKernel()(x, w))
+
+
 def test_threads_share_an_engine():
     from concurrent.futures import ThreadPoolExecutor
 
