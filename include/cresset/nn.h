@@ -8,6 +8,7 @@
 #include <cresset/nn/init.h>
 #include <cresset/nn/layers.h>
 #include <cresset/nn/lbfgs.h>
+#include <cresset/nn/lr_scheduler.h>
 #include <cresset/nn/module.h>
 #include <cresset/nn/optim.h>
 #include <cresset/nn/rnn.h>

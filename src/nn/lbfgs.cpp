@@ -35,7 +35,7 @@ class LBFGS::Line {
  public:
   Line(LBFGS& optimizer, const LossClosure& closure, Tensor direction)
       : optimizer_(optimizer), closure_(closure), direction_(std::move(direction)) {
-    for (const Tensor& p : optimizer.parameters()) start_.push_back(p.clone());
+    for (const Tensor& p : optimizer.all()) start_.push_back(p.clone());
   }
   /// Evaluates at step t; the parameters are at the start again afterwards.
   Point at(double t) {
@@ -43,7 +43,7 @@ class LBFGS::Line {
     optimizer_.move(t, direction_);
     const double loss = loss_of(closure_).item<double>();
     const Tensor gradient = optimizer_.flat_gradient();
-    for (std::size_t i = 0; i < start_.size(); ++i) optimizer_.parameters()[i].copy_(start_[i]);
+    for (std::size_t i = 0; i < start_.size(); ++i) optimizer_.all()[i].copy_(start_[i]);
     return {t, loss, gradient, product(gradient, direction_)};
   }
   Point search(const Point& start, double t, double tolerance);
@@ -130,16 +130,16 @@ LBFGS::LBFGS(const std::vector<OptimizerParamGroup>& groups, const LBFGSOptions&
 }
 
 /// The gradients of all parameters as one vector of real numbers.
-Tensor LBFGS::flat_gradient() {
+Tensor LBFGS::flat_gradient() const {
   std::vector<Tensor> parts;
-  for (const Tensor& p : parameters()) parts.push_back(real_view(p.grad().defined() ? p.grad() : cresset::zeros_like(p)).reshape({-1}));
+  for (const Tensor& p : all()) parts.push_back(real_view(p.grad().defined() ? p.grad() : cresset::zeros_like(p)).reshape({-1}));
   return cresset::cat(parts, 0);
 }
 
 /// Adds t times the direction to the parameters.
 void LBFGS::move(double t, const Tensor& direction) {
   int64_t at = 0;
-  for (const Tensor& p : parameters()) {
+  for (const Tensor& p : all()) {
     const Tensor real = real_view(p);
     real.add_(direction.narrow(0, at, real.numel()).view_as(real), t);
     at += real.numel();
@@ -147,26 +147,30 @@ void LBFGS::move(double t, const Tensor& direction) {
 }
 
 /// Takes the last step and what it did to the gradient into the history, unless the curvature is not positive.
-void LBFGS::remember(const Tensor& gradient) {
-  const Tensor change = gradient.sub(previous_gradient_), moved = direction_.mul(t_);
+void LBFGS::remember(LBFGSParamState& state, const Tensor& gradient) const {
+  const Tensor change = gradient.sub(state.prev_flat_grad()), moved = state.d().mul(state.t());
   const double curvature = product(change, moved);
   if (curvature <= 1e-10) return;
-  if (static_cast<int64_t>(history_.size()) == static_cast<const LBFGSOptions&>(groups_[0].options()).history_size()) history_.pop_front();
-  history_.push_back({change, moved, 1 / curvature});
-  scale_ = curvature / product(change, change);
+  if (static_cast<int64_t>(state.old_dirs().size()) == static_cast<const LBFGSOptions&>(groups_[0].options()).history_size())
+    for (std::deque<Tensor>* list : {&state.old_dirs(), &state.old_stps(), &state.ro()}) list->pop_front();
+  state.old_dirs().push_back(change);
+  state.old_stps().push_back(moved);
+  state.ro().push_back(cresset::full({}, 1 / curvature, change.options()));
+  state.H_diag(cresset::full({}, curvature / product(change, change), change.options()));
 }
 
 /// Minus the inverse Hessian's estimate times the gradient, by the two-loop recursion (algorithm 7.4).
-Tensor LBFGS::direction_from(const Tensor& gradient) const {
-  std::vector<double> weights(history_.size());
+Tensor LBFGS::direction_from(LBFGSParamState& state, const Tensor& gradient) {
+  const auto &changes = state.old_dirs(), &moves = state.old_stps(), &inverse = state.ro();
+  std::vector<Tensor> weights(changes.size());
   const Tensor q = gradient.neg();
-  for (std::size_t i = history_.size(); i-- > 0;) {
-    weights[i] = product(history_[i].parameters, q) * history_[i].inverse;
-    q.add_(history_[i].gradient, -weights[i]);
+  for (std::size_t i = changes.size(); i-- > 0;) {
+    weights[i] = moves[i].dot(q).mul(inverse[i]);
+    q.addcmul_(changes[i], weights[i], -1);
   }
-  const Tensor r = q.mul(scale_);
-  for (std::size_t i = 0; i < history_.size(); ++i)
-    r.add_(history_[i].parameters, weights[i] - product(history_[i].gradient, r) * history_[i].inverse);
+  const Tensor r = q.mul(state.H_diag());
+  for (std::size_t i = 0; i < changes.size(); ++i) r.addcmul_(moves[i], weights[i].sub(changes[i].dot(r).mul(inverse[i])), 1);
+  state.al(std::move(weights));
   return r;
 }
 
@@ -178,40 +182,39 @@ Tensor LBFGS::step(LossClosure closure) {
   CRESSET_CHECK(!searches || o.line_search_fn() == "strong_wolfe", "only 'strong_wolfe' is supported");
   const int64_t most_evaluations = o.max_eval().value_or(o.max_iter() * 5 / 4);
 
+  LBFGSParamState& state = state_of<LBFGSParamState>(all().at(0));
   const Tensor first_loss = loss_of(closure);
   double loss = first_loss.item<double>();
   Tensor gradient = flat_gradient();
   int64_t evaluations = 1;
-  ++evaluations_;
+  ++state.func_evals();
   if (largest(gradient) <= o.tolerance_grad()) return first_loss;
 
   for (int64_t iteration = 1; iteration <= o.max_iter(); ++iteration) {
-    const bool first = ++iterations_ == 1;
+    const bool first = ++state.n_iter() == 1;
     if (first) {
-      direction_ = gradient.neg();
-      history_.clear();
-      scale_ = 1;
+      state.d(gradient.neg());
+      state.H_diag(cresset::ones({}, gradient.options()));
     } else {
-      remember(gradient);
-      direction_ = direction_from(gradient);
+      remember(state, gradient);
+      state.d(direction_from(state, gradient));
     }
-    previous_gradient_ = gradient.clone();
-    previous_loss_ = loss;
-    t_ = first ? std::min(1.0, 1 / gradient.abs().sum().item<double>()) * o.lr() : o.lr();
-    const double slope = product(gradient, direction_);
+    state.prev_flat_grad(gradient.clone()).prev_loss(loss);
+    state.t(first ? std::min(1.0, 1 / gradient.abs().sum().item<double>()) * o.lr() : o.lr());
+    const double slope = product(gradient, state.d());
     if (slope > -o.tolerance_change()) break;
 
     int64_t calls = 0;
     if (searches) {
-      Line line(*this, closure, direction_);
-      const Point found = line.search({0, loss, gradient, slope}, t_, o.tolerance_change());
-      t_ = found.t;
+      Line line(*this, closure, state.d());
+      const Point found = line.search({0, loss, gradient, slope}, state.t(), o.tolerance_change());
+      state.t(found.t);
       loss = found.loss;
       gradient = found.gradient;
       calls = line.calls;
-      move(t_, direction_);
+      move(state.t(), state.d());
     } else {
-      move(t_, direction_);
+      move(state.t(), state.d());
       if (iteration != o.max_iter()) {
         loss = loss_of(closure).item<double>();
         gradient = flat_gradient();
@@ -219,63 +222,36 @@ Tensor LBFGS::step(LossClosure closure) {
       }
     }
     evaluations += calls;
-    evaluations_ += calls;
-    if (evaluations >= most_evaluations || largest(gradient) <= o.tolerance_grad() || largest(direction_.mul(t_)) <= o.tolerance_change() ||
-        std::abs(loss - previous_loss_) < o.tolerance_change())
+    state.func_evals() += calls;
+    if (evaluations >= most_evaluations || largest(gradient) <= o.tolerance_grad() || largest(state.d().mul(state.t())) <= o.tolerance_change() ||
+        std::abs(loss - state.prev_loss()) < o.tolerance_change())
       break;
   }
   return first_loss;
 }
 
-void LBFGS::save(serialize::OutputArchive& archive) const {
-  Optimizer::save(archive);
-  serialize::OutputArchive own(archive.compilation_unit());
-  own.write("n_iter", IValue(iterations_));
-  own.write("func_evals", IValue(evaluations_));
-  own.write("t", IValue(t_));
-  own.write("H_diag", IValue(scale_));
-  own.write("prev_loss", IValue(previous_loss_));
-  if (direction_.defined()) {
-    own.write("d", direction_, true);
-    own.write("prev_flat_grad", previous_gradient_, true);
-  }
-  std::vector<Tensor> gradients, moves;
-  for (const Change& change : history_) {
-    gradients.push_back(change.gradient);
-    moves.push_back(change.parameters);
-  }
-  if (!history_.empty()) {
-    own.write("old_dirs", cresset::stack(gradients), true);
-    own.write("old_stps", cresset::stack(moves), true);
-  }
-  archive.write("lbfgs", own);
-}
-
-void LBFGS::load(serialize::InputArchive& archive) {
-  Optimizer::load(archive);
-  serialize::InputArchive own;
-  archive.read("lbfgs", own);
-  const auto read = [&](const char* name) {
-    IValue value;
-    own.read(name, value);
-    return value;
+// Files of the time before states hold these fields themselves, the lists by size and numbers; counts, ro and al they lack.
+void LBFGS::load_old(serialize::InputArchive& archive) {
+  Tensor t, previous_loss;
+  CRESSET_CHECK(archive.try_read("t", t, true), "the archive has neither 'param_groups' nor 't': it is not this optimizer's.");
+  warn("Your serialized LBFGS optimizer is still using the old serialization format. Save it again to have it in the new one.");
+  archive.read("prev_loss", previous_loss, true);
+  auto read = std::make_unique<LBFGSParamState>();
+  read->t(t.item<double>()).prev_loss(previous_loss.item<double>());
+  archive.read("d", read->d(), true);
+  archive.read("H_diag", read->H_diag(), true);
+  archive.read("prev_flat_grad", read->prev_flat_grad(), true);
+  const auto list = [&](const std::string& name, std::deque<Tensor>& into) {
+    Tensor size;
+    archive.read(name + "/size", size);
+    for (int64_t i = 0; i < size.item<int64_t>(); ++i) archive.read(name + "/" + std::to_string(i), into.emplace_back(), true);
   };
-  iterations_ = read("n_iter").toInt();
-  evaluations_ = read("func_evals").toInt();
-  t_ = read("t").toDouble();
-  scale_ = read("H_diag").toDouble();
-  previous_loss_ = read("prev_loss").toDouble();
-  direction_ = previous_gradient_ = Tensor();
-  own.try_read("d", direction_, true);
-  own.try_read("prev_flat_grad", previous_gradient_, true);
-  history_.clear();
-  Tensor gradients, moves;
-  if (!own.try_read("old_dirs", gradients, true)) return;
-  own.read("old_stps", moves, true);
-  CRESSET_CHECK(gradients.dim() == 2 && gradients.sizes() == moves.sizes(), "LBFGS: the file's history has sizes ", gradients.sizes(),
-                " and ", moves.sizes(), ".");
-  for (int64_t i = 0; i < gradients.size(0); ++i)
-    history_.push_back({gradients[i].clone(), moves[i].clone(), 1 / product(gradients[i], moves[i])});
+  list("old_dirs", read->old_dirs());
+  list("old_stps", read->old_stps());
+  CRESSET_CHECK(read->old_stps().empty() || read->old_stps().size() == read->old_dirs().size(), "LBFGS: the archive has ",
+                read->old_dirs().size(), " old_dirs and ", read->old_stps().size(), " old_stps.");
+  for (std::size_t i = 0; i < read->old_stps().size(); ++i) read->ro().push_back(read->old_dirs()[i].dot(read->old_stps()[i]).reciprocal());
+  state_[all().at(0).unsafeGetTensorImpl()] = std::move(read);
 }
 
 }  // namespace cresset::optim

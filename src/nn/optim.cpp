@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <cresset/autograd/autograd.h>
+
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
@@ -18,7 +19,6 @@ Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& groups, std::unique
 }
 
 void Optimizer::add_param_group(const OptimizerParamGroup& group) {
-  CRESSET_CHECK_VALUE(!group.params().empty(), "optimizer got an empty parameter list");
   for (const Tensor& p : group.params()) {
     CRESSET_CHECK_VALUE(p.is_leaf(), "can't optimize a non-leaf Tensor");
     for (const OptimizerParamGroup& other : groups_)
@@ -28,7 +28,18 @@ void Optimizer::add_param_group(const OptimizerParamGroup& group) {
   if (!group.has_options()) groups_.back().set_options(defaults_->clone());
 }
 
+void Optimizer::add_parameters(const std::vector<Tensor>& more) {
+  warn("Optimizer::add_parameters() will be removed; use Optimizer::add_param_group() or its group's params()");
+  std::vector<Tensor>& own = groups_.front().params();
+  own.insert(own.end(), more.begin(), more.end());
+}
+std::vector<Tensor>& Optimizer::parameters() {
+  warn("Optimizer::parameters() will be removed; use Optimizer::param_groups()");
+  return groups_.front().params();
+}
+const std::vector<Tensor>& Optimizer::parameters() const { return const_cast<Optimizer*>(this)->parameters(); }
 std::size_t Optimizer::size() const {
+  warn("Optimizer::size() will be removed; use Optimizer::param_groups()");
   std::size_t n = 0;
   for (const OptimizerParamGroup& group : groups_) n += group.params().size();
   return n;
@@ -58,14 +69,13 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
   std::size_t place = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     serialize::OutputArchive options(archive.compilation_unit());
-    groups_[g].options().save(options);
+    groups_[g].options().serialize(options);
     groups.write(std::to_string(g), options);
     for (const Tensor& p : groups_[g].params()) {
       const auto it = state_.find(p.unsafeGetTensorImpl());
       if (it != state_.end()) {
         serialize::OutputArchive entry(archive.compilation_unit());
-        entry.write("step", IValue(it->second.step));
-        for (const auto& [name, value] : it->second.tensors) entry.write(name, value, true);
+        it->second->serialize(entry);
         state.write(std::to_string(place), entry);
       }
       ++place;
@@ -77,7 +87,7 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
 
 void Optimizer::load(serialize::InputArchive& archive) {
   serialize::InputArchive groups, state;
-  archive.read("param_groups", groups);
+  if (!archive.try_read("param_groups", groups)) return load_old(archive);
   archive.read("state", state);
   CRESSET_CHECK(groups.keys().size() == groups_.size(), "loaded state dict has ", groups.keys().size(),
                 " parameter groups, the optimizer has ", groups_.size());
@@ -85,23 +95,19 @@ void Optimizer::load(serialize::InputArchive& archive) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     serialize::InputArchive options;
     groups.read(std::to_string(g), options);
-    groups_[g].options().load(options);
+    groups_[g].options().serialize(options);
     for (const Tensor& p : groups_[g].params()) {
       serialize::InputArchive entry;
-      if (state.try_read(std::to_string(place++), entry)) {
-        OptimizerParamState& own = state_of(p);
-        for (const std::string& name : entry.keys()) {
-          IValue value;
-          entry.read(name, value);
-          if (name == "step")
-            own.step = value.toInt();
-          else
-            own.tensors[name] = value.toTensor();
-        }
-      }
+      if (!state.try_read(std::to_string(place++), entry)) continue;
+      std::unique_ptr<OptimizerParamState> own = new_state();
+      CRESSET_CHECK(own, "load() of this optimizer has to be overridden: it has states of its own and no new_state()");
+      own->serialize(entry);
+      state_[p.unsafeGetTensorImpl()] = std::move(own);
     }
   }
 }
+
+void Optimizer::load_old(serialize::InputArchive&) { CRESSET_THROW(Error, "the archive has no 'param_groups': it is not an optimizer's."); }
 
 serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer) {
   optimizer.save(archive);
@@ -134,15 +140,40 @@ void for_each_gradient(std::vector<OptimizerParamGroup>& groups, const F& f) {
       if (const Tensor grad = p.grad(); grad.defined()) f(options, p, grad);
   }
 }
-/// The state's tensor of this name, zeros like the parameter at first.
-Tensor& zeros_at_first(OptimizerParamState& state, const char* name, const Tensor& like) {
-  Tensor& value = state.tensors[name];
+/// A tensor of a state, zeros like the parameter at first.
+Tensor& zeros_at_first(Tensor& value, const Tensor& like) {
   if (!value.defined()) value = cresset::zeros_like(like);
   return value;
 }
 
-template <class Options>
-void adam_step(const Options& o, bool decoupled, Tensor& p, Tensor grad, OptimizerParamState& state) {
+// Files of the time before groups: a list of tensors "name/0", "name/1" and so on for each field, for as many parameters as had one.
+class OldLists {
+ public:
+  OldLists(serialize::InputArchive& archive, const std::vector<OptimizerParamGroup>& groups, const char* optimizer)
+      : archive_(archive), parameters_(groups.front().params()) {
+    warn("Your serialized " + std::string(optimizer) + " optimizer is still using the old serialization format. " +
+         "Save it again to have it in the new one.");
+  }
+  template <class F>
+  void each(const std::string& name, const F& f) {
+    Tensor size;
+    CRESSET_CHECK(archive_.try_read(name + "/size", size), "the archive has neither 'param_groups' nor '", name, "': it is not this optimizer's.");
+    const auto count = static_cast<std::size_t>(size.item<int64_t>());
+    CRESSET_CHECK(count <= parameters_.size(), "the archive has ", count, " of '", name, "', the optimizer ", parameters_.size(), " parameters.");
+    for (std::size_t i = 0; i < count; ++i) {
+      Tensor value;
+      archive_.read(name + "/" + std::to_string(i), value, true);
+      f(parameters_[i], value);
+    }
+  }
+
+ private:
+  serialize::InputArchive& archive_;
+  const std::vector<Tensor>& parameters_;
+};
+
+template <class State, class Options>
+void adam_step(const Options& o, bool decoupled, Tensor& p, Tensor grad, State& state) {
   const auto [beta1, beta2] = o.betas();
   if (o.weight_decay() != 0) {
     if (decoupled)
@@ -150,14 +181,14 @@ void adam_step(const Options& o, bool decoupled, Tensor& p, Tensor grad, Optimiz
     else
       grad = grad.add(p, o.weight_decay());
   }
-  const auto steps = static_cast<double>(++state.step);
-  Tensor& mean = zeros_at_first(state, "exp_avg", p);
-  Tensor& square = zeros_at_first(state, "exp_avg_sq", p);
+  const auto steps = static_cast<double>(++state.step());
+  Tensor& mean = zeros_at_first(state.exp_avg(), p);
+  Tensor& square = zeros_at_first(state.exp_avg_sq(), p);
   mean.lerp_(grad, 1 - beta1);
   square.mul_(beta2).addcmul_(grad, grad, 1 - beta2);
   Tensor largest = square;
   if (o.amsgrad()) {
-    Tensor& kept = zeros_at_first(state, "max_exp_avg_sq", p);
+    Tensor& kept = zeros_at_first(state.max_exp_avg_sq(), p);
     kept = cresset::maximum(kept, square);
     largest = kept;
   }
@@ -166,12 +197,16 @@ void adam_step(const Options& o, bool decoupled, Tensor& p, Tensor grad, Optimiz
 }
 }  // namespace
 
-void SGD::check() const {
+void SGD::check() {
   const auto& o = static_cast<const SGDOptions&>(defaults());
   check_common(o.lr(), o.weight_decay());
   CRESSET_CHECK_VALUE(o.momentum() >= 0, "Invalid momentum value: ", o.momentum());
   CRESSET_CHECK_VALUE(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0),
                       "Nesterov momentum requires a momentum and zero dampening");
+}
+void SGD::load_old(serialize::InputArchive& archive) {
+  OldLists lists(archive, groups_, "SGD");
+  lists.each("momentum_buffers", [&](const Tensor& p, const Tensor& t) { state_of<SGDParamState>(p).momentum_buffer(t); });
 }
 Tensor SGD::step(LossClosure closure) {
   const NoGradGuard no_grad;
@@ -179,7 +214,7 @@ Tensor SGD::step(LossClosure closure) {
   for_each_gradient<SGDOptions>(groups_, [&](const SGDOptions& o, Tensor& p, Tensor grad) {
     if (o.weight_decay() != 0) grad = grad.add(p, o.weight_decay());
     if (o.momentum() != 0) {
-      Tensor& velocity = state_of(p).tensors["momentum_buffer"];
+      Tensor& velocity = state_of<SGDParamState>(p).momentum_buffer();
       if (velocity.defined())
         velocity.mul_(o.momentum()).add_(grad, 1 - o.dampening());
       else
@@ -191,65 +226,98 @@ Tensor SGD::step(LossClosure closure) {
   return loss;
 }
 
-void Adam::check() const { check_adam(static_cast<const AdamOptions&>(defaults())); }
+void Adam::check() { check_adam(static_cast<const AdamOptions&>(defaults())); }
+void Adam::load_old(serialize::InputArchive& archive) {
+  OldLists lists(archive, groups_, "Adam");
+  lists.each("step_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamParamState>(p).step(t.item<int64_t>()); });
+  lists.each("exp_average_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamParamState>(p).exp_avg(t); });
+  lists.each("exp_average_sq_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamParamState>(p).exp_avg_sq(t); });
+  lists.each("max_exp_average_sq_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamParamState>(p).max_exp_avg_sq(t); });
+}
 Tensor Adam::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
   for_each_gradient<AdamOptions>(groups_,
-                                 [&](const AdamOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, false, p, grad, state_of(p)); });
+                                 [&](const AdamOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, false, p, grad, state_of<AdamParamState>(p)); });
   return loss;
 }
 
-void AdamW::check() const { check_adam(static_cast<const AdamWOptions&>(defaults())); }
+void AdamW::check() { check_adam(static_cast<const AdamWOptions&>(defaults())); }
+void AdamW::load_old(serialize::InputArchive& archive) {
+  OldLists lists(archive, groups_, "AdamW");
+  lists.each("step_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamWParamState>(p).step(t.item<int64_t>()); });
+  lists.each("exp_average_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamWParamState>(p).exp_avg(t); });
+  lists.each("exp_average_sq_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamWParamState>(p).exp_avg_sq(t); });
+  lists.each("max_exp_average_sq_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdamWParamState>(p).max_exp_avg_sq(t); });
+}
 Tensor AdamW::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
   for_each_gradient<AdamWOptions>(groups_,
-                                  [&](const AdamWOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, true, p, grad, state_of(p)); });
+                                  [&](const AdamWOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, true, p, grad, state_of<AdamWParamState>(p)); });
   return loss;
 }
 
-void Adagrad::check() const {
+namespace {
+Tensor& accumulator(AdagradParamState& state, const Tensor& p, const AdagradOptions& o) {
+  if (!state.sum().defined()) state.sum(cresset::full_like(p, o.initial_accumulator_value()).detach());
+  return state.sum();
+}
+}  // namespace
+void Adagrad::check() {
   const auto& o = static_cast<const AdagradOptions&>(defaults());
   check_common(o.lr(), o.weight_decay());
   CRESSET_CHECK_VALUE(o.lr_decay() >= 0, "Invalid lr_decay value: ", o.lr_decay());
   CRESSET_CHECK_VALUE(o.initial_accumulator_value() >= 0, "Invalid initial_accumulator_value value: ", o.initial_accumulator_value());
   CRESSET_CHECK_VALUE(o.eps() >= 0, "Invalid epsilon value: ", o.eps());
+  for (const OptimizerParamGroup& group : groups_)
+    for (const Tensor& p : group.params())
+      accumulator(state_of<AdagradParamState>(p), p, static_cast<const AdagradOptions&>(group.options()));
+}
+void Adagrad::load_old(serialize::InputArchive& archive) {
+  OldLists lists(archive, groups_, "Adagrad");
+  lists.each("sum_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdagradParamState>(p).sum(t); });
+  lists.each("step_buffers", [&](const Tensor& p, const Tensor& t) { state_of<AdagradParamState>(p).step(t.item<int64_t>()); });
 }
 Tensor Adagrad::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
   for_each_gradient<AdagradOptions>(groups_, [&](const AdagradOptions& o, Tensor& p, Tensor grad) {
-    OptimizerParamState& state = state_of(p);
+    AdagradParamState& state = state_of<AdagradParamState>(p);
     if (o.weight_decay() != 0) grad = grad.add(p, o.weight_decay());
-    Tensor& sum = state.tensors["sum"];
-    if (!sum.defined()) sum = cresset::full_like(p, o.initial_accumulator_value()).detach();
+    Tensor& sum = accumulator(state, p, o);
     sum.addcmul_(grad, grad, 1.0);
-    const double lr = o.lr() / (1 + static_cast<double>(state.step++) * o.lr_decay());
+    const double lr = o.lr() / (1 + static_cast<double>(state.step()++) * o.lr_decay());
     p.addcdiv_(grad, sum.sqrt().add_(o.eps()), -lr);
   });
   return loss;
 }
 
-void RMSprop::check() const {
+void RMSprop::check() {
   const auto& o = static_cast<const RMSpropOptions&>(defaults());
   check_common(o.lr(), o.weight_decay());
   CRESSET_CHECK_VALUE(o.eps() >= 0, "Invalid epsilon value: ", o.eps());
   CRESSET_CHECK_VALUE(o.momentum() >= 0, "Invalid momentum value: ", o.momentum());
   CRESSET_CHECK_VALUE(o.alpha() >= 0, "Invalid alpha value: ", o.alpha());
 }
+void RMSprop::load_old(serialize::InputArchive& archive) {
+  OldLists lists(archive, groups_, "RMSprop");
+  lists.each("square_average_buffers", [&](const Tensor& p, const Tensor& t) { state_of<RMSpropParamState>(p).square_avg(t); });
+  lists.each("momentum_buffers", [&](const Tensor& p, const Tensor& t) { state_of<RMSpropParamState>(p).momentum_buffer(t); });
+  lists.each("grad_average_buffers", [&](const Tensor& p, const Tensor& t) { state_of<RMSpropParamState>(p).grad_avg(t); });
+}
 Tensor RMSprop::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
   for_each_gradient<RMSpropOptions>(groups_, [&](const RMSpropOptions& o, Tensor& p, Tensor grad) {
-    OptimizerParamState& state = state_of(p);
-    ++state.step;
+    RMSpropParamState& state = state_of<RMSpropParamState>(p);
+    ++state.step();
     if (o.weight_decay() != 0) grad = grad.add(p, o.weight_decay());
-    Tensor& square = zeros_at_first(state, "square_avg", p);
+    Tensor& square = zeros_at_first(state.square_avg(), p);
     square.mul_(o.alpha()).addcmul_(grad, grad, 1 - o.alpha());
     Tensor variance = square;
     if (o.centered()) {
-      Tensor& mean = zeros_at_first(state, "grad_avg", p);
+      Tensor& mean = zeros_at_first(state.grad_avg(), p);
       mean.lerp_(grad, 1 - o.alpha());
       variance = square.sub(mean.mul(mean));
     }
@@ -258,30 +326,11 @@ Tensor RMSprop::step(LossClosure closure) {
       p.addcdiv_(grad, denominator, -o.lr());
       return;
     }
-    Tensor& buffer = zeros_at_first(state, "momentum_buffer", p);
+    Tensor& buffer = zeros_at_first(state.momentum_buffer(), p);
     buffer.mul_(o.momentum()).addcdiv_(grad, denominator, 1.0);
     p.add_(buffer, -o.lr());
   });
   return loss;
-}
-
-std::vector<double> LRScheduler::get_current_lrs() const {
-  std::vector<double> out;
-  for (const OptimizerParamGroup& group : optimizer_.param_groups()) out.push_back(group.options().get_lr());
-  return out;
-}
-void LRScheduler::step() {
-  ++step_count_;
-  const std::vector<double> lrs = get_lrs();
-  auto& groups = optimizer_.param_groups();
-  CRESSET_CHECK(lrs.size() == groups.size(), "Number of learning rates not equal to the number of param groups");
-  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(lrs[i]);
-}
-std::vector<double> StepLR::get_lrs() {
-  std::vector<double> lrs = get_current_lrs();
-  if (step_count_ % step_size_ == 0)
-    for (double& lr : lrs) lr *= gamma_;
-  return lrs;
 }
 
 }  // namespace cresset::optim

@@ -13,16 +13,9 @@ namespace cresset::optim {
 
 struct CRESSET_API LBFGSOptions : OptimizerCloneableOptions<LBFGSOptions> {
   LBFGSOptions(double lr = 1) : lr_(lr) {}
-  template <class F>
-  void visit(F&& f) {
-    f("lr", lr());
-    f("max_iter", max_iter());
-    f("max_eval", max_eval());
-    f("tolerance_grad", tolerance_grad());
-    f("tolerance_change", tolerance_change());
-    f("history_size", history_size());
-    f("line_search_fn", line_search_fn());
-  }
+  CRESSET_OPTIM_FIELDS(LBFGSOptions, CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(max_iter) CRESSET_OPTIM_VISIT(max_eval)
+                                         CRESSET_OPTIM_VISIT(tolerance_grad) CRESSET_OPTIM_VISIT(tolerance_change)
+                                             CRESSET_OPTIM_VISIT(history_size) CRESSET_OPTIM_VISIT(line_search_fn))
   CRESSET_ARG(double, lr);
   CRESSET_ARG(int64_t, max_iter) = 20;
   /// Calls of the closure in one step; a quarter more than max_iter unless given.
@@ -34,6 +27,30 @@ struct CRESSET_API LBFGSOptions : OptimizerCloneableOptions<LBFGSOptions> {
   CRESSET_ARG(std::optional<std::string>, line_search_fn);
 };
 
+/// What is remembered of all parameters together; it is the state of the first one.
+struct CRESSET_API LBFGSParamState : OptimizerCloneableParamState<LBFGSParamState> {
+  CRESSET_OPTIM_FIELDS(LBFGSParamState, CRESSET_OPTIM_VISIT(func_evals) CRESSET_OPTIM_VISIT(n_iter) CRESSET_OPTIM_VISIT(t)
+                                            CRESSET_OPTIM_VISIT(prev_loss) CRESSET_OPTIM_VISIT(d) CRESSET_OPTIM_VISIT(H_diag)
+                                                CRESSET_OPTIM_VISIT(prev_flat_grad) CRESSET_OPTIM_VISIT(old_dirs)
+                                                    CRESSET_OPTIM_VISIT(old_stps) CRESSET_OPTIM_VISIT(ro) CRESSET_OPTIM_VISIT(al))
+  /// Calls of the closure and iterations, over all steps.
+  CRESSET_ARG(int64_t, func_evals) = 0;
+  CRESSET_ARG(int64_t, n_iter) = 0;
+  /// The last iteration's step length, loss before it, direction, and gradient before it.
+  CRESSET_ARG(double, t) = 0;
+  CRESSET_ARG(double, prev_loss) = 0;
+  CRESSET_ARG(Tensor, d);
+  /// The first estimate of the inverse Hessian is this number times the unit matrix.
+  CRESSET_ARG(Tensor, H_diag);
+  CRESSET_ARG(Tensor, prev_flat_grad);
+  /// Of the remembered iterations: the changes of the gradient, those of the parameters, and one over their products.
+  CRESSET_ARG(std::deque<Tensor>, old_dirs);
+  CRESSET_ARG(std::deque<Tensor>, old_stps);
+  CRESSET_ARG(std::deque<Tensor>, ro);
+  /// The weights of the last two-loop recursion.
+  CRESSET_ARG(std::optional<std::vector<Tensor>>, al);
+};
+
 /// Quasi-Newton steps from the last `history_size` changes of parameters and gradients. step() calls the closure several times: it clears
 /// the gradients, computes the loss, runs backward and returns the loss. All parameters are one group.
 class CRESSET_API LBFGS : public Optimizer {
@@ -43,27 +60,18 @@ class CRESSET_API LBFGS : public Optimizer {
       : LBFGS(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(parameters))}, defaults) {}
   /// Up to max_iter iterations; gives back the loss before the first.
   Tensor step(LossClosure closure) override;
-  void save(serialize::OutputArchive& archive) const override;
-  void load(serialize::InputArchive& archive) override;
 
  private:
-  /// One remembered step: the change of the gradient, that of the parameters, and one over their product.
-  struct Change {
-    Tensor gradient, parameters;
-    double inverse;
-  };
   struct Point;
   class Line;
 
-  Tensor flat_gradient();
+  const std::vector<Tensor>& all() const { return groups_.front().params(); }
+  Tensor flat_gradient() const;
   void move(double t, const Tensor& direction);
-  void remember(const Tensor& gradient);
-  Tensor direction_from(const Tensor& gradient) const;
-
-  int64_t iterations_ = 0, evaluations_ = 0;
-  double t_ = 0, scale_ = 1, previous_loss_ = 0;  // scale_: the first estimate of the inverse Hessian, times the unit matrix
-  Tensor direction_, previous_gradient_;
-  std::deque<Change> history_;
+  void remember(LBFGSParamState& state, const Tensor& gradient) const;
+  static Tensor direction_from(LBFGSParamState& state, const Tensor& gradient);
+  std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<LBFGSParamState>(); }
+  void load_old(serialize::InputArchive& archive) override;
 };
 
 }  // namespace cresset::optim

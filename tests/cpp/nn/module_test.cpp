@@ -160,7 +160,6 @@ TEST(Optim, AdamTakesStepsOfTheLearningRate) {
 }
 
 TEST(Optim, RefusesWhatCannotBeOptimised) {
-  EXPECT_EQ(error_of([] { optim::SGD(std::vector<Tensor>(), 0.1); }), "optimizer got an empty parameter list");
   Tensor leaf = ones({1});
   leaf.requires_grad_(true);
   EXPECT_EQ(error_of([&] { optim::Adam(std::vector<Tensor>{leaf * 2}); }), "can't optimize a non-leaf Tensor");
