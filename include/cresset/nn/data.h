@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <cresset/core/tensor.h>
+#include <cresset/nn/archive.h>
 #include <cresset/nn/arg.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_concat.h>
@@ -87,13 +88,29 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
   }
 };
 
+/// A source without indices: get_batch() is asked for a number of examples.
+template <class Self, class Batch = std::vector<Example<>>>
+using StreamDataset = BatchDataset<Self, Batch, std::size_t>;
+
 /// A dataset that keeps its own place: get_batch() gives nothing when an epoch is over, reset() starts the next.
 template <class Self, class Batch = std::vector<Example<>>, class BatchRequest = std::size_t>
 class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchRequest> {
  public:
   static constexpr bool is_stateful = true;
   virtual void reset() = 0;
+  virtual void save(serialize::OutputArchive& archive) const = 0;
+  virtual void load(serialize::InputArchive& archive) = 0;
 };
+template <class... A>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const StatefulDataset<A...>& dataset) {
+  dataset.save(archive);
+  return archive;
+}
+template <class... A>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, StatefulDataset<A...>& dataset) {
+  dataset.load(archive);
+  return archive;
+}
 
 /// Batches of a source changed by a transform.
 template <class SourceDataset, class Transform>
@@ -198,6 +215,10 @@ class BatchTransform {
   virtual OutputBatch apply_batch(InputBatch input) = 0;
 };
 
+/// A transform that makes one thing of a batch.
+template <class Output, class Input = std::vector<Output>>
+using Collation = BatchTransform<Input, Output>;
+
 /// A transform of single examples.
 template <class Input, class Output>
 class Transform : public BatchTransform<std::vector<Input>, std::vector<Output>> {
@@ -232,6 +253,9 @@ class BatchLambda : public BatchTransform<Input, Output> {
  private:
   FunctionType function_;
 };
+
+template <class Output, class Input = std::vector<Output>>
+using Collate = BatchLambda<Input, Output>;
 
 /// Changes the data of examples and keeps their targets.
 template <class Target = Tensor>

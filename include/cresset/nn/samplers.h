@@ -25,6 +25,58 @@ class Sampler {
   virtual void load(serialize::InputArchive& archive) = 0;
 };
 
+template <class BatchRequest>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Sampler<BatchRequest>& sampler) {
+  sampler.save(archive);
+  return archive;
+}
+template <class BatchRequest>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, Sampler<BatchRequest>& sampler) {
+  sampler.load(archive);
+  return archive;
+}
+
+/// A request that is no list of indices.
+struct CustomBatchRequest {
+  virtual ~CustomBatchRequest() = default;
+  /// The examples that are asked for.
+  virtual std::size_t size() const = 0;
+};
+/// A number of examples.
+struct BatchSize : CustomBatchRequest {
+  explicit BatchSize(std::size_t size) : size_(size) {}
+  std::size_t size() const noexcept override { return size_; }
+  operator std::size_t() const noexcept { return size_; }
+
+ private:
+  std::size_t size_;
+};
+
+/// Asks for numbers of examples, as many as an epoch has.
+class StreamSampler : public Sampler<BatchSize> {
+ public:
+  explicit StreamSampler(std::size_t epoch_size) : epoch_size_(epoch_size) {}
+  void reset(std::optional<std::size_t> new_size = std::nullopt) override {
+    given_ = 0;
+    epoch_size_ = new_size.value_or(epoch_size_);
+  }
+  std::optional<BatchSize> next(std::size_t batch_size) override {
+    if (given_ >= epoch_size_) return std::nullopt;
+    batch_size = std::min(batch_size, epoch_size_ - given_);
+    given_ += batch_size;
+    return BatchSize(batch_size);
+  }
+  void save(serialize::OutputArchive& archive) const override { archive.write("given", IValue(static_cast<int64_t>(given_))); }
+  void load(serialize::InputArchive& archive) override {
+    IValue given;
+    archive.read("given", given);
+    given_ = static_cast<std::size_t>(given.toInt());
+  }
+
+ private:
+  std::size_t epoch_size_, given_ = 0;
+};
+
 /// Indices in the order of a list that reset() makes.
 class ListSampler : public Sampler<> {
  public:
@@ -79,7 +131,8 @@ class RandomSampler : public ListSampler {
   }
 };
 
-/// The part of a sequence that belongs to one of several processes; with allow_duplicates all parts have the same length.
+/// The part of a sequence that belongs to one of several processes. All parts have the same length: with allow_duplicates the sequence begins
+/// again where it is too short, else what is left over is left out.
 class DistributedSequentialSampler : public ListSampler {
  public:
   explicit DistributedSequentialSampler(std::size_t size, std::size_t num_replicas = 1, std::size_t rank = 0, bool allow_duplicates = true)
@@ -89,18 +142,19 @@ class DistributedSequentialSampler : public ListSampler {
   }
   void reset(std::optional<std::size_t> new_size = std::nullopt) override {
     size_ = new_size.value_or(size_);
-    std::vector<std::size_t> all(size_);
-    for (std::size_t i = 0; i < size_; ++i) all[i] = i;
+    std::vector<std::size_t> all(count());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     take(all);
   }
 
  protected:
+  std::size_t part() const { return duplicates_ ? (size_ + replicas_ - 1) / replicas_ : size_ / replicas_; }
+  /// Of all parts together.
+  std::size_t count() const { return part() * replicas_; }
+  /// This process's part of the places.
   void take(const std::vector<std::size_t>& all) {
-    const std::size_t whole = size_ / replicas_, rest = size_ % replicas_;
-    const std::size_t mine = duplicates_ ? whole + (rest ? 1 : 0) : whole + (rank_ < rest ? 1 : 0);
-    const std::size_t first = duplicates_ ? rank_ * mine : rank_ * whole + std::min(rank_, rest);
     order_.clear();
-    for (std::size_t i = 0; i < mine; ++i) order_.push_back(all[(first + i) % size_]);
+    for (std::size_t i = 0; i < part(); ++i) order_.push_back(all[rank_ * part() + i] % size_);
     at_ = 0;
   }
   std::size_t size_, replicas_, rank_;
@@ -116,9 +170,19 @@ class DistributedRandomSampler : public DistributedSequentialSampler {
   }
   void set_epoch(std::size_t epoch) { epoch_ = epoch; }
   std::size_t epoch() const { return epoch_; }
+  void save(serialize::OutputArchive& archive) const override {
+    ListSampler::save(archive);
+    archive.write("epoch", IValue(static_cast<int64_t>(epoch_)));
+  }
+  void load(serialize::InputArchive& archive) override {
+    ListSampler::load(archive);
+    IValue epoch;
+    archive.read("epoch", epoch);
+    epoch_ = static_cast<std::size_t>(epoch.toInt());
+  }
   void reset(std::optional<std::size_t> new_size = std::nullopt) override {
     size_ = new_size.value_or(size_);
-    const Tensor order = cresset::randperm(static_cast<int64_t>(size_), make_cpu_generator(epoch_), TensorOptions(kLong));
+    const Tensor order = cresset::randperm(static_cast<int64_t>(count()), make_cpu_generator(epoch_), TensorOptions(kLong));
     take({order.data_ptr<int64_t>(), order.data_ptr<int64_t>() + order.numel()});
   }
 

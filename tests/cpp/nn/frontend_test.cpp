@@ -354,7 +354,7 @@ TEST(Data, ErrorsOfWorkersArriveWhereTheyIterate) {
   EXPECT_EQ(error_of([&] {
               for (auto& batch : *loader) (void)batch;
             }),
-            "no such example");
+            "Caught exception in DataLoader worker thread. Original message: no such example");
 }
 
 TEST(Data, SamplersShareTheWork) {

@@ -3,7 +3,7 @@
 
 #include <cresset_compat/nn.h>
 
-#include <cresset/nn/data_loader.h>
+#include <cresset/nn/chunk_dataset.h>
 
 namespace torch::data {
 using namespace cresset::data;
