@@ -197,6 +197,10 @@ Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& o) {
   const Tensor average = cresset::avg_pool2d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), {0, 0}, o.ceil_mode());
   return norm_of_powers(average, o.norm_type(), o.kernel_size()[0] * o.kernel_size()[1]);
 }
+Tensor lp_pool3d(const Tensor& input, const LPPool3dFuncOptions& o) {
+  const Tensor average = cresset::avg_pool3d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), {0, 0, 0}, o.ceil_mode());
+  return norm_of_powers(average, o.norm_type(), o.kernel_size()[0] * o.kernel_size()[1] * o.kernel_size()[2]);
+}
 
 std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input, const FractionalMaxPool2dFuncOptions& o) {
   return cresset::fractional_max_pool2d(input, o.kernel_size(), fractional_size(input, o), fractional_samples(input, o));
@@ -226,6 +230,9 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
   const std::string mode = enumtype::get_enum_name(o.mode()).substr(1);
   CRESSET_CHECK(dims >= 1 && dims <= 3, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(),
                 "D) for the modes: nearest | linear | bilinear | bicubic | trilinear (got k", mode, ")");
+  const bool nearest = mode == "Nearest" || mode == "NearestExact";
+  CRESSET_CHECK(!o.align_corners().has_value() || !(nearest || mode == "Area"),
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
   CRESSET_CHECK(o.size().has_value() || o.scale_factor().has_value(), "either size or scale_factor should be defined");
   CRESSET_CHECK(!o.size().has_value() || !o.scale_factor().has_value(), "only one of size or scale_factor should be defined");
   std::vector<int64_t> size = o.size().value_or(std::vector<int64_t>());
@@ -243,9 +250,6 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
     // Recomputed factors are the quotients of the sizes, which is what operators without factors use.
     if (o.recompute_scale_factor().value_or(false)) factors.clear();
   }
-  const bool nearest = mode == "Nearest" || mode == "NearestExact";
-  CRESSET_CHECK(!o.align_corners().has_value() || !(nearest || mode == "Area"),
-                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
   const bool align = o.align_corners().value_or(false);
   const auto a = scale(factors, 0), b = scale(factors, 1), c = scale(factors, 2);
   if (mode == "Nearest") {

@@ -89,7 +89,7 @@ Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets, con
 namespace detail {
 
 void check_channels(int64_t in, int64_t out, int64_t groups) {
-  CRESSET_CHECK_VALUE(groups > 0, "groups must be a positive integer");
+  CRESSET_CHECK_VALUE(in > 0 && groups > 0 && out > 0, "in_channels, groups and out_channels must be a positive integer.");
   CRESSET_CHECK_VALUE(in % groups == 0, "in_channels must be divisible by groups");
   CRESSET_CHECK_VALUE(out % groups == 0, "out_channels must be divisible by groups");
 }

@@ -194,6 +194,13 @@ CRESSET_NN_DIMENSIONS(3)
 #undef CRESSET_NN_PRINT
 
 void print_options(std::ostream& stream, const char* name, const UnflattenOptions& o) {
+  if (!o.namedshape().empty()) {
+    stream << "torch::nn::" << name << "(dim=\"" << o.dimname() << "\", unflattened_size={";
+    const char* between = "";
+    for (const auto& [part, size] : o.namedshape()) stream << std::exchange(between, ", ") << "{\"" << part << "\", " << size << "}";
+    stream << "})";
+    return;
+  }
   stream << "torch::nn::" << name << "(dim=" << o.dim() << ", unflattened_size={";
   for (std::size_t i = 0; i < o.sizes().size(); ++i) stream << (i ? ", " : "") << o.sizes()[i];
   stream << "})";

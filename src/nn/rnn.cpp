@@ -24,8 +24,10 @@ Tensor recurrent_uniform(IntArrayRef sizes, int64_t hidden) {
   return cresset::empty(sizes, TensorOptions()).uniform_(-bound, bound);
 }
 template <class Options>
-detail::RecurrentShape shape_of(const Options& o, int64_t gates) {
-  return {o.input_size(), o.hidden_size(), gates, o.num_layers(), 0, o.bias(), o.batch_first(), o.bidirectional(), o.dropout()};
+detail::RNNOptionsBase base_of(const Options& o, detail::RNNOptionsBase::rnn_options_base_mode_t mode) {
+  detail::RNNOptionsBase base(mode, o.input_size(), o.hidden_size());
+  base.num_layers(o.num_layers()).bias(o.bias()).batch_first(o.batch_first());
+  return base.bidirectional(o.bidirectional()).dropout(o.dropout());
 }
 std::optional<Tensor> given(const Tensor& t) { return t.defined() ? std::optional<Tensor>(t) : std::nullopt; }
 }  // namespace
@@ -62,8 +64,8 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
   return {padded.index_select(batch_first ? 0 : 1, sequence.unsorted_indices()), lengths.index({sequence.unsorted_indices()})};
 }
 
-Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first, double padding_value) {
-  return cresset::pad_sequence(sequences, batch_first, padding_value);
+Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first, double padding_value, std::string_view padding_side) {
+  return cresset::pad_sequence(sequences, batch_first, padding_value, padding_side);
 }
 
 PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted) {
@@ -78,37 +80,42 @@ PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted) {
 
 namespace detail {
 
-void Recurrent::reset_recurrent(Module& module, const RecurrentShape& s) {
-  CRESSET_CHECK(s.num_layers > 0 && s.hidden_size > 0, "num_layers and hidden_size must be greater than zero");
-  CRESSET_CHECK(s.dropout >= 0 && s.dropout <= 1,
+void Recurrent::reset_recurrent(Module& module, const RNNOptionsBase& o) {
+  CRESSET_CHECK(o.hidden_size() > 0, "hidden_size must be greater than zero");
+  CRESSET_CHECK(o.num_layers() > 0, "num_layers must be greater than zero");
+  CRESSET_CHECK(o.dropout() >= 0 && o.dropout() <= 1,
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed");
   weights_.clear();
-  const int64_t directions = s.bidirectional ? 2 : 1, out = s.proj_size > 0 ? s.proj_size : s.hidden_size, rows = s.gates * s.hidden_size;
+  options_base = o;
+  // The gates' weights stand one below the other; the modes are in the order of the variant.
+  const int64_t gates = o.mode().index() == 0 ? 4 : o.mode().index() == 1 ? 3 : 1;
+  const int64_t directions = o.bidirectional() ? 2 : 1, out = o.proj_size() > 0 ? o.proj_size() : o.hidden_size(), rows = gates * o.hidden_size();
   const auto add = [&](const std::string& name, IntArrayRef sizes) {
-    weights_.push_back(module.register_parameter(name, recurrent_uniform(sizes, s.hidden_size)));
+    weights_.push_back(module.register_parameter(name, recurrent_uniform(sizes, o.hidden_size())));
   };
-  for (int64_t layer = 0; layer < s.num_layers; ++layer) {
+  for (int64_t layer = 0; layer < o.num_layers(); ++layer) {
     for (int64_t direction = 0; direction < directions; ++direction) {
       const std::string suffix = "_l" + std::to_string(layer) + (direction == 1 ? "_reverse" : "");
-      add("weight_ih" + suffix, {rows, layer == 0 ? s.input_size : out * directions});
+      add("weight_ih" + suffix, {rows, layer == 0 ? o.input_size() : out * directions});
       add("weight_hh" + suffix, {rows, out});
-      if (s.bias) {
+      if (o.bias()) {
         add("bias_ih" + suffix, {rows});
         add("bias_hh" + suffix, {rows});
       }
-      if (s.proj_size > 0) add("weight_hr" + suffix, {s.proj_size, s.hidden_size});
+      if (o.proj_size() > 0) add("weight_hr" + suffix, {o.proj_size(), o.hidden_size()});
     }
   }
 }
 
-Tensor Recurrent::zeros_state(const Tensor& input, const RecurrentShape& s, int64_t size, const Tensor& batch_sizes) const {
-  const int64_t states = s.num_layers * (s.bidirectional ? 2 : 1);
+Tensor Recurrent::zeros_state(const Tensor& input, int64_t size, const Tensor& batch_sizes) const {
+  const RNNOptionsBase& o = options_base;
+  const int64_t states = o.num_layers() * (o.bidirectional() ? 2 : 1);
   if (batch_sizes.defined()) return cresset::zeros({states, batch_sizes[0].item<int64_t>(), size}, input.options());
   CRESSET_CHECK(input.dim() == 2 || input.dim() == 3, "Expected 2D or 3D input, got ", input.dim(), "D");
-  CRESSET_CHECK(input.size(-1) == s.input_size, "input.size(-1) must be equal to input_size. Expected ", s.input_size, ", got ",
+  CRESSET_CHECK(input.size(-1) == o.input_size(), "input.size(-1) must be equal to input_size. Expected ", o.input_size(), ", got ",
                 input.size(-1));
   if (input.dim() == 2) return cresset::zeros({states, size}, input.options());
-  return cresset::zeros({states, input.size(s.batch_first ? 0 : 1), size}, input.options());
+  return cresset::zeros({states, input.size(o.batch_first() ? 0 : 1), size}, input.options());
 }
 
 Tensor Recurrent::permuted(const Tensor& state, const Tensor& order) const {
@@ -117,13 +124,12 @@ Tensor Recurrent::permuted(const Tensor& state, const Tensor& order) const {
 
 }  // namespace detail
 
-detail::RecurrentShape RNNImpl::shape() const { return shape_of(options, 1); }
-detail::RecurrentShape GRUImpl::shape() const { return shape_of(options, 3); }
-detail::RecurrentShape LSTMImpl::shape() const {
-  detail::RecurrentShape s = shape_of(options, 4);
-  s.proj_size = options.proj_size();
-  return s;
+detail::RNNOptionsBase RNNImpl::base() const {
+  if (std::holds_alternative<enumtype::kTanh>(options.nonlinearity())) return base_of(options, kRNN_TANH);
+  return base_of(options, kRNN_RELU);
 }
+detail::RNNOptionsBase GRUImpl::base() const { return base_of(options, kGRU); }
+detail::RNNOptionsBase LSTMImpl::base() const { return base_of(options, kLSTM).proj_size(options.proj_size()); }
 
 namespace {
 /// Adds the dimension of batches for the operators and takes it away again.
@@ -142,7 +148,7 @@ struct Batched {
 
 #define CRESSET_NN_RECURRENT(Name, OPERATOR)                                                                                              \
   std::tuple<Tensor, Tensor> Name##Impl::forward(const Tensor& input, Tensor hx) {                                                        \
-    if (!hx.defined()) hx = zeros_state(input, shape(), options.hidden_size(), {});                                                       \
+    if (!hx.defined()) hx = zeros_state(input, options.hidden_size(), {});                                                       \
     const Batched batched(input, options.batch_first());                                                                                  \
     auto [out, last] = OPERATOR(batched.x, batched.state(hx), weights_, options.bias(), options.num_layers(), options.dropout(),          \
                                 is_training(), options.bidirectional(), options.batch_first());                                           \
@@ -151,7 +157,7 @@ struct Batched {
   std::tuple<utils::rnn::PackedSequence, Tensor> Name##Impl::forward_with_packed_input(const utils::rnn::PackedSequence& input,           \
                                                                                        Tensor hx) {                                       \
     hx = hx.defined() ? permuted(hx, input.sorted_indices())                                                                              \
-                      : zeros_state(input.data(), shape(), options.hidden_size(), input.batch_sizes());                                   \
+                      : zeros_state(input.data(), options.hidden_size(), input.batch_sizes());                                   \
     auto [out, last] = OPERATOR(input.data(), input.batch_sizes(), hx, weights_, options.bias(), options.num_layers(), options.dropout(), \
                                 is_training(), options.bidirectional());                                                                  \
     return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),                       \
@@ -171,7 +177,7 @@ CRESSET_NN_RECURRENT(GRU, cresset::gru)
 
 std::tuple<Tensor, LSTMState> LSTMImpl::forward(const Tensor& input, std::optional<LSTMState> hx) {
   const int64_t out_size = options.proj_size() > 0 ? options.proj_size() : options.hidden_size();
-  if (!hx) hx.emplace(zeros_state(input, shape(), out_size, {}), zeros_state(input, shape(), options.hidden_size(), {}));
+  if (!hx) hx.emplace(zeros_state(input, out_size, {}), zeros_state(input, options.hidden_size(), {}));
   const Batched batched(input, options.batch_first());
   const std::vector<Tensor> state = {batched.state(std::get<0>(*hx)), batched.state(std::get<1>(*hx))};
   auto [out, h, c] = cresset::lstm(batched.x, state, weights_, options.bias(), options.num_layers(), options.dropout(), is_training(),
@@ -185,8 +191,8 @@ std::tuple<utils::rnn::PackedSequence, LSTMState> LSTMImpl::forward_with_packed_
   if (hx)
     state = {permuted(std::get<0>(*hx), input.sorted_indices()), permuted(std::get<1>(*hx), input.sorted_indices())};
   else
-    state = {zeros_state(input.data(), shape(), out_size, input.batch_sizes()),
-             zeros_state(input.data(), shape(), options.hidden_size(), input.batch_sizes())};
+    state = {zeros_state(input.data(), out_size, input.batch_sizes()),
+             zeros_state(input.data(), options.hidden_size(), input.batch_sizes())};
   auto [out, h, c] = cresset::lstm(input.data(), input.batch_sizes(), state, weights_, options.bias(), options.num_layers(),
                                    options.dropout(), is_training(), options.bidirectional());
   return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),
@@ -211,6 +217,8 @@ CRESSET_NN_CELL_RESET(LSTMCell, 4)
 namespace {
 /// The state for one step: the one given, or zeros of the input's batch.
 Tensor state_for(const Tensor& input, const Tensor& hx, int64_t hidden) {
+  CRESSET_CHECK(input.dim() == 1 || input.dim() == 2, "Expected input to be 1D or 2D, got ", input.dim(), "D instead");
+  CRESSET_CHECK(!hx.defined() || hx.dim() == 1 || hx.dim() == 2, "Expected hidden to be 1D or 2D, got ", hx.dim(), "D instead");
   if (hx.defined()) return hx;
   return input.dim() == 1 ? cresset::zeros({hidden}, input.options()) : cresset::zeros({input.size(0), hidden}, input.options());
 }

@@ -142,6 +142,14 @@ using FeatureAlphaDropoutFuncOptions = AlphaDropoutFuncOptions;
 CRESSET_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options = {});
 /// alpha_dropout of whole channels.
 CRESSET_API Tensor feature_alpha_dropout(Tensor input, const FeatureAlphaDropoutFuncOptions& options = {});
+namespace detail {
+inline Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::alpha_dropout(std::move(input), AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+inline Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::feature_alpha_dropout(std::move(input), FeatureAlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+}  // namespace detail
 
 // --- pooling
 
@@ -184,6 +192,7 @@ inline Tensor avg_pool3d(const Tensor& input, const AvgPool3dFuncOptions& o) {
 }
 CRESSET_API Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& options);
 CRESSET_API Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& options);
+CRESSET_API Tensor lp_pool3d(const Tensor& input, const LPPool3dFuncOptions& options);
 using FractionalMaxPool2dFuncOptions = FractionalMaxPool2dOptions;
 using FractionalMaxPool3dFuncOptions = FractionalMaxPool3dOptions;
 CRESSET_API std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input,
@@ -242,6 +251,7 @@ inline Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, co
   return cresset::binary_cross_entropy(input, target, detail::given(o.weight()), detail::number(o.reduction()));
 }
 inline Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const BCEWithLogitsLossOptions& o = {}) {
+  CRESSET_CHECK(target.sizes() == input.sizes(), "Target size (", target.sizes(), ") must be the same as input size (", input.sizes(), ")");
   return cresset::binary_cross_entropy_with_logits(input, target, detail::given(o.weight()), detail::given(o.pos_weight()),
                                                    detail::number(o.reduction()));
 }

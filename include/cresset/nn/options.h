@@ -44,9 +44,15 @@ struct FlattenOptions {
   CRESSET_ARG(int64_t, end_dim) = -1;
 };
 struct UnflattenOptions {
+  using namedshape_t = std::vector<std::pair<std::string, int64_t>>;
   UnflattenOptions(int64_t dim, std::vector<int64_t> sizes) : dim_(dim), sizes_(std::move(sizes)) {}
+  /// Dimensions by name: tensors have none here, so the module raises when it is called.
+  UnflattenOptions(const char* dimname, namedshape_t namedshape) : dim_(0), dimname_(dimname), namedshape_(std::move(namedshape)) {}
+  UnflattenOptions(std::string dimname, namedshape_t namedshape) : UnflattenOptions(dimname.c_str(), std::move(namedshape)) {}
   CRESSET_ARG(int64_t, dim);
   CRESSET_ARG(std::vector<int64_t>, sizes);
+  CRESSET_ARG(std::string, dimname);
+  CRESSET_ARG(namedshape_t, namedshape);
 };
 
 // --- embeddings
@@ -522,6 +528,21 @@ using rnn_nonlinearity_t = std::variant<enumtype::kTanh, enumtype::kReLU>;
   CRESSET_ARG(bool, batch_first) = false; \
   CRESSET_ARG(double, dropout) = 0;       \
   CRESSET_ARG(bool, bidirectional) = false
+namespace detail {
+/// What RNN, LSTM and GRU share.
+struct RNNOptionsBase {
+  using rnn_options_base_mode_t = std::variant<enumtype::kLSTM, enumtype::kGRU, enumtype::kRNN_TANH, enumtype::kRNN_RELU>;
+  RNNOptionsBase(rnn_options_base_mode_t mode, int64_t input_size, int64_t hidden_size)
+      : mode_(mode), input_size_(input_size), hidden_size_(hidden_size) {}
+  CRESSET_ARG(rnn_options_base_mode_t, mode);
+  CRESSET_ARG(int64_t, input_size);
+  CRESSET_ARG(int64_t, hidden_size);
+  CRESSET_ARG(bool, bias) = true;
+  CRESSET_NN_RECURRENT_LAYERS;
+  /// Of an LSTM: the size that outputs are projected to; 0: none.
+  CRESSET_ARG(int64_t, proj_size) = 0;
+};
+}  // namespace detail
 struct RNNOptions {
   CRESSET_NN_RECURRENT(RNNOptions);
   CRESSET_NN_RECURRENT_LAYERS;

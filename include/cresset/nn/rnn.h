@@ -1,6 +1,7 @@
 // Recurrent layers and cells.
 #pragma once
 
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -40,29 +41,27 @@ CRESSET_API PackedSequence pack_padded_sequence(const Tensor& input, const Tenso
 /// The padded tensor and the lengths.
 CRESSET_API std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first = false,
                                                            double padding_value = 0, std::optional<int64_t> total_length = std::nullopt);
-CRESSET_API Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false, double padding_value = 0);
+/// padding_side: "left" or "right".
+CRESSET_API Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false, double padding_value = 0,
+                                std::string_view padding_side = "right");
 CRESSET_API PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted = true);
 
 }  // namespace utils::rnn
 
 namespace detail {
 
-/// What RNN, LSTM and GRU share.
-struct RecurrentShape {
-  int64_t input_size, hidden_size, gates, num_layers = 1, proj_size = 0;
-  bool bias = true, batch_first = false, bidirectional = false;
-  double dropout = 0;
-};
 class CRESSET_API Recurrent {
  public:
-  void reset_recurrent(Module& module, const RecurrentShape& shape);
+  RNNOptionsBase options_base{kLSTM, 0, 0};
+  /// Makes the weights of a module with these options.
+  void reset_recurrent(Module& module, const RNNOptionsBase& options);
   /// Weights in the order of the operators: for each layer and direction w_ih, w_hh, b_ih, b_hh and the projection.
   std::vector<Tensor> all_weights() const { return weights_; }
   /// Does nothing: weights are not laid out anew on the CPU.
   void flatten_parameters() {}
 
  protected:
-  Tensor zeros_state(const Tensor& input, const RecurrentShape& shape, int64_t size, const Tensor& batch_sizes) const;
+  Tensor zeros_state(const Tensor& input, int64_t size, const Tensor& batch_sizes) const;
   Tensor permuted(const Tensor& state, const Tensor& order) const;
   std::vector<Tensor> weights_;
 };
@@ -73,13 +72,13 @@ class CRESSET_API Recurrent {
  public:                                                                                                                           \
   Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {}                      \
   explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }                                  \
-  void reset() override { reset_recurrent(*this, shape()); }                                                                       \
+  void reset() override { reset_recurrent(*this, base());  }                                                                       \
   std::tuple<utils::rnn::PackedSequence, State> forward_with_packed_input(const utils::rnn::PackedSequence& input, Given hx = {}); \
   void pretty_print(std::ostream& stream) const override { detail::print_options(stream, #Name, options); }                        \
   Name##Options options;                                                                                                           \
                                                                                                                                    \
  private:                                                                                                                          \
-  detail::RecurrentShape shape() const;                                                                                            \
+  detail::RNNOptionsBase base() const;                                                                                             \
                                                                                                                                    \
  public:
 

@@ -144,6 +144,7 @@ CRESSET_NN_UNPOOL(3)
 #undef CRESSET_NN_UNPOOL
 CRESSET_NN_STATELESS(LPPool1d, LPPool1dOptions, CRESSET_NN_ONE, lp_pool1d(input, options))
 CRESSET_NN_STATELESS(LPPool2d, LPPool2dOptions, CRESSET_NN_ONE, lp_pool2d(input, options))
+CRESSET_NN_STATELESS(LPPool3d, LPPool3dOptions, CRESSET_NN_ONE, lp_pool3d(input, options))
 CRESSET_NN_STATELESS(LocalResponseNorm, LocalResponseNormOptions, CRESSET_NN_ONE, local_response_norm(input, options))
 CRESSET_NN_STATELESS(CrossMapLRN2d, CrossMapLRN2dOptions, CRESSET_NN_ONE, detail::cross_map_lrn(input, options))
 CRESSET_NN_STATELESS(PixelShuffle, PixelShuffleOptions, CRESSET_NN_ONE, pixel_shuffle(input, options))
@@ -204,7 +205,10 @@ class UnflattenImpl : public detail::Stateless<UnflattenImpl, UnflattenOptions> 
  public:
   using detail::Stateless<UnflattenImpl, UnflattenOptions>::Stateless;
   CRESSET_NN_PRINT(Unflatten)
-  Tensor forward(const Tensor& input) { return input.unflatten(options.dim(), options.sizes()); }
+  Tensor forward(const Tensor& input) {
+    CRESSET_CHECK_NOT_IMPLEMENTED(options.namedshape().empty(), "Unflatten: dimensions with names are not supported. Give the dimension's number.");
+    return input.unflatten(options.dim(), options.sizes());
+  }
 };
 CRESSET_MODULE(Unflatten);
 
