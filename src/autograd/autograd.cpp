@@ -99,7 +99,9 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
 
 variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
                    std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
-  CRESSET_CHECK(!inputs.empty(), "`inputs` argument to `grad()` cannot be empty.");
+  CRESSET_CHECK(!inputs.empty(), "grad requires non-empty inputs.");
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    CRESSET_CHECK(inputs[i].defined() && inputs[i].requires_grad(), "element ", i, " of the input tensors does not require grad");
   return run_backward(outputs, make_grads(outputs, grad_outputs), retain_graph.value_or(create_graph), create_graph, inputs, allow_unused,
                       false);
 }

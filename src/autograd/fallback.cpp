@@ -60,6 +60,8 @@ void warn_in_backward(const Tensor& t, const std::string& op, bool written) {
     if (const Tensor base = view->backward_info().base; base.requires_grad()) base.register_hook(hook);
 }
 
+bool is_view(const Argument& result) { return result.alias && !result.is_mutable(); }
+
 void run_without_kernel(AutogradFallbackMode now, const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
   const FunctionSchema& schema = op.schema();
   const std::size_t count = schema.arguments().size();
@@ -70,6 +72,10 @@ void run_without_kernel(AutogradFallbackMode now, const OperatorHandle& op, Disp
       any_requires_grad |= compute_requires_grad(t);
       any_tangent |= any_fw_grad(t);
     });
+    if (now == AutogradFallbackMode::Error && any_requires_grad)
+      for_each_tensor(last(*stack, count), [&](const Tensor& t, std::size_t i) {
+        if (schema.arguments()[i].is_mutable()) check_inplace(t, true);
+      });
     if (any_requires_grad) for_each_tensor(last(*stack, count), [&](const Tensor& t, std::size_t) { detail::append_edges(edges, t); });
   }
   op.redispatchBoxed(ks & after_autograd_keyset, stack);
@@ -89,13 +95,17 @@ void run_without_kernel(AutogradFallbackMode now, const OperatorHandle& op, Disp
     const bool written = returns[i].is_mutable();
     if (now == AutogradFallbackMode::Warn && (written || t.requires_grad())) {
       warn_in_backward(t, name, written);
-    } else if (t.requires_grad()) {
-      // The kernel recorded a graph of its own (composite code, a Function): it may be right.
-    } else if (!written) {
-      set_history(t, node);
-    } else {
+      return;
+    }
+    // Views have their base's gradient until they get this node; what is written gets it whatever it required before. Of other results
+    // that need a gradient the kernel recorded a graph of its own (composite code, a Function): it may be right.
+    const bool takes_node = now == AutogradFallbackMode::Error && (written || is_view(returns[i]));
+    if (t.requires_grad() && !takes_node) return;
+    if (written) {
       check_inplace(t, true);
       rebase_history(t, make_node<NotImplementedNode>(name, edge_list(node->next_edges())));
+    } else {
+      set_history(t, node);
     }
   });
 }
@@ -108,6 +118,53 @@ void autograd_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack
 
 void autograd_not_implemented(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
   run_without_kernel(AutogradFallbackMode::Error, op, ks, stack);
+}
+
+namespace {
+/// The result that is a view of the first input; nothing where there is none.
+std::optional<std::size_t> view_result(const OperatorHandle& op) {
+  const auto& returns = op.schema().returns();
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < returns.size(); ++i) {
+    if (!is_view(returns[i])) continue;
+    CRESSET_CHECK(!found, op.operator_name(),
+                  ": Expected only a single output in the operator schema to have a non-write alias annotation (i.e., 'Tensor(a)'). "
+                  "Register it as a composite operator of operators with one view each.");
+    found = i;
+  }
+  if (!found) return found;
+  const auto& arguments = op.schema().arguments();
+  for (std::size_t i = 1; i < arguments.size(); ++i)
+    CRESSET_CHECK(!arguments[i].alias || arguments[i].is_mutable(), op.operator_name(),
+                  ": can only create view relationships between the first input and the output; '", arguments[i].str(),
+                  "' is another one.");
+  return found;
+}
+}  // namespace
+
+void autograd_not_implemented_inplace_or_view(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  const auto& arguments = op.schema().arguments();
+  const std::optional<std::size_t> view = view_result(op);
+  std::vector<Tensor> written;
+  const ArrayRef<IValue> inputs = last(*stack, arguments.size());
+  for_each_tensor(inputs, [&](const Tensor& t, std::size_t i) {
+    if (arguments[i].is_mutable()) written.push_back(t);
+  });
+  const Tensor base = view && !inputs.empty() && inputs[0].isTensor() ? inputs[0].toTensor() : Tensor();
+  {
+    const AutoDispatchBelowADInplaceOrView guard;
+    op.redispatchBoxed(ks & after_ADInplaceOrView_keyset, stack);
+  }
+  for (const Tensor& t : written) increment_version(t);
+  if (!view || !base.defined()) return;
+  IValue& result = (*stack)[stack->size() - op.schema().returns().size() + *view];
+  if (result.isTensor()) {
+    result = as_view(base, result.toTensor(), true, true, no_replay);
+  } else if (result.isTensorList()) {
+    std::vector<Tensor> views = result.toTensorVector();
+    as_view_list(base, views, true, true, [](std::size_t) { return no_replay(); });
+    result = IValue(std::move(views));
+  }
 }
 
 void set_autograd_fallback_mode(AutogradFallbackMode m) { mode = m; }

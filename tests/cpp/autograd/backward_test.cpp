@@ -118,7 +118,7 @@ TEST(Backward, ArgumentErrors) {
   expect_error([&] { vec({1}).backward(); }, "element 0 of tensors does not require grad and does not have a grad_fn");
   expect_error([&] { (x * 2.0).backward(vec({1})); },
                "Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) and output[0] has a shape of torch.Size([2]).");
-  expect_error([&] { grad({x.sum()}, {vec({1})}); }, "One of the differentiated Tensors does not require grad");
+  expect_error([&] { grad({x.sum()}, {vec({1})}); }, "element 0 of the input tensors does not require grad");
   expect_error([&] { grad({x.sum()}, {leaf({1})}); }, "The differentiated Tensor at index 0 appears to not have been used in the graph.");
   EXPECT_FALSE(grad({x.sum()}, {leaf({1})}, {}, std::nullopt, false, true)[0].defined());
   expect_error([&] { x.sum().backward({}, std::nullopt, false, TensorList()); }, "`inputs` argument to `backward()` cannot be empty.");
