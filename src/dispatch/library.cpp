@@ -133,6 +133,11 @@ void RegisterOperators::add(Options&& o) {
       CRESSET_CHECK(kernel != o.kernels_.end(), "RegisterOperators: \"", o.schema_,
                     "\" has neither a schema nor a kernel to infer one from.");
       library.def(name.str(), std::move(*kernel++));
+      if (o.alias_ == AliasAnalysisKind::FROM_SCHEMA) {
+        const std::string inferred = Dispatcher::singleton().findSchema(name)->schema().str();
+        libraries_.pop_back();
+        CRESSET_THROW(Error, "Tried to register operator ", inferred, " with AliasAnalysisKind::FROM_SCHEMA, but the schema is inferred.");
+      }
     }
   }
   for (; kernel != o.kernels_.end(); ++kernel) library.impl(name.str(), std::move(*kernel));

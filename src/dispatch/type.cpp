@@ -208,6 +208,8 @@ bool Type::same_details(const Type& other) const {
 
 bool operator==(const Type& a, const Type& b) {
   if (&a == &b) return true;
+  const auto number_and_union = [](const Type& x, const Type& y) { return x.kind == TypeKind::Number && y.kind == TypeKind::Union; };
+  if (number_and_union(a, b) || number_and_union(b, a)) return a.is_subtype_of(b) && b.is_subtype_of(a);
   if (a.kind != b.kind) return is_size_kind(a.kind) && is_size_kind(b.kind);
   if (a.kind == TypeKind::Union) {  // the order of members does not matter
     const auto among = [](const TypePtr& t, const std::vector<TypePtr>& all) {
@@ -234,6 +236,10 @@ bool Type::is_subtype_of(const Type& other, std::string* why_not) const {
       return contained[0]->is_subtype_of(other, why_not) && basic_type(TypeKind::None)->is_subtype_of(other, why_not);
     for (const TypePtr& t : other.contained)
       if (is_subtype_of(*t)) return true;
+    if (kind == TypeKind::Number) {  // is one of these three
+      constexpr TypeKind numbers[] = {TypeKind::Int, TypeKind::Float, TypeKind::Complex};
+      return std::all_of(std::begin(numbers), std::end(numbers), [&](TypeKind k) { return basic_type(k)->is_subtype_of(other, why_not); });
+    }
     return explain(why_not, *this, other);
   }
   if (is_integer_kind(kind) && is_integer_kind(other.kind)) return true;

@@ -42,6 +42,11 @@ CRESSET_API std::vector<char> pickle_save(const IValue& value);
 /// The value of such bytes, or of a file that Python's save() made of tensors, numbers, texts and containers (a state_dict, say).
 CRESSET_API IValue pickle_load(const std::vector<char>& bytes);
 
+/// The pickle of a value alone: what pickle_save() writes into its file, without the file. Tensors are not in it: they are added to the
+/// table, from which unpickle() takes them. Raises for tensors without a table and for objects of scripts' classes.
+CRESSET_API std::vector<char> pickle(const IValue& value, std::vector<Tensor>* tensor_table = nullptr);
+CRESSET_API IValue unpickle(const char* data, std::size_t size, std::nullptr_t type_resolver = nullptr, ArrayRef<Tensor> tensor_table = {});
+
 /// The source text of a function or method as archives have it. The text reads `CONSTANTS.cN` for values it cannot say.
 CRESSET_API std::string code_of(const Function& function);
 CRESSET_API std::pair<std::string, std::vector<IValue>> code_with_constants(const Function& function);

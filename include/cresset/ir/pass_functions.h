@@ -120,6 +120,8 @@ CRESSET_API void LowerSimpleTuples(const std::shared_ptr<Graph>& graph);
 CRESSET_API void LowerAllTuples(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool UnrollLoops(std::shared_ptr<Graph>& graph);
 CRESSET_API bool UnrollConstantLoops(std::shared_ptr<Graph>& graph);
+/// Tuples that are constructed get the types of their members.
+CRESSET_API void RefineTupleTypes(std::shared_ptr<Graph>& graph);
 CRESSET_API void EraseShapeInformation(const std::shared_ptr<Graph>& graph);
 CRESSET_API void PropagateInputShapes(const std::shared_ptr<Graph>& graph);
 /// Numbers become tensors without dimensions, and conversions between the two go: for exporters that know tensors only.

@@ -20,7 +20,7 @@ struct Match {
 /// Decides about a match; receives the pattern's values by name: match.values_map.at(names.at("x")) is what %x matches.
 using MatchFilter = std::function<bool(const Match& match, const std::unordered_map<std::string, Value*>& names)>;
 
-/// Matches in the order of the program, in all blocks, none sharing a node with another.
+/// Matches in the order of the program, in all blocks. They may have nodes in common.
 CRESSET_API std::vector<Match> findPatternMatches(const Graph& pattern, Graph& graph, bool skip_marked = false);
 CRESSET_API std::optional<Match> match_at(const Graph& pattern, Node* anchor, bool skip_marked = false);
 

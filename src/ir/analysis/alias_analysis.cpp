@@ -11,6 +11,7 @@
 #include "ir/graph/fetch_ahead.h"
 #include "ir/graph/kinds.h"
 #include "ir/graph/pointer_map.h"
+#include "ir/operators/alias_kinds.h"
 #include "ir/operators/operand_results.h"
 
 namespace cresset::jit {
@@ -349,7 +350,7 @@ struct AliasDb::Impl {
       conservative(n);
       return;
     }
-    switch (op->facts().alias) {
+    switch (checked_kind(*op)) {
       case AliasAnalysisKind::PURE_FUNCTION:
         for (const Value* v : n->outputs()) fresh(v);
         break;
@@ -358,6 +359,14 @@ struct AliasDb::Impl {
     }
     if (may_give_operand(n))
       for (const Value* v : n->outputs()) alias(v, n->input(0));
+  }
+
+  static AliasAnalysisKind checked_kind(const Operator& op) {
+    const AliasAnalysisKind kind = op.facts().alias;
+    if (some_alias_kinds_contradict())
+      CRESSET_CHECK(!contradict(kind, op.schema()), "Tried to register operator ", op.schema().str(),
+                    " with aliasing information in the schema but without AliasAnalysisKind::FROM_SCHEMA.");
+    return kind;
   }
 
   // Running statistics are written unless the training flag is the constant false.
@@ -559,7 +568,7 @@ struct AliasDb::Impl {
 AliasDb::AliasDb(std::shared_ptr<const Graph> graph, Options options) : impl_(std::make_unique<Impl>()) {
   impl_->graph = std::move(graph);
   impl_->options = options;
-  if (options.strict) impl_->prepare();
+  if (options.strict || some_alias_kinds_contradict()) impl_->prepare();
 }
 AliasDb::~AliasDb() = default;
 

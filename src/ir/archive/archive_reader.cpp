@@ -216,6 +216,22 @@ Module load_from_buffer(std::string_view bytes, std::optional<Device> device, Ex
 IValue pickle_load(const std::vector<char>& bytes) {
   return ArchiveReader(ZipReader::of_view({bytes.data(), bytes.size()}), std::nullopt).value();
 }
+IValue unpickle(const char* data, std::size_t size, std::nullptr_t, ArrayRef<Tensor> tensor_table) {
+  UnpicklerHooks hooks;
+  hooks.type = [](const std::string&) -> TypePtr { return nullptr; };
+  hooks.object = [](const TypePtr& t, const IValue&) -> IValue { CRESSET_THROW(Error, "unpickle: no class '", t->str(), "' is known."); };
+  hooks.storage = [&](const std::string& key, ScalarType dtype, const std::string&, int64_t elements) {
+    std::size_t i = tensor_table.size();
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), i);
+    CRESSET_CHECK(error == std::errc() && end == key.data() + key.size() && i < tensor_table.size(), "unpickle: the table of ",
+                  tensor_table.size(), " tensors has no '", key, "'.");
+    const Tensor& t = tensor_table[i];
+    CRESSET_CHECK(t.dim() == 1 && t.scalar_type() == dtype && t.size(0) >= elements, "unpickle: tensor ", i,
+                  " of the table is not the one that was pickled: one of ", elements, " elements of ", dtype, " was required.");
+    return t;
+  };
+  return unpickle(std::string_view(data, size), "pickle", hooks);
+}
 std::vector<std::string> extra_file_names(std::string_view bytes) {
   return ArchiveReader(ZipReader::of_view(bytes), std::nullopt).extra_names();
 }

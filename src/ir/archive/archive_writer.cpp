@@ -84,6 +84,13 @@ std::string fnv(const std::vector<std::string>& parts) {
   return std::string(20 - digits.size(), '0') + digits;
 }
 
+/// The whole storage of a tensor as a tensor of one dimension.
+Tensor whole_storage(const Tensor& t) {
+  const auto elements = static_cast<int64_t>(t.storage().nbytes() / t.itemsize());
+  return Tensor(
+      make_intrusive<TensorImpl>(t.storage(), t.key_set(), t.scalar_type(), std::vector<int64_t>{elements}, std::vector<int64_t>{1}, 0));
+}
+
 class ArchiveWriter {
  public:
   ArchiveWriter(std::ostream& out, std::string name) : zip_(out), top_(std::move(name) + "/") {}
@@ -138,10 +145,8 @@ class ArchiveWriter {
 
   void storage(const std::string& name, const Tensor& t) {
     if (t.is_meta()) return add(name, {});  // there is nothing but its size
-    const auto elements = static_cast<int64_t>(t.storage().nbytes() / t.itemsize());
     const NoGradGuard no_grad;
-    Tensor all(
-        make_intrusive<TensorImpl>(t.storage(), t.key_set(), t.scalar_type(), std::vector<int64_t>{elements}, std::vector<int64_t>{1}, 0));
+    Tensor all = whole_storage(t);
     if (!t.device().is_cpu()) all = all.to(TensorOptions().device(kCPU));
     add(name, {static_cast<const char*>(all.const_data_ptr()), all.nbytes()});
   }
@@ -237,6 +242,26 @@ std::vector<char> pickle_save(const IValue& value) {
   std::ostringstream out;
   ArchiveWriter(out, "archive").run(value);
   const std::string bytes = out.str();
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<char> pickle(const IValue& value, std::vector<Tensor>* tensor_table) {
+  const CodeNames no_names = {[](const TypePtr& t) -> std::string {
+                                CRESSET_THROW(Error, "pickle: a value without objects of scripts' classes was required; this one has one of '",
+                                              t->str(), "'. jit::save writes their code, too.");
+                              },
+                              [](const Function&) -> std::string { CRESSET_THROW(Error, "pickle: a function is no value."); }};
+  PicklerHooks hooks;
+  hooks.type_name = no_names.type;
+  hooks.annotation = [&](const TypePtr& t) { return annotation_text(t, no_names); };
+  hooks.storage_key = [&](const Tensor& t) {
+    CRESSET_CHECK(tensor_table, "pickle: a table for tensors is required, for the value has one.");
+    for (std::size_t i = 0; i < tensor_table->size(); ++i)
+      if ((*tensor_table)[i].is_alias_of(t) && (*tensor_table)[i].scalar_type() == t.scalar_type()) return std::to_string(i);
+    tensor_table->push_back(whole_storage(t));
+    return std::to_string(tensor_table->size() - 1);
+  };
+  const std::string bytes = pickle(value, hooks);
   return {bytes.begin(), bytes.end()};
 }
 

@@ -87,6 +87,7 @@ inline constexpr KindRow kKindRows[] = {
     {prim::BailoutTemplate, nothing, own, calls},
     {prim::ConstantChunk, an_operator, none, hands_on},
     {prim::AutogradAdd, an_operator, none, hands_on},
+    {prim::AutogradZero, an_operator, none, fresh},
     // Graphs within a graph.
     {prim::DifferentiableGraph, nothing, none, schema},
     {prim::FusionGroup, nothing, none, schema},

@@ -14,8 +14,9 @@ bool own_effect(const Node& n) {
   if (row.needs == Needs::nothing) return false;
   // Kinds of delegated and fused regions have no operator; their bodies are looked at below.
   if (n.hasAttribute(attr::Subgraph)) return false;
+  // Where the inputs fit no operator, the table still says what the kind does.
   const Operator* op = n.maybeOperator();
-  return !op || op->facts().side_effects;
+  return op ? op->facts().side_effects : row.memory == MemoryRole::schema;
 }
 
 }  // namespace

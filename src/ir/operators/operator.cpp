@@ -12,15 +12,22 @@
 #include "dispatch/tags.h"
 #include "ir/graph/kinds.h"
 #include "ir/graph/loose_match.h"
+#include "ir/operators/alias_kinds.h"
 #include "ir/operators/builtins.h"
 
 namespace cresset::jit {
 namespace {
 
+std::atomic<bool> contradiction{false};
+void note_contradiction(AliasAnalysisKind kind, const FunctionSchema& schema) {
+  if (contradict(kind, schema)) contradiction.store(true, std::memory_order_relaxed);
+}
+
 // Facts of the dispatcher's operators come from their rows: tags and the schema's marks.
 OperatorFacts facts_of(const OperatorHandle& op) {
   OperatorFacts f;
   f.alias = op.schema().alias_analysis();
+  note_contradiction(f.alias, op.schema());
   f.nondeterministic = has_tag(op, "nondeterministic_seeded");
   f.side_effects = f.alias == AliasAnalysisKind::CONSERVATIVE || has_tag(op, "side_effects");
   return f;
@@ -153,7 +160,9 @@ Operator::Operator(OperatorHandle handle) : schema_(handle.schema()), handle_(ha
 Operator::Operator(FunctionSchema schema, Operation operation) : schema_(std::move(schema)), operation_(std::move(operation)) {
   facts_.alias = schema_.has_alias_analysis() ? schema_.alias_analysis() : AliasAnalysisKind::CONSERVATIVE;
   facts_.side_effects = facts_.alias == AliasAnalysisKind::CONSERVATIVE;
+  note_contradiction(facts_.alias, schema_);
 }
+bool some_alias_kinds_contradict() { return contradiction.load(std::memory_order_relaxed); }
 namespace {
 FunctionSchema schema_with(const std::string& text, AliasAnalysisKind alias) {
   FunctionSchema s = parse_schema(text);

@@ -125,16 +125,50 @@ std::vector<TypePtr> output_types(const FunctionSchema& schema, const std::vecto
 
 namespace {
 
-// The inputs of a call in the schema's order, or the reason why they do not fit. A null entry is to become the default.
-std::optional<std::vector<Value*>> arrange(const FunctionSchema& schema, const std::vector<Value*>& args,
-                                           const std::vector<std::pair<std::string, Value*>>& kwargs, std::string& why_not) {
+// The inputs of a call in the schema's order. A null entry is to become the default, or a list of these elements.
+struct Arranged {
+  std::vector<Value*> inputs;
+  std::size_t list_at = 0;
+  std::vector<Value*> elements;
+};
+
+// Elements that stand for a list, as in Python: rand(2, 3) for rand([2, 3]) where the list is the last positional argument, and one number
+// for a list whose length the schema says.
+std::vector<Value*> list_elements(const std::vector<Argument>& formals, std::size_t i, const std::vector<Value*>& args) {
+  const Argument& a = formals[i];
+  const Type& list = a.type->kind == TypeKind::Optional ? *a.type->element() : *a.type;
+  if (list.kind != TypeKind::List || list.has_free_variables()) return {};
+  std::vector<Value*> elements;
+  if (a.N())
+    elements.assign(static_cast<std::size_t>(*a.N()), args[i]);
+  else if (i + 1 == formals.size() || formals[i + 1].kwarg_only)
+    elements.assign(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+  TypeVariables none;
+  for (const Value* v : elements)
+    if (!match_type(list.element(), v->type(), none)) return {};
+  return elements;
+}
+
+// Or the reason why the arguments do not fit.
+std::optional<Arranged> arrange(const FunctionSchema& schema, const std::vector<Value*>& args,
+                                const std::vector<std::pair<std::string, Value*>>& kwargs, std::string& why_not) {
   const std::vector<Argument>& formals = schema.arguments();
-  std::vector<Value*> out;
+  Arranged arranged;
+  std::vector<Value*>& out = arranged.inputs;
   TypeVariables variables;
-  std::size_t used = 0;
+  std::size_t used = 0, positional_used = args.size();
   for (std::size_t i = 0; i < formals.size(); ++i) {
     Value* given = nullptr;
     if (i < args.size() && !formals[i].kwarg_only) given = args[i];
+    if (given && arranged.elements.empty() && !match_type(formals[i].type, given->type(), variables)) {
+      arranged.elements = list_elements(formals, i, args);
+      if (!arranged.elements.empty()) {
+        arranged.list_at = i;
+        if (!formals[i].N()) positional_used = i + 1;
+        out.push_back(nullptr);
+        continue;
+      }
+    }
     for (const auto& [name, value] : kwargs) {
       if (name != formals[i].name) continue;
       if (given) {
@@ -158,7 +192,7 @@ std::optional<std::vector<Value*>> arrange(const FunctionSchema& schema, const s
   for (const Argument& a : formals) positional += !a.kwarg_only;
   if (schema.is_vararg()) {
     for (std::size_t i = positional; i < args.size(); ++i) out.push_back(args[i]);
-  } else if (args.size() > positional) {
+  } else if (positional_used > positional) {
     why_not =
         "at most " + std::to_string(positional) + " positional arguments are allowed; " + std::to_string(args.size()) + " were given.";
     return std::nullopt;
@@ -167,7 +201,7 @@ std::optional<std::vector<Value*>> arrange(const FunctionSchema& schema, const s
     why_not = "a keyword argument is unknown.";
     return std::nullopt;
   }
-  return out;
+  return arranged;
 }
 
 }  // namespace
@@ -177,7 +211,7 @@ Value* emit_operator_call(Graph& g, Symbol op, const std::vector<Value*>& args, 
   std::string reasons;
   const std::vector<const Operator*> overloads = operators_of(op);
   const Operator* chosen = nullptr;
-  std::optional<std::vector<Value*>> inputs;
+  std::optional<Arranged> call;
   for (const Operator* candidate : overloads) {
     std::string why_not;
     auto arranged = arrange(candidate->schema(), args, kwargs, why_not);
@@ -185,24 +219,31 @@ Value* emit_operator_call(Graph& g, Symbol op, const std::vector<Value*>& args, 
       reasons += "\n  " + candidate->schema().str() + ": " + why_not;
       continue;
     }
-    const bool loosely = takes_bool_as_number(candidate->schema(), *arranged);
+    const bool loosely = takes_bool_as_number(candidate->schema(), arranged->inputs);
     if (loosely && chosen) continue;
     chosen = candidate;
-    inputs = std::move(arranged);
+    call = std::move(arranged);
     if (!loosely) break;
   }
   if (chosen) {
     const FunctionSchema& schema = chosen->schema();
     for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
-      if ((*inputs)[i]) continue;
+      if (call->inputs[i]) continue;
       const Argument& a = schema.arguments()[i];
+      if (i == call->list_at && !call->elements.empty()) {
+        Node* list = g.insertNode(g.createList(value_type_of(a.type->kind == TypeKind::Optional ? a.type->element() : a.type, {})->element(),
+                                               call->elements));
+        list->setSourceRange(range);
+        call->inputs[i] = list->output();
+        continue;
+      }
       const TypePtr type = a.default_value->isNone() ? basic_type(TypeKind::None) : value_type_of(a.type, {});
       const auto constant = tryInsertConstant(g, *a.default_value, type && type->kind == TypeKind::Optional ? type->element() : type);
       CRESSET_CHECK(constant, schema.name(), ": the default of '", a.name, "' cannot be a constant. Give the argument.");
       (*constant)->node()->setSourceRange(range);
-      (*inputs)[i] = *constant;
+      call->inputs[i] = *constant;
     }
-    Node* n = g.insertNode(g.create(op, *inputs, 0));
+    Node* n = g.insertNode(g.create(op, call->inputs, 0));
     n->setSourceRange(std::move(range));
     std::vector<TypePtr> types = output_types(schema, n->inputs());
     for (std::size_t i = 0; i < schema.returns().size(); ++i) n->addOutput()->setType(types.empty() ? basic_type(TypeKind::Any) : types[i]);

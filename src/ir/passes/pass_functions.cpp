@@ -96,6 +96,14 @@ void LowerSimpleTuples(const std::shared_ptr<Graph>& graph) { lower_simple_tuple
 void LowerAllTuples(const std::shared_ptr<Graph>& graph) { run("lower_all_tuples", graph); }
 bool UnrollLoops(std::shared_ptr<Graph>& graph) { return unroll_loops(graph); }
 bool UnrollConstantLoops(std::shared_ptr<Graph>& graph) { return unroll_constant_loops(graph); }
+void RefineTupleTypes(std::shared_ptr<Graph>& graph) {
+  graph->block()->visit([](Node* n) {
+    if (n->kind() != prim::TupleConstruct) return;
+    std::vector<TypePtr> members;
+    for (const Value* v : n->inputs()) members.push_back(v->type());
+    n->output()->setType(n->output()->type()->createWithContained(std::move(members)));
+  });
+}
 void EraseShapeInformation(const std::shared_ptr<Graph>& graph) { run("erase_types", graph); }
 void PropagateInputShapes(const std::shared_ptr<Graph>& graph) { run("infer_types", graph); }
 std::shared_ptr<Graph> Canonicalize(const std::shared_ptr<Graph>& graph, bool keep_unique_names) {

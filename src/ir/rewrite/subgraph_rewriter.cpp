@@ -65,6 +65,7 @@ class Matcher {
     CRESSET_CHECK(last->kind() != prim::Param, "pattern: at least one node is required.");
     for (const Node* n : pattern.nodes()) CRESSET_CHECK(n->blocks().empty(), "pattern: nodes with blocks cannot be matched: ", n->str());
     anchor_ = last;
+    require_reached();
   }
   const Node* anchor() const { return anchor_; }
 
@@ -72,16 +73,27 @@ class Matcher {
     Match m;
     m.anchor = n;
     if (!node(anchor_, n, m)) return std::nullopt;
-    // Nodes of the pattern that the anchor does not reach (other outputs) must have been met from shared values.
-    // A constant that nothing uses asks for nothing.
-    for (const Node* p : pattern_.nodes())
-      if (!m.nodes_map.count(p) && !(p->kind() == prim::Constant && !p->output()->hasUses())) return std::nullopt;
     for (const Value* v : pattern_.inputs())
       if (v->hasUses() && !m.values_map.count(v)) return std::nullopt;
     return m;
   }
 
  private:
+  // Matching goes backwards from the anchor: a node that it does not reach would match nothing. A constant that nothing uses asks for nothing.
+  void require_reached() const {
+    std::unordered_set<const Node*> reached{anchor_};
+    std::vector<const Node*> pending{anchor_};
+    while (!pending.empty()) {
+      const Node* n = pending.back();
+      pending.pop_back();
+      for (const Value* v : n->inputs())
+        if (v->node()->kind() != prim::Param && reached.insert(v->node()).second) pending.push_back(v->node());
+    }
+    for (const Node* n : pattern_.nodes())
+      CRESSET_CHECK(reached.count(n) || (n->kind() == prim::Constant && !n->output()->hasUses()),
+                    "pattern: every node must be one that the last node's results are computed from, for matching begins there; this one is not: ",
+                    n->str());
+  }
   // Backwards from the anchor with an explicit stack; pattern and target in step.
   bool node(const Node* pattern, Node* target, Match& m) const {
     std::vector<std::pair<const Node*, Node*>> pending{{pattern, target}};
@@ -143,16 +155,8 @@ std::optional<Match> match_at(const Graph& pattern, Node* anchor, bool skip_mark
 std::vector<Match> findPatternMatches(const Graph& pattern, Graph& graph, bool skip_marked) {
   const Matcher matcher(pattern, skip_marked);
   std::vector<Match> out;
-  std::unordered_set<const Node*> taken;
-  for (Node* n : nodes_of_kind(graph, matcher.anchor()->kind())) {
-    auto m = matcher.at(n);
-    if (!m) continue;
-    bool overlaps = false;
-    for (const auto& [p, t] : m->nodes_map) overlaps = overlaps || (p->kind() != prim::Constant && taken.count(t));
-    if (overlaps) continue;
-    for (const auto& [p, t] : m->nodes_map) taken.insert(t);
-    out.push_back(std::move(*m));
-  }
+  for (Node* n : nodes_of_kind(graph, matcher.anchor()->kind()))
+    if (auto m = matcher.at(n)) out.push_back(std::move(*m));
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <cresset/ir/function.h>
 
 #include <atomic>
+#include <cstdio>
 
 #include <cresset/base/stack.h>
 #include <cresset/ir/custom_passes.h>
@@ -38,6 +39,16 @@ IValue Function::operator()(Stack arguments) {
   return IValue(make_intrusive<ivalue::TupleImpl>(std::move(arguments)));
 }
 
+namespace {
+// A class with the unit that it is of, for messages about two of one name.
+std::string with_unit(const TypePtr& t) {
+  const auto cls = t->cast<ClassType>();
+  char place[32];
+  std::snprintf(place, sizeof(place), "0x%zx", reinterpret_cast<std::size_t>(cls ? cls->unit().get() : nullptr));
+  return t->annotation_str() + (cls ? " (of Python compilation unit at: " + std::string(place) + ")" : "");
+}
+}  // namespace
+
 void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<std::string, IValue>>& kwargs) const {
   const FunctionSchema& schema = getSchema();
   const std::vector<Argument>& formals = schema.arguments();
@@ -62,10 +73,14 @@ void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<s
                   "'. Declaration: ", schema.str());
     arguments.push_back(*formals[i].default_value);
   }
-  for (std::size_t i = 0; i < formals.size(); ++i)
-    CRESSET_CHECK(value_is_of_type(arguments[i], *formals[i].type), name(), "() Expected a value of type '",
-                  formals[i].type->annotation_str(), "' for argument '", formals[i].name, "' but instead found type '",
-                  arguments[i].type()->annotation_str(), "'. Declaration: ", schema.str());
+  for (std::size_t i = 0; i < formals.size(); ++i) {
+    if (value_is_of_type(arguments[i], *formals[i].type)) continue;
+    const TypePtr &wanted = formals[i].type, given = arguments[i].type();
+    const bool same_name = wanted->annotation_str() == given->annotation_str();
+    CRESSET_THROW(Error, name(), "() Expected a value of type '", same_name ? with_unit(wanted) : wanted->annotation_str(),
+                  "' for argument '", formals[i].name, "' but instead found type '",
+                  same_name ? with_unit(given) : given->annotation_str(), "'. Declaration: ", schema.str());
+  }
 }
 
 FunctionSchema schema_of_graph(const Graph& g, const std::string& name) {

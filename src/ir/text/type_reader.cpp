@@ -56,7 +56,7 @@ class TypeReader {
     TypePtr t = primary(depth);
     for (int suffixes = 0;; ++suffixes) {
       if (suffixes > kMostSuffixes) fail("more than " + std::to_string(kMostSuffixes) + " of [] and ? behind one type are not supported");
-      if (peek() == '[' && list_brackets()) {
+      if (list_behind_space()) {
         t = list_of(std::move(t));
       } else if (peek() == '?') {
         ++at_;
@@ -87,6 +87,14 @@ class TypeReader {
   static bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
   // "[]" or "[3]"; anything else in brackets belongs to somebody else.
+  // "Tensor []" is a list as well.
+  bool list_behind_space() {
+    const std::size_t start = at_;
+    skip();
+    if (peek() == '[' && list_brackets()) return true;
+    at_ = start;
+    return false;
+  }
   bool list_brackets() {
     std::size_t i = at_ + 1;
     while (i < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[i])) || text_[i] == ' ')) ++i;
@@ -256,6 +264,7 @@ class TypeReader {
           fail("unknown property '" + key + "' of a tensor type");
         }
       } else {
+        if (named_strides || requires_grad || device) fail("sizes stand in front of strides, requires_grad and device");
         sizes.push_back(dim());
         if (accept(':')) {
           old_strides = true;

@@ -51,6 +51,10 @@ TEST(Types, AreClassesWithPyTorchsFunctions) {
   EXPECT_FALSE(FloatType::get()->isSubtypeOfExt(*IntType::get(), &why));
   EXPECT_EQ(why.str(), "'float' is not a subtype of 'int'.");
   EXPECT_THROW(IntType::get()->createWithContained({IntType::get()}), Error);
+  const TypePtr numbers = UnionType::create({IntType::get(), FloatType::get(), ComplexType::get()});
+  const TypePtr or_none = UnionType::create({IntType::get(), FloatType::get(), ComplexType::get(), NoneType::get()});
+  EXPECT_TRUE(*numbers == *NumberType::get() && NumberType::get()->isSubtypeOf(*or_none));
+  EXPECT_FALSE(*NumberType::get() == *or_none || NumberType::get()->isSubtypeOf(*UnionType::create({IntType::get(), FloatType::get()})));
 }
 
 TEST(Types, TensorsSayWhatIsKnown) {
@@ -123,6 +127,14 @@ TEST(Graphs, AreReadWrittenAndInserted) {
   EXPECT_EQ(doubled->node()->get<int64_t>(attr::alpha), 2);
   EXPECT_TRUE(doubled->node()->is_constant(attr::alpha));
   EXPECT_EQ(constant_as<Tensor>(outer->insertConstant(ones({2}), std::nullopt, doubled->node()->scope()))->sum().item().toLong(), 2);
+}
+
+TEST(Graphs, HaveListsBehindSpacesAndSizesInFront) {
+  const auto g = graph_of("graph(%a : Tensor [], %b : int [] []):\n  return (%a, %b)");
+  EXPECT_EQ(g->inputs()[0]->type()->str(), "Tensor[]");
+  EXPECT_EQ(g->inputs()[1]->type()->str(), "int[][]");
+  EXPECT_NE(error_of([] { graph_of("graph(%a : Float(4, strides=[5], 5)):\n  return (%a)"); }).find("sizes stand in front of strides"),
+            std::string::npos);
 }
 
 TEST(Graphs, UsesAreAsTheyWereWhenAsked) {
@@ -296,6 +308,56 @@ TEST(Patterns, AskNothingOfConstantsThatNothingUses) {
   const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)");
   const auto pattern = graph_of("graph(%x):\n  %0 : int = prim::Constant[value=0]()\n  %y = aten::relu(%x)\n  return (%y)");
   EXPECT_EQ(findPatternMatches(*pattern, *g).size(), 1u);
+}
+
+TEST(Patterns, MayOverlapAndAreReachedFromTheirLastNode) {
+  const auto g = graph_of(
+      "graph(%x : Tensor):\n  %a : Tensor = aten::relu(%x)\n  %b : Tensor = aten::relu(%a)\n  %c : Tensor = aten::relu(%b)\n  return (%c)");
+  const auto two = graph_of("graph(%x):\n  %y = aten::relu(%x)\n  %z = aten::relu(%y)\n  return (%z)");
+  EXPECT_EQ(findPatternMatches(*two, *g).size(), 2u);
+  SubgraphRewriter rewriter;
+  rewriter.RegisterRewritePattern("graph(%x):\n  %y = aten::relu(%x)\n  %z = aten::relu(%y)\n  return (%z)",
+                                  "graph(%x):\n  %z = aten::relu(%x)\n  return (%z)");
+  EXPECT_EQ(rewriter.runOnGraph(g), 2u);
+  const auto apart = graph_of("graph(%x):\n  %y = aten::relu(%x)\n  %z = aten::abs(%x)\n  return (%y, %z)");
+  EXPECT_NE(error_of([&] { findPatternMatches(*apart, *g); }).find("every node must be one that the last node's results are computed from"),
+            std::string::npos);
+}
+
+TEST(Graphs, InsertMakesListsOfElements) {
+  Graph g;
+  Value* two = g.insertConstant(IValue(2));
+  Value* x = g.insert(aten::rand, {two, two});
+  EXPECT_EQ(x->node()->input(0)->node()->kind(), prim::ListConstruct);
+  EXPECT_EQ(x->node()->input(0)->node()->inputs().size(), 2u);
+  // A list of a known length takes one number for all of its elements.
+  Value* y = g.insert(aten::avg_pool2d, {x, two});
+  EXPECT_EQ(y->node()->input(1)->node()->inputs().size(), 2u);
+  EXPECT_EQ(*y->node()->input(1)->type(), *ListType::ofInts());
+  EXPECT_NE(error_of([&] { g.insert(aten::rand, {two, x}); }).find("Arguments for call are not valid"), std::string::npos);
+  g.lint();
+}
+
+TEST(Aliases, OfGradientsThatAreNothingAreNew) {
+  const auto g = graph_of(
+      "graph():\n  %a : Tensor = prim::AutogradZero()\n  %b : Tensor = prim::AutogradZero(%a)\n  %c : Tensor = prim::AutogradZero()\n"
+      "  %d : Tensor = prim::AutogradZero(%a, %b)\n  return (%d)");
+  std::vector<Node*> n;
+  for (Node* each : g->nodes()) n.push_back(each);
+  AliasDb db(g);
+  EXPECT_FALSE(db.hasWriters(n[0]->output()));
+  EXPECT_TRUE(db.moveBeforeTopologicallyValid(n[1], n[3]));  // b goes behind c
+  EXPECT_EQ(n[2]->next(), n[1]);
+  EXPECT_FALSE(db.moveAfterTopologicallyValid(n[3], n[0]));
+}
+
+TEST(Aliases, AreSaidOnceByWhoRegisters) {
+  const RegisterOperators registry({Operator(
+      "pass_functions_test::pure(Tensor(a) x) -> Tensor(a)", [](Stack&) {}, AliasAnalysisKind::PURE_FUNCTION)});
+  const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = pass_functions_test::pure(%x)\n  return (%y)");
+  EXPECT_EQ(error_of([&] { AliasDb db(g); }),
+            "Tried to register operator pass_functions_test::pure(Tensor(a) x) -> Tensor(a) with aliasing information in the schema but "
+            "without AliasAnalysisKind::FROM_SCHEMA.");
 }
 
 double sum_of(const std::shared_ptr<Graph>& g, std::vector<IValue> inputs) {
