@@ -31,6 +31,7 @@ def operator_headers(operators):
         headers[f"ATen/ops/{name}.h"] = headers[f"ATen/ops/{name}_ops.h"] = "aten"
         headers[f"ATen/ops/{name}_native.h"] = "native"
         headers[f"ATen/ops/{name}_cpu_dispatch.h"] = "cpu_dispatch"
+        headers[f"ATen/ops/{name}_meta_dispatch.h"] = "meta_dispatch"
     return headers
 
 
@@ -72,6 +73,8 @@ def main():
     operators = json.loads(options.operators.read_text())
     functions = json.loads(options.functions.read_text())
     headers = {**operator_headers(operators), **read_list(Path(__file__).with_name("headers.txt"))}
+    # Where the front end's headers lie in PyTorch's folder: some sources say that place.
+    headers |= {f"torch/csrc/api/include/{name}": target for name, target in headers.items() if re.match(r"torch/(?!csrc/)", name)}
     for name, target in headers.items():
         write(options.out / name, f"#pragma once\n#include <cresset_compat/{target}.h>\n")
     lines = [f"using cresset::{name};" for name in function_names(operators, functions)]
@@ -80,6 +83,9 @@ def main():
     text = ["// at::cpu: functions whose tensors are treated as the CPU's, whatever their device.", "#pragma once", "#include <cresset_compat/native.h>"]
     text += ["namespace at::cpu {", *(f"CRESSET_COMPAT_ON_CPU_({name})" for name in function_names(operators, functions)), "}"]
     write(options.out / "cresset_compat/cpu_dispatch.h", "\n".join(text) + "\n")
+    text = ["// at::meta: the same with tensors that have sizes and types alone.", "#pragma once", "#include <cresset_compat/native.h>"]
+    text += ["namespace at::meta {", *(f"CRESSET_COMPAT_ON_META_({name})" for name in function_names(operators, functions)), "}"]
+    write(options.out / "cresset_compat/meta_dispatch.h", "\n".join(text) + "\n")
     text = ["// Namespaces of torch with functions of one family.", "#pragma once", "#include <cresset_compat/aten.h>"]
     for family in ("fft", "linalg", "special"):
         text += family_namespace(family, functions)

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "base/hint.h"
-#include "base/warn_always.h"
+#include <cresset/base/warn_always.h>
 
 namespace cresset {
 namespace detail {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/warn_always.h"
+#include <cresset/base/warn_always.h>
 #include "python/graph_part.h"
 
 namespace cresset::python {

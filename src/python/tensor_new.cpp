@@ -9,7 +9,7 @@
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/pinned_memory.h>
 
-#include "base/warn_always.h"
+#include <cresset/base/warn_always.h>
 #include "ops/shared/fresh_memory.h"
 #include "python/bind.h"
 #include "python/graph_part.h"

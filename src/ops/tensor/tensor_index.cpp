@@ -185,15 +185,25 @@ void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& v
 }  // namespace indexing
 
 Tensor Tensor::index(OptionalTensorList indices) const { return cresset::index(*this, indices); }
-Tensor Tensor::index(ArrayRef<TensorIndex> indices) const { return indexing::get_item(*this, indices); }
+namespace {
+void require_indices(ArrayRef<TensorIndex> indices, const char* where) {
+  CRESSET_CHECK(!indices.empty(), "Passing an empty index list to Tensor::", where, "() is not valid syntax");
+}
+}  // namespace
+Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
+  require_indices(indices, "index");
+  return indexing::get_item(*this, indices);
+}
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
   return indexing::get_item(*this, {indices.begin(), indices.size()});
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) {
+  require_indices(indices, "index_put_");
   indexing::set_item(*this, indices, values);
   return *this;
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) {
+  require_indices(indices, "index_put_");
   indexing::set_item(*this, indices, value);
   return *this;
 }

@@ -64,7 +64,28 @@ using c10::convert;
 using cresset::from_blob;
 using cresset::from_file;
 using cresset::manual_seed;
-using cresset::tensor;
+/// One dimension, of the type that the values have in C++ (torch::tensor makes int64 and the default type of them, as Python does).
+template <class T>
+Tensor tensor(c10::ArrayRef<T> values, const TensorOptions& options = {}) {
+  constexpr c10::ScalarType type = cresset::CppTypeToScalarType<T>::value;
+  const TensorOptions typed = options.has_dtype() ? options : options.dtype(type);
+  CRESSET_CHECK_NOT_IMPLEMENTED(!c10::isComplexType(type) || c10::isComplexType(typed.dtype().toScalarType()),
+                                "\"tensor_cpu\" not implemented for '", typed.dtype().toScalarType(), "'");
+  return cresset::tensor(values, typed);
+}
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  return at::tensor(c10::ArrayRef<T>(values.begin(), values.size()), options);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
+  return at::tensor(c10::ArrayRef<T>(values), options);
+}
+template <class T>
+  requires(std::is_arithmetic_v<T> || requires { cresset::CppTypeToScalarType<T>::value; })
+Tensor tensor(T value, const TensorOptions& options = {}) {
+  return at::tensor(c10::ArrayRef<T>(value), options).squeeze(0);
+}
 using TensorRef = const Tensor&;
 using ITensorListRef = c10::IListRef<Tensor>;
 using IOptTensorListRef = c10::IListRef<std::optional<Tensor>>;
@@ -510,6 +531,7 @@ class Context {
   static bool hasMPS() { return false; }
   static bool hasXPU() { return false; }
   static bool hasMKL() { return false; }
+  static bool hasMAGMA() { return false; }
   static bool hasMKLDNN() { return true; }
   static bool hasLAPACK() { return true; }
   static bool hasOpenMP() { return false; }
@@ -535,6 +557,7 @@ inline bool hasHIP() { return Context::hasHIP(); }
 inline bool hasMPS() { return Context::hasMPS(); }
 inline bool hasXPU() { return Context::hasXPU(); }
 inline bool hasMKL() { return Context::hasMKL(); }
+inline bool hasMAGMA() { return Context::hasMAGMA(); }
 inline bool hasMKLDNN() { return Context::hasMKLDNN(); }
 inline bool hasLAPACK() { return Context::hasLAPACK(); }
 inline bool hasOpenMP() { return Context::hasOpenMP(); }

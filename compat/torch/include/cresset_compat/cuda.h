@@ -17,6 +17,7 @@ class CUDAStream {
   StreamId id() const { return stream_.id(); }
   void synchronize() const { raise_no_cuda(); }
   Stream unwrap() const { return stream_; }
+  operator Stream() const { return stream_; }
 
  private:
   Stream stream_;

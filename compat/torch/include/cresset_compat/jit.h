@@ -118,6 +118,7 @@ using cresset::jit::PropagateInputShapes;
 using cresset::jit::registerPostPass;
 using cresset::jit::registerPrePass;
 using cresset::jit::removeDropout;
+using cresset::jit::RefineTupleTypes;
 using cresset::jit::RemoveInplaceOps;
 using cresset::jit::RemoveListMutation;
 using cresset::jit::RemoveListMutationAndUseVariadicCat;

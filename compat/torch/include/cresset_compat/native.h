@@ -36,6 +36,22 @@ Tensor empty(A&&... arguments) {
 }
 }  // namespace at::cpu
 
+namespace at::meta {
+/// Tensors of any device as ones without contents.
+template <class T>
+decltype(auto) on_meta(T&& argument) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<T>, Tensor>)
+    return argument.to(c10::kMeta);
+  else
+    return std::forward<T>(argument);
+}
+#define CRESSET_COMPAT_ON_META_(name)                                            \
+  template <class... A>                                                          \
+  decltype(auto) name(A&&... arguments) {                                        \
+    return ::cresset::name(::at::meta::on_meta(std::forward<A>(arguments))...); \
+  }
+}  // namespace at::meta
+
 namespace at::native {
 
 // --- resizing

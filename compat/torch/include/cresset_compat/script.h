@@ -108,9 +108,11 @@ using cresset::jit::extra_file_names;
 using cresset::jit::ExtraFilesMap;
 using cresset::jit::load;
 using cresset::jit::load_from_buffer;
+using cresset::jit::pickle;
 using cresset::jit::pickle_load;
 using cresset::jit::pickle_save;
 using cresset::jit::save;
+using cresset::jit::unpickle;
 // graph_executor.h, interpreter.h
 using cresset::jit::GraphExecutor;
 using cresset::jit::InterpreterState;

@@ -3,9 +3,11 @@
 
 #include <cresset_compat/families.h>
 #include <cresset_compat/library.h>
+#include <cresset_compat/native_upsample.h>
 #include <cresset_compat/tensor_data.h>
 #include <cresset_compat/tensor_iterator.h>
 
+#include <cresset/autograd/anomaly_mode.h>
 #include <cresset/autograd/autograd.h>
 #include <cresset/autograd/fallback.h>
 #include <cresset/autograd/function.h>
@@ -52,6 +54,11 @@ using cresset::randn_like;
 using cresset::zeros;
 using cresset::zeros_like;
 inline std::string show_config() { return at::show_config(); }
+/// Calls the function with each argument in turn (torch/csrc/utils/variadic.h).
+template <class F, class... A>
+void apply(F function, A&&... arguments) {
+  (function(std::forward<A>(arguments)), ...);
+}
 
 namespace cuda {
 inline bool is_available() { return false; }
@@ -96,6 +103,10 @@ inline edge_list collect_next_edges(const variable_list& v) {
 inline torch::CppFunction autogradNotImplementedFallback() {
   return torch::CppFunction::makeFromBoxedFunction<&cresset::autograd::autograd_not_implemented>();
 }
+/// For ADInplaceOrView: views and versions by the schema.
+inline torch::CppFunction autogradNotImplementedInplaceOrViewFallback() {
+  return torch::CppFunction::makeFromBoxedFunction<&cresset::autograd::autograd_not_implemented_inplace_or_view>();
+}
 /// Makes `node` the origin of the variable's gradient.
 inline void create_gradient_edge(Variable& variable, std::shared_ptr<Node> node) {
   const uint32_t nr = node->add_input_metadata(variable);
@@ -109,6 +120,22 @@ inline void set_history(const Variable& variable, const std::shared_ptr<Node>& n
 inline void set_history(const variable_list& variables, const std::shared_ptr<Node>& node) {
   for (const Tensor& t : variables) set_history(t, node);
 }
+/// Copies of its inputs through which no gradient comes back (torch/csrc/autograd/functions/basic_ops.h).
+struct UndefinedGradBackward final : Node {
+  using Node::Node;
+  variable_list apply(variable_list&& /*grads*/) override { return variable_list(num_outputs()); }
+};
+struct UndefinedGrad final : Node {
+  variable_list apply(variable_list&& inputs) override {
+    const auto node = std::make_shared<UndefinedGradBackward>(collect_next_edges(inputs));
+    variable_list outputs;
+    for (const Tensor& t : inputs) {
+      outputs.push_back(t.defined() ? t.detach().clone() : t);
+      set_history(outputs.back(), node);
+    }
+    return outputs;
+  }
+};
 inline void increment_version(const Tensor& t) { cresset::autograd::impl::bump_version(t); }
 inline Variable& as_variable_ref(Tensor& t) { return t; }
 inline const Variable& as_variable_ref(const Tensor& t) { return t; }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include <cresset/base/error.h>
+#include <cresset/base/warn_always.h>
 
 namespace c10 {
 
@@ -70,6 +71,18 @@ inline void set_warning_handler(WarningHandler* handler) noexcept {
   }();
   detail::handler = handler;
 }
+/// Warnings that come once in the life of a process come each time.
+inline bool get_warnAlways() noexcept { return cresset::warn_always(); }
+inline void set_warnAlways(bool always) noexcept { cresset::set_warn_always(always); }
+struct WarnAlways {
+  explicit WarnAlways(bool always = true) : previous_(get_warnAlways()) { set_warnAlways(always); }
+  ~WarnAlways() { set_warnAlways(previous_); }
+  WarnAlways(const WarnAlways&) = delete;
+  WarnAlways& operator=(const WarnAlways&) = delete;
+
+ private:
+  bool previous_;
+};
 class WarningHandlerGuard {
  public:
   explicit WarningHandlerGuard(WarningHandler* handler) : previous_(get_warning_handler()) { set_warning_handler(handler); }
