@@ -153,9 +153,9 @@ TEST(Transformer, TrainsWithDropoutAndOwnParts) {
   EXPECT_GT((both(src, tgt) - both(src, tgt)).abs().max().item<double>(), 1e-3);
   both->eval();
   EXPECT_EQ((both(src, tgt) - both(src, tgt)).abs().max().item<double>(), 0);
-  EXPECT_EQ(error_of([&] { both(src, tgt.select(1, 0)); }), "src and tgt should have 2 or 3 dimensions, but got 3 and 2");
+  EXPECT_EQ(error_of([&] { both(src, tgt.select(1, 0)); }), "src and tgt should have 3 dimensions, or 2 without batches, but got 3 and 2");
   EXPECT_EQ(error_of([&] { both(src, zeros({2, 3, 4})); }), "src and tgt should have equal batch size (at dim 1), but got 2 and 3");
-  EXPECT_EQ(error_of([&] { both(src, zeros({2, 2, 5})); }), "the feature number of src and tgt must be equal to d_model, but got 4 and 5");
+  EXPECT_EQ(error_of([&] { both(src, zeros({2, 2, 5})); }), "src and tgt should have same feature size as d_model (at dim -1), but got 4 and 5");
 
   struct Twice : nn::Cloneable<Twice> {
     void reset() override {}
