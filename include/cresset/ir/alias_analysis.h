@@ -96,7 +96,7 @@ class CRESSET_API AliasDb {
   bool hasUntrackedEffects(const Node* n) const { return isMutable(n) || n->hasSideEffects(); }
 
   /// Moves `n` directly behind (in front of) `target`, with the nodes in between that depend on it where that helps. False, and nothing
-  /// changed, when a dependency forbids it. Both must be in one block.
+  /// changed, when a dependency forbids it, and for nodes with side effects, unless they lie there already. Both must be in one block.
   bool moveAfterTopologicallyValid(Node* n, Node* target);
   bool moveBeforeTopologicallyValid(Node* n, Node* target);
   bool couldMoveAfterTopologically(Node* n, Node* target);

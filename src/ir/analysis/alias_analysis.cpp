@@ -754,6 +754,9 @@ bool try_move(AliasDb::Impl* impl, Node* n, Node* target, Side side, bool dry_ru
   if (n->kind() == prim::Param || n->kind() == prim::Return || (target->kind() == prim::Return && side == Side::After) ||
       (target->kind() == prim::Param && side == Side::Before))
     return false;
+  // What is done to the world outside stays where it is.
+  if ((side == Side::After ? target->next() : target->prev()) == n) return true;
+  if (n->hasSideEffects()) return false;
   const bool forward = n->isBefore(target);
   WorkingSet set(impl);
   set.add(n);
