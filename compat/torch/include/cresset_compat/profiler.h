@@ -1,7 +1,7 @@
 // torch/csrc/autograd/profiler.h: a profile of a scope as a file.
 #pragma once
 
-#include <cresset_compat/torch.h>
+#include <cresset_compat/namespaces.h>
 
 #include <cresset/autograd/profiler.h>
 

@@ -4,6 +4,7 @@
 #include <cresset_compat/families.h>
 #include <cresset_compat/library.h>
 #include <cresset_compat/native_upsample.h>
+#include <cresset_compat/profiler.h>
 #include <cresset_compat/tensor_data.h>
 #include <cresset_compat/tensor_iterator.h>
 
