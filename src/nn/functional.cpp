@@ -230,8 +230,7 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
   const std::string mode = enumtype::get_enum_name(o.mode()).substr(1);
   CRESSET_CHECK(dims >= 1 && dims <= 3, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(),
                 "D) for the modes: nearest | linear | bilinear | bicubic | trilinear (got k", mode, ")");
-  const bool nearest = mode == "Nearest" || mode == "NearestExact";
-  CRESSET_CHECK(!o.align_corners().has_value() || !(nearest || mode == "Area"),
+  CRESSET_CHECK(!o.align_corners().has_value() || (mode != "Nearest" && mode != "Area"),
                 "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
   CRESSET_CHECK(o.size().has_value() || o.scale_factor().has_value(), "either size or scale_factor should be defined");
   CRESSET_CHECK(!o.size().has_value() || !o.scale_factor().has_value(), "only one of size or scale_factor should be defined");

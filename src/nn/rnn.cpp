@@ -216,9 +216,9 @@ CRESSET_NN_CELL_RESET(LSTMCell, 4)
 
 namespace {
 /// The state for one step: the one given, or zeros of the input's batch.
-Tensor state_for(const Tensor& input, const Tensor& hx, int64_t hidden) {
+Tensor state_for(const Tensor& input, const Tensor& hx, int64_t hidden, const char* name = "hidden") {
   CRESSET_CHECK(input.dim() == 1 || input.dim() == 2, "Expected input to be 1D or 2D, got ", input.dim(), "D instead");
-  CRESSET_CHECK(!hx.defined() || hx.dim() == 1 || hx.dim() == 2, "Expected hidden to be 1D or 2D, got ", hx.dim(), "D instead");
+  CRESSET_CHECK(!hx.defined() || hx.dim() == 1 || hx.dim() == 2, "Expected ", name, " to be 1D or 2D, got ", hx.dim(), "D instead");
   if (hx.defined()) return hx;
   return input.dim() == 1 ? cresset::zeros({hidden}, input.options()) : cresset::zeros({input.size(0), hidden}, input.options());
 }
@@ -234,8 +234,8 @@ Tensor GRUCellImpl::forward(const Tensor& input, Tensor hx) {
   return cresset::gru_cell(input, state_for(input, hx, options.hidden_size()), weight_ih, weight_hh, given(bias_ih), given(bias_hh));
 }
 LSTMState LSTMCellImpl::forward(const Tensor& input, std::optional<LSTMState> hx) {
-  const std::vector<Tensor> state = {state_for(input, hx ? std::get<0>(*hx) : Tensor(), options.hidden_size()),
-                                     state_for(input, hx ? std::get<1>(*hx) : Tensor(), options.hidden_size())};
+  const std::vector<Tensor> state = {state_for(input, hx ? std::get<0>(*hx) : Tensor(), options.hidden_size(), "hx[0]"),
+                                     state_for(input, hx ? std::get<1>(*hx) : Tensor(), options.hidden_size(), "hx[1]")};
   return cresset::lstm_cell(input, state, weight_ih, weight_hh, given(bias_ih), given(bias_hh));
 }
 

@@ -195,7 +195,7 @@ Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
   return indexing::get_item(*this, indices);
 }
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
-  return indexing::get_item(*this, {indices.begin(), indices.size()});
+  return index(ArrayRef<TensorIndex>(indices.begin(), indices.size()));
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) {
   require_indices(indices, "index_put_");

@@ -64,7 +64,7 @@ using c10::convert;
 using cresset::from_blob;
 using cresset::from_file;
 using cresset::manual_seed;
-/// One dimension, of the type that the values have in C++ (torch::tensor makes int64 and the default type of them, as Python does).
+/// One dimension (a number is a tensor of one element), of the type that the values have in C++ (torch::tensor makes int64 and the default type of them, as Python does).
 template <class T>
 Tensor tensor(c10::ArrayRef<T> values, const TensorOptions& options = {}) {
   constexpr c10::ScalarType type = cresset::CppTypeToScalarType<T>::value;
@@ -84,7 +84,7 @@ Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
 template <class T>
   requires(std::is_arithmetic_v<T> || requires { cresset::CppTypeToScalarType<T>::value; })
 Tensor tensor(T value, const TensorOptions& options = {}) {
-  return at::tensor(c10::ArrayRef<T>(value), options).squeeze(0);
+  return at::tensor(c10::ArrayRef<T>(value), options);
 }
 using TensorRef = const Tensor&;
 using ITensorListRef = c10::IListRef<Tensor>;

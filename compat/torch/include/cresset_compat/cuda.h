@@ -61,6 +61,8 @@ class CUDAGraph {
   void capture_begin() { raise_no_cuda(); }
   void capture_end() { raise_no_cuda(); }
   void instantiate() { raise_no_cuda(); }
+  void enable_debug_mode() { raise_no_cuda(); }
+  struct CUgraph_st* raw_cuda_graph() { raise_no_cuda(); }
   void replay() { raise_no_cuda(); }
   void reset() {}  // nothing was captured
 };
