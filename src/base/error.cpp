@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdio>
 
-#include "base/hint.h"
 #include <cresset/base/warn_always.h>
+#include "base/hint.h"
 
 namespace cresset {
 namespace detail {

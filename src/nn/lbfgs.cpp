@@ -223,8 +223,8 @@ Tensor LBFGS::step(LossClosure closure) {
     }
     evaluations += calls;
     state.func_evals() += calls;
-    if (evaluations >= most_evaluations || largest(gradient) <= o.tolerance_grad() || largest(state.d().mul(state.t())) <= o.tolerance_change() ||
-        std::abs(loss - state.prev_loss()) < o.tolerance_change())
+    if (evaluations >= most_evaluations || largest(gradient) <= o.tolerance_grad() ||
+        largest(state.d().mul(state.t())) <= o.tolerance_change() || std::abs(loss - state.prev_loss()) < o.tolerance_change())
       break;
   }
   return first_loss;

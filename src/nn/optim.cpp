@@ -157,9 +157,11 @@ class OldLists {
   template <class F>
   void each(const std::string& name, const F& f) {
     Tensor size;
-    CRESSET_CHECK(archive_.try_read(name + "/size", size), "the archive has neither 'param_groups' nor '", name, "': it is not this optimizer's.");
+    CRESSET_CHECK(archive_.try_read(name + "/size", size), "the archive has neither 'param_groups' nor '", name,
+                  "': it is not this optimizer's.");
     const auto count = static_cast<std::size_t>(size.item<int64_t>());
-    CRESSET_CHECK(count <= parameters_.size(), "the archive has ", count, " of '", name, "', the optimizer ", parameters_.size(), " parameters.");
+    CRESSET_CHECK(count <= parameters_.size(), "the archive has ", count, " of '", name, "', the optimizer ", parameters_.size(),
+                  " parameters.");
     for (std::size_t i = 0; i < count; ++i) {
       Tensor value;
       archive_.read(name + "/" + std::to_string(i), value, true);
@@ -237,8 +239,8 @@ void Adam::load_old(serialize::InputArchive& archive) {
 Tensor Adam::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
-  for_each_gradient<AdamOptions>(groups_,
-                                 [&](const AdamOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, false, p, grad, state_of<AdamParamState>(p)); });
+  for_each_gradient<AdamOptions>(
+      groups_, [&](const AdamOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, false, p, grad, state_of<AdamParamState>(p)); });
   return loss;
 }
 
@@ -253,8 +255,8 @@ void AdamW::load_old(serialize::InputArchive& archive) {
 Tensor AdamW::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
-  for_each_gradient<AdamWOptions>(groups_,
-                                  [&](const AdamWOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, true, p, grad, state_of<AdamWParamState>(p)); });
+  for_each_gradient<AdamWOptions>(
+      groups_, [&](const AdamWOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, true, p, grad, state_of<AdamWParamState>(p)); });
   return loss;
 }
 

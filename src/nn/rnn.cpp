@@ -89,7 +89,8 @@ void Recurrent::reset_recurrent(Module& module, const RNNOptionsBase& o) {
   options_base = o;
   // The gates' weights stand one below the other; the modes are in the order of the variant.
   const int64_t gates = o.mode().index() == 0 ? 4 : o.mode().index() == 1 ? 3 : 1;
-  const int64_t directions = o.bidirectional() ? 2 : 1, out = o.proj_size() > 0 ? o.proj_size() : o.hidden_size(), rows = gates * o.hidden_size();
+  const int64_t directions = o.bidirectional() ? 2 : 1, out = o.proj_size() > 0 ? o.proj_size() : o.hidden_size(),
+                rows = gates * o.hidden_size();
   const auto add = [&](const std::string& name, IntArrayRef sizes) {
     weights_.push_back(module.register_parameter(name, recurrent_uniform(sizes, o.hidden_size())));
   };
@@ -148,7 +149,7 @@ struct Batched {
 
 #define CRESSET_NN_RECURRENT(Name, OPERATOR)                                                                                              \
   std::tuple<Tensor, Tensor> Name##Impl::forward(const Tensor& input, Tensor hx) {                                                        \
-    if (!hx.defined()) hx = zeros_state(input, options.hidden_size(), {});                                                       \
+    if (!hx.defined()) hx = zeros_state(input, options.hidden_size(), {});                                                                \
     const Batched batched(input, options.batch_first());                                                                                  \
     auto [out, last] = OPERATOR(batched.x, batched.state(hx), weights_, options.bias(), options.num_layers(), options.dropout(),          \
                                 is_training(), options.bidirectional(), options.batch_first());                                           \
@@ -156,8 +157,7 @@ struct Batched {
   }                                                                                                                                       \
   std::tuple<utils::rnn::PackedSequence, Tensor> Name##Impl::forward_with_packed_input(const utils::rnn::PackedSequence& input,           \
                                                                                        Tensor hx) {                                       \
-    hx = hx.defined() ? permuted(hx, input.sorted_indices())                                                                              \
-                      : zeros_state(input.data(), options.hidden_size(), input.batch_sizes());                                   \
+    hx = hx.defined() ? permuted(hx, input.sorted_indices()) : zeros_state(input.data(), options.hidden_size(), input.batch_sizes());     \
     auto [out, last] = OPERATOR(input.data(), input.batch_sizes(), hx, weights_, options.bias(), options.num_layers(), options.dropout(), \
                                 is_training(), options.bidirectional());                                                                  \
     return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),                       \

@@ -144,8 +144,8 @@ void TransformerImpl::reset_parameters() {
 Tensor TransformerImpl::forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask, const Tensor& tgt_mask,
                                 const Tensor& memory_mask, const Tensor& src_key_padding_mask, const Tensor& tgt_key_padding_mask,
                                 const Tensor& memory_key_padding_mask) {
-  CRESSET_CHECK(src.dim() == tgt.dim() && (src.dim() == 2 || src.dim() == 3), "src and tgt should have 3 dimensions, or 2 without batches, but got ",
-                src.dim(), " and ", tgt.dim());
+  CRESSET_CHECK(src.dim() == tgt.dim() && (src.dim() == 2 || src.dim() == 3),
+                "src and tgt should have 3 dimensions, or 2 without batches, but got ", src.dim(), " and ", tgt.dim());
   CRESSET_CHECK(src.dim() == 2 || src.size(1) == tgt.size(1), "src and tgt should have equal batch size (at dim 1), but got ", src.size(1),
                 " and ", tgt.size(1));
   CRESSET_CHECK(src.size(-1) == options.d_model() && tgt.size(-1) == options.d_model(),

@@ -17,9 +17,9 @@ CRESSET_API AutogradFallbackMode get_autograd_fallback_mode();
 
 /// A boxed kernel for Autograd keys: the operator runs, and backward through it raises in every mode.
 CRESSET_API void autograd_not_implemented(const OperatorHandle& op, DispatchKeySet ks, Stack* stack);
-/// A boxed kernel for ADInplaceOrView, of operators that write inputs or give views of the first one, as their schema says: the operator runs,
-/// versions of written tensors go up, and a result (or the tensors of a list) becomes a view of the first input. Raises for schemas with
-/// several results that are views, and for views of other inputs.
+/// A boxed kernel for ADInplaceOrView, of operators that write inputs or give views of the first one, as their schema says: the operator
+/// runs, versions of written tensors go up, and a result (or the tensors of a list) becomes a view of the first input. Raises for schemas
+/// with several results that are views, and for views of other inputs.
 CRESSET_API void autograd_not_implemented_inplace_or_view(const OperatorHandle& op, DispatchKeySet ks, Stack* stack);
 
 }  // namespace cresset::autograd

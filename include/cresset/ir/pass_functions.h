@@ -36,7 +36,7 @@ CRESSET_API bool ConstantPropagationImmutableTypes(std::shared_ptr<Graph>& graph
 /// What the node gives when its inputs are constants and running it now is as good as later.
 CRESSET_API std::optional<Stack> runNodeIfInputsAreConstant(const Node* node, bool ignore_custom_classes = false,
                                                             AliasDb* aliases = nullptr);
-/// Constants stand at the front of the graph; one that stood behind a use is in front of it then.
+/// Constants stand at the front of the graph, as if one after another were moved there; one that stood behind a use is in front of it then.
 CRESSET_API void ConstantPooling(const std::shared_ptr<Graph>& graph);
 
 /// Without shapes: what types say of tensors is not looked at.

@@ -74,7 +74,9 @@ class InputArchive {
     if (entry && !entry->part) value = entry->value;
     return entry && !entry->part;
   }
-  void read(const std::string& key, IValue& value) { CRESSET_CHECK(try_read(key, value), "the archive does not have a field with name '", path_, key, "'"); }
+  void read(const std::string& key, IValue& value) {
+    CRESSET_CHECK(try_read(key, value), "the archive does not have a field with name '", path_, key, "'");
+  }
   /// A defined tensor takes the values of the one in the archive, an undefined one becomes it.
   CRESSET_API bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false) {

@@ -87,7 +87,8 @@ class BatchDataBuffer {
     const auto fill = [&](Batch& batch) {
       const std::size_t count = std::min(left, batch_size_ - batch.size());
       const auto indices = sampler_.next(count);
-      CRESSET_CHECK(indices && indices->size() == count, "ChunkDataset: the example sampler gave not as many indices as there are examples.");
+      CRESSET_CHECK(indices && indices->size() == count,
+                    "ChunkDataset: the example sampler gave not as many indices as there are examples.");
       for (const std::size_t i : *indices) batch.push_back(std::move(data.at(i)));
       left -= count;
     };
@@ -176,7 +177,8 @@ class ChunkDataset final
     for (std::size_t i = 0; i < options_.preloader_count(); ++i) preloaders_.emplace_back([this] { preload(); });
   }
 
-  /// The place of the sampler of chunks. Chunks that are read and not given yet count as given. The next epoch after load() continues there.
+  /// The place of the sampler of chunks. Chunks that are read and not given yet count as given. The next epoch after load() continues
+  /// there.
   void save(serialize::OutputArchive& archive) const override {
     const std::lock_guard lock(mutex_);
     chunk_sampler_.save(archive);

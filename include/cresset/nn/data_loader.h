@@ -216,7 +216,8 @@ class StatelessDataLoader : public DataLoaderBase<Dataset, typename Dataset::Bat
   using Base = DataLoaderBase<Dataset, typename Dataset::BatchType, typename Sampler::BatchRequestType>;
 
  public:
-  StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options) : Base(std::move(options)), sampler_(std::move(sampler)) {
+  StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options)
+      : Base(std::move(options)), sampler_(std::move(sampler)) {
     for (std::size_t w = 0; w < this->options_.workers; ++w)
       this->workers_.emplace_back([this, dataset]() mutable { this->work(dataset); });
     if (this->options_.workers == 0) this->main_dataset_ = std::make_unique<Dataset>(std::move(dataset));
@@ -242,8 +243,7 @@ class StatefulDataLoader : public DataLoaderBase<Dataset, typename Dataset::Batc
   using Base = DataLoaderBase<Dataset, typename Dataset::BatchType::value_type, typename Dataset::BatchRequestType>;
 
  public:
-  StatefulDataLoader(Dataset dataset, DataLoaderOptions options)
-      : Base(std::move(options), std::make_unique<Dataset>(std::move(dataset))) {
+  StatefulDataLoader(Dataset dataset, DataLoaderOptions options) : Base(std::move(options), std::make_unique<Dataset>(std::move(dataset))) {
     for (std::size_t w = 0; w < this->options_.workers; ++w) this->workers_.emplace_back([this] { work_shared(); });
   }
   ~StatefulDataLoader() override { this->join(); }

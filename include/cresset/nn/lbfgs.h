@@ -29,10 +29,10 @@ struct CRESSET_API LBFGSOptions : OptimizerCloneableOptions<LBFGSOptions> {
 
 /// What is remembered of all parameters together; it is the state of the first one.
 struct CRESSET_API LBFGSParamState : OptimizerCloneableParamState<LBFGSParamState> {
-  CRESSET_OPTIM_FIELDS(LBFGSParamState, CRESSET_OPTIM_VISIT(func_evals) CRESSET_OPTIM_VISIT(n_iter) CRESSET_OPTIM_VISIT(t)
-                                            CRESSET_OPTIM_VISIT(prev_loss) CRESSET_OPTIM_VISIT(d) CRESSET_OPTIM_VISIT(H_diag)
-                                                CRESSET_OPTIM_VISIT(prev_flat_grad) CRESSET_OPTIM_VISIT(old_dirs)
-                                                    CRESSET_OPTIM_VISIT(old_stps) CRESSET_OPTIM_VISIT(ro) CRESSET_OPTIM_VISIT(al))
+  CRESSET_OPTIM_FIELDS(LBFGSParamState,
+                       CRESSET_OPTIM_VISIT(func_evals) CRESSET_OPTIM_VISIT(n_iter) CRESSET_OPTIM_VISIT(t) CRESSET_OPTIM_VISIT(prev_loss)
+                           CRESSET_OPTIM_VISIT(d) CRESSET_OPTIM_VISIT(H_diag) CRESSET_OPTIM_VISIT(prev_flat_grad)
+                               CRESSET_OPTIM_VISIT(old_dirs) CRESSET_OPTIM_VISIT(old_stps) CRESSET_OPTIM_VISIT(ro) CRESSET_OPTIM_VISIT(al))
   /// Calls of the closure and iterations, over all steps.
   CRESSET_ARG(int64_t, func_evals) = 0;
   CRESSET_ARG(int64_t, n_iter) = 0;

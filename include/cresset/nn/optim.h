@@ -137,24 +137,24 @@ class CRESSET_API SGD : public Optimizer {
 };
 
 using Betas = std::tuple<double, double>;
-#define CRESSET_OPTIM_ADAM(Name, decay)                                                                                            \
-  struct CRESSET_API Name##Options : OptimizerCloneableOptions<Name##Options> {                                                    \
-    Name##Options(double lr = 1e-3) : lr_(lr) {}                                                                                   \
-    CRESSET_OPTIM_FIELDS(Name##Options, CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(betas) CRESSET_OPTIM_VISIT(eps)                \
-                                            CRESSET_OPTIM_VISIT(weight_decay) CRESSET_OPTIM_VISIT(amsgrad))                        \
-    CRESSET_ARG(double, lr);                                                                                                       \
-    CRESSET_ARG(Betas, betas) = Betas(0.9, 0.999);                                                                                 \
-    CRESSET_ARG(double, eps) = 1e-8;                                                                                               \
-    CRESSET_ARG(double, weight_decay) = decay;                                                                                     \
-    CRESSET_ARG(bool, amsgrad) = false;                                                                                            \
-  };                                                                                                                               \
-  struct CRESSET_API Name##ParamState : OptimizerCloneableParamState<Name##ParamState> {                                           \
+#define CRESSET_OPTIM_ADAM(Name, decay)                                                                                           \
+  struct CRESSET_API Name##Options : OptimizerCloneableOptions<Name##Options> {                                                   \
+    Name##Options(double lr = 1e-3) : lr_(lr) {}                                                                                  \
+    CRESSET_OPTIM_FIELDS(Name##Options, CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(betas) CRESSET_OPTIM_VISIT(eps)               \
+                                            CRESSET_OPTIM_VISIT(weight_decay) CRESSET_OPTIM_VISIT(amsgrad))                       \
+    CRESSET_ARG(double, lr);                                                                                                      \
+    CRESSET_ARG(Betas, betas) = Betas(0.9, 0.999);                                                                                \
+    CRESSET_ARG(double, eps) = 1e-8;                                                                                              \
+    CRESSET_ARG(double, weight_decay) = decay;                                                                                    \
+    CRESSET_ARG(bool, amsgrad) = false;                                                                                           \
+  };                                                                                                                              \
+  struct CRESSET_API Name##ParamState : OptimizerCloneableParamState<Name##ParamState> {                                          \
     CRESSET_OPTIM_FIELDS(Name##ParamState, CRESSET_OPTIM_VISIT(step) CRESSET_OPTIM_VISIT(exp_avg) CRESSET_OPTIM_VISIT(exp_avg_sq) \
-                                               CRESSET_OPTIM_VISIT(max_exp_avg_sq))                                                \
-    CRESSET_ARG(int64_t, step) = 0;                                                                                                \
-    CRESSET_ARG(Tensor, exp_avg);                                                                                                  \
-    CRESSET_ARG(Tensor, exp_avg_sq);                                                                                               \
-    CRESSET_ARG(Tensor, max_exp_avg_sq);                                                                                           \
+                                               CRESSET_OPTIM_VISIT(max_exp_avg_sq))                                               \
+    CRESSET_ARG(int64_t, step) = 0;                                                                                               \
+    CRESSET_ARG(Tensor, exp_avg);                                                                                                 \
+    CRESSET_ARG(Tensor, exp_avg_sq);                                                                                              \
+    CRESSET_ARG(Tensor, max_exp_avg_sq);                                                                                          \
   };
 CRESSET_OPTIM_ADAM(Adam, 0)
 CRESSET_OPTIM_ADAM(AdamW, 1e-2)

@@ -16,22 +16,21 @@
 
 /// In a class with fields of CRESSET_ARG: visit(f) calls f(name, reference) for every field named by CRESSET_OPTIM_VISIT, and == compares
 /// them.
-#define CRESSET_OPTIM_FIELDS(Name, ...)                                               \
-  template <class F>                                                                  \
-  void visit_both([[maybe_unused]] Name& other, F&& f) {                              \
-    __VA_ARGS__                                                                       \
-  }                                                                                   \
-  template <class F>                                                                  \
-  void visit(F&& f) {                                                                 \
-    visit_both(*this, [&f](const char* name, auto& own, auto&) { f(name, own); });    \
-  }                                                                                   \
-  friend bool operator==(const Name& a, const Name& b) {                              \
-    Name x(a), y(b);                                                                  \
-    bool same = true;                                                                 \
-    x.visit_both(y, [&same](const char*, const auto& own, const auto& others) {       \
-      same = same && ::cresset::optim::same_field(own, others);                       \
-    });                                                                               \
-    return same;                                                                      \
+#define CRESSET_OPTIM_FIELDS(Name, ...)                                                                                                    \
+  template <class F>                                                                                                                       \
+  void visit_both([[maybe_unused]] Name& other, F&& f) {                                                                                   \
+    __VA_ARGS__                                                                                                                            \
+  }                                                                                                                                        \
+  template <class F>                                                                                                                       \
+  void visit(F&& f) {                                                                                                                      \
+    visit_both(*this, [&f](const char* name, auto& own, auto&) { f(name, own); });                                                         \
+  }                                                                                                                                        \
+  friend bool operator==(const Name& a, const Name& b) {                                                                                   \
+    Name x(a), y(b);                                                                                                                       \
+    bool same = true;                                                                                                                      \
+    x.visit_both(y,                                                                                                                        \
+                 [&same](const char*, const auto& own, const auto& others) { same = same && ::cresset::optim::same_field(own, others); }); \
+    return same;                                                                                                                           \
   }
 #define CRESSET_OPTIM_VISIT(name) f(#name, this->name(), other.name());
 

@@ -72,7 +72,7 @@ class CRESSET_API Recurrent {
  public:                                                                                                                           \
   Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {}                      \
   explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }                                  \
-  void reset() override { reset_recurrent(*this, base());  }                                                                       \
+  void reset() override { reset_recurrent(*this, base()); }                                                                        \
   std::tuple<utils::rnn::PackedSequence, State> forward_with_packed_input(const utils::rnn::PackedSequence& input, Given hx = {}); \
   void pretty_print(std::ostream& stream) const override { detail::print_options(stream, #Name, options); }                        \
   Name##Options options;                                                                                                           \

@@ -131,8 +131,8 @@ class RandomSampler : public ListSampler {
   }
 };
 
-/// The part of a sequence that belongs to one of several processes. All parts have the same length: with allow_duplicates the sequence begins
-/// again where it is too short, else what is left over is left out.
+/// The part of a sequence that belongs to one of several processes. All parts have the same length: with allow_duplicates the sequence
+/// begins again where it is too short, else what is left over is left out.
 class DistributedSequentialSampler : public ListSampler {
  public:
   explicit DistributedSequentialSampler(std::size_t size, std::size_t num_replicas = 1, std::size_t rank = 0, bool allow_duplicates = true)

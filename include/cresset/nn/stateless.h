@@ -206,7 +206,8 @@ class UnflattenImpl : public detail::Stateless<UnflattenImpl, UnflattenOptions> 
   using detail::Stateless<UnflattenImpl, UnflattenOptions>::Stateless;
   CRESSET_NN_PRINT(Unflatten)
   Tensor forward(const Tensor& input) {
-    CRESSET_CHECK_NOT_IMPLEMENTED(options.namedshape().empty(), "Unflatten: dimensions with names are not supported. Give the dimension's number.");
+    CRESSET_CHECK_NOT_IMPLEMENTED(options.namedshape().empty(),
+                                  "Unflatten: dimensions with names are not supported. Give the dimension's number.");
     return input.unflatten(options.dim(), options.sizes());
   }
 };

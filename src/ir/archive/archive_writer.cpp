@@ -247,7 +247,8 @@ std::vector<char> pickle_save(const IValue& value) {
 
 std::vector<char> pickle(const IValue& value, std::vector<Tensor>* tensor_table) {
   const CodeNames no_names = {[](const TypePtr& t) -> std::string {
-                                CRESSET_THROW(Error, "pickle: a value without objects of scripts' classes was required; this one has one of '",
+                                CRESSET_THROW(Error,
+                                              "pickle: a value without objects of scripts' classes was required; this one has one of '",
                                               t->str(), "'. jit::save writes their code, too.");
                               },
                               [](const Function&) -> std::string { CRESSET_THROW(Error, "pickle: a function is no value."); }};

@@ -231,8 +231,8 @@ Value* emit_operator_call(Graph& g, Symbol op, const std::vector<Value*>& args, 
       if (call->inputs[i]) continue;
       const Argument& a = schema.arguments()[i];
       if (i == call->list_at && !call->elements.empty()) {
-        Node* list = g.insertNode(g.createList(value_type_of(a.type->kind == TypeKind::Optional ? a.type->element() : a.type, {})->element(),
-                                               call->elements));
+        Node* list = g.insertNode(
+            g.createList(value_type_of(a.type->kind == TypeKind::Optional ? a.type->element() : a.type, {})->element(), call->elements));
         list->setSourceRange(range);
         call->inputs[i] = list->output();
         continue;

@@ -1,16 +1,21 @@
 // Moves constants to the front of the graph, in the order they had, and keeps one of equal ones. Tensors that somebody writes or that the
-// caller sees twice are not merged. Nothing need run before it.
+// caller sees twice are not merged. Nothing need run before it. ConstantPooling(), for programs written for PyTorch, leaves the order that
+// moving one after another to the front gives: such programs compare the texts.
 #include <unordered_map>
 
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
+#include <cresset/ir/pass_functions.h>
 
 #include "ir/graph/node_equality.h"
 #include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 
-bool pool_constants(const std::shared_ptr<Graph>& graph) {
+namespace {
+enum class Order { AsTheyWere, NewestFirst };
+
+bool pool(const std::shared_ptr<Graph>& graph, Order order) {
   std::optional<AliasDb> aliases;  // only asked for equal constants with memory
   const auto may_merge = [&](const Value* a, const Value* b) {
     if (!AliasDb::isMutableType(*b->type())) return true;
@@ -37,10 +42,14 @@ bool pool_constants(const std::shared_ptr<Graph>& graph) {
       n->moveAfter(last);
       changed = true;
     }
-    last = n;
+    if (order == Order::AsTheyWere) last = n;
   }
-  return in_subgraphs(*graph, pool_constants) || changed;
+  return in_subgraphs(*graph, [order](const std::shared_ptr<Graph>& inner) { return pool(inner, order); }) || changed;
 }
+}  // namespace
+
+bool pool_constants(const std::shared_ptr<Graph>& graph) { return pool(graph, Order::AsTheyWere); }
+void ConstantPooling(const std::shared_ptr<Graph>& graph) { pool(graph, Order::NewestFirst); }
 
 namespace {
 const RegisterPass constant_pooling_pass({

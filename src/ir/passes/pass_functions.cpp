@@ -28,7 +28,6 @@ void EliminateDeadCode(Block* block, std::function<void(const std::unordered_set
 }
 
 bool ConstantPropagation(std::shared_ptr<Graph>& graph, bool) { return propagate_constants(graph); }
-void ConstantPooling(const std::shared_ptr<Graph>& graph) { pool_constants(graph); }
 
 std::optional<Stack> runNodeIfInputsAreConstant(const Node* n, bool, AliasDb* aliases) {
   if (!n->blocks().empty() || n->hasSideEffects() || n->isNondeterministic() || !n->maybeOperator()) return std::nullopt;

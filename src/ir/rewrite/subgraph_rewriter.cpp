@@ -79,7 +79,8 @@ class Matcher {
   }
 
  private:
-  // Matching goes backwards from the anchor: a node that it does not reach would match nothing. A constant that nothing uses asks for nothing.
+  // Matching goes backwards from the anchor: a node that it does not reach would match nothing. A constant that nothing uses asks for
+  // nothing.
   void require_reached() const {
     std::unordered_set<const Node*> reached{anchor_};
     std::vector<const Node*> pending{anchor_};
@@ -90,9 +91,10 @@ class Matcher {
         if (v->node()->kind() != prim::Param && reached.insert(v->node()).second) pending.push_back(v->node());
     }
     for (const Node* n : pattern_.nodes())
-      CRESSET_CHECK(reached.count(n) || (n->kind() == prim::Constant && !n->output()->hasUses()),
-                    "pattern: every node must be one that the last node's results are computed from, for matching begins there; this one is not: ",
-                    n->str());
+      CRESSET_CHECK(
+          reached.count(n) || (n->kind() == prim::Constant && !n->output()->hasUses()),
+          "pattern: every node must be one that the last node's results are computed from, for matching begins there; this one is not: ",
+          n->str());
   }
   // Backwards from the anchor with an explicit stack; pattern and target in step.
   bool node(const Node* pattern, Node* target, Match& m) const {

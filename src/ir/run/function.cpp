@@ -78,8 +78,8 @@ void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<s
     const TypePtr &wanted = formals[i].type, given = arguments[i].type();
     const bool same_name = wanted->annotation_str() == given->annotation_str();
     CRESSET_THROW(Error, name(), "() Expected a value of type '", same_name ? with_unit(wanted) : wanted->annotation_str(),
-                  "' for argument '", formals[i].name, "' but instead found type '",
-                  same_name ? with_unit(given) : given->annotation_str(), "'. Declaration: ", schema.str());
+                  "' for argument '", formals[i].name, "' but instead found type '", same_name ? with_unit(given) : given->annotation_str(),
+                  "'. Declaration: ", schema.str());
   }
 }
 

@@ -352,8 +352,8 @@ TEST(Aliases, OfGradientsThatAreNothingAreNew) {
 }
 
 TEST(Aliases, AreSaidOnceByWhoRegisters) {
-  const RegisterOperators registry({Operator(
-      "pass_functions_test::pure(Tensor(a) x) -> Tensor(a)", [](Stack&) {}, AliasAnalysisKind::PURE_FUNCTION)});
+  const RegisterOperators registry(
+      {Operator("pass_functions_test::pure(Tensor(a) x) -> Tensor(a)", [](Stack&) {}, AliasAnalysisKind::PURE_FUNCTION)});
   const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = pass_functions_test::pure(%x)\n  return (%y)");
   EXPECT_EQ(error_of([&] { AliasDb db(g); }),
             "Tried to register operator pass_functions_test::pure(Tensor(a) x) -> Tensor(a) with aliasing information in the schema but "

@@ -78,9 +78,8 @@ TEST(DataLoader, IteratorsAreCopiesOrAtTheEnd) {
     int get(std::size_t i) override { return static_cast<int>(i); }
     std::optional<std::size_t> size() const override { return 4; }
   };
-  auto loader = data::make_data_loader(Numbers().map(data::transforms::Collate<int>([](const std::vector<int>& batch) {
-    return std::accumulate(batch.begin(), batch.end(), 0);
-  })),
+  auto loader = data::make_data_loader(Numbers().map(data::transforms::Collate<int>(
+                                           [](const std::vector<int>& batch) { return std::accumulate(batch.begin(), batch.end(), 0); })),
                                        Sequential(4), 2);
   auto first = loader->begin(), copy = first, end = loader->end();
   EXPECT_TRUE(first == copy && first != end);

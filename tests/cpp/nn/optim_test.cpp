@@ -50,7 +50,7 @@ TEST(OptimState, IsThereByParameter) {
   EXPECT_EQ(adam.state().size(), 1u);  // q had no gradient
   const auto& state = state_of<optim::AdamParamState>(adam, p);
   EXPECT_EQ(state.step(), 1);
-  EXPECT_NEAR(state.exp_avg()[0].item<double>(), 0.6, 1e-6);     // a tenth of the gradient 6
+  EXPECT_NEAR(state.exp_avg()[0].item<double>(), 0.6, 1e-6);       // a tenth of the gradient 6
   EXPECT_NEAR(state.exp_avg_sq()[0].item<double>(), 0.036, 1e-6);  // a thousandth of its square
   const auto copy = state.clone();
   EXPECT_TRUE(static_cast<optim::AdamParamState&>(*copy) == state);

@@ -155,7 +155,8 @@ TEST(Transformer, TrainsWithDropoutAndOwnParts) {
   EXPECT_EQ((both(src, tgt) - both(src, tgt)).abs().max().item<double>(), 0);
   EXPECT_EQ(error_of([&] { both(src, tgt.select(1, 0)); }), "src and tgt should have 3 dimensions, or 2 without batches, but got 3 and 2");
   EXPECT_EQ(error_of([&] { both(src, zeros({2, 3, 4})); }), "src and tgt should have equal batch size (at dim 1), but got 2 and 3");
-  EXPECT_EQ(error_of([&] { both(src, zeros({2, 2, 5})); }), "src and tgt should have same feature size as d_model (at dim -1), but got 4 and 5");
+  EXPECT_EQ(error_of([&] { both(src, zeros({2, 2, 5})); }),
+            "src and tgt should have same feature size as d_model (at dim -1), but got 4 and 5");
 
   struct Twice : nn::Cloneable<Twice> {
     void reset() override {}

@@ -64,7 +64,8 @@ using c10::convert;
 using cresset::from_blob;
 using cresset::from_file;
 using cresset::manual_seed;
-/// One dimension (a number is a tensor of one element), of the type that the values have in C++ (torch::tensor makes int64 and the default type of them, as Python does).
+/// One dimension (a number is a tensor of one element), of the type that the values have in C++ (torch::tensor makes int64 and the default
+/// type of them, as Python does).
 template <class T>
 Tensor tensor(c10::ArrayRef<T> values, const TensorOptions& options = {}) {
   constexpr c10::ScalarType type = cresset::CppTypeToScalarType<T>::value;

@@ -45,9 +45,9 @@ decltype(auto) on_meta(T&& argument) {
   else
     return std::forward<T>(argument);
 }
-#define CRESSET_COMPAT_ON_META_(name)                                            \
-  template <class... A>                                                          \
-  decltype(auto) name(A&&... arguments) {                                        \
+#define CRESSET_COMPAT_ON_META_(name)                                           \
+  template <class... A>                                                         \
+  decltype(auto) name(A&&... arguments) {                                       \
     return ::cresset::name(::at::meta::on_meta(std::forward<A>(arguments))...); \
   }
 }  // namespace at::meta

@@ -6,9 +6,9 @@
 namespace at::native {
 
 // --- upsampling: in this namespace only the forms with a list of factors, as in PyTorch, where the others are structured kernels
-#define CRESSET_COMPAT_UPSAMPLE_(name)                                                                                              \
+#define CRESSET_COMPAT_UPSAMPLE_(name)                                                                                               \
   inline Tensor name(const Tensor& input, at::OptionalIntArrayRef output_size, std::optional<c10::ArrayRef<double>> scale_factors) { \
-    return ::cresset::name(input, output_size, scale_factors);                                                                      \
+    return ::cresset::name(input, output_size, scale_factors);                                                                       \
   }
 CRESSET_COMPAT_UPSAMPLE_(upsample_nearest1d)
 CRESSET_COMPAT_UPSAMPLE_(upsample_nearest2d)
@@ -17,10 +17,10 @@ CRESSET_COMPAT_UPSAMPLE_(_upsample_nearest_exact1d)
 CRESSET_COMPAT_UPSAMPLE_(_upsample_nearest_exact2d)
 CRESSET_COMPAT_UPSAMPLE_(_upsample_nearest_exact3d)
 #undef CRESSET_COMPAT_UPSAMPLE_
-#define CRESSET_COMPAT_UPSAMPLE_(name)                                                                         \
-  inline Tensor name(const Tensor& input, at::OptionalIntArrayRef output_size, bool align_corners,             \
-                     std::optional<c10::ArrayRef<double>> scale_factors) {                                     \
-    return ::cresset::name(input, output_size, align_corners, scale_factors);                                  \
+#define CRESSET_COMPAT_UPSAMPLE_(name)                                                             \
+  inline Tensor name(const Tensor& input, at::OptionalIntArrayRef output_size, bool align_corners, \
+                     std::optional<c10::ArrayRef<double>> scale_factors) {                         \
+    return ::cresset::name(input, output_size, align_corners, scale_factors);                      \
   }
 CRESSET_COMPAT_UPSAMPLE_(upsample_linear1d)
 CRESSET_COMPAT_UPSAMPLE_(upsample_bilinear2d)
