@@ -2,8 +2,7 @@
 #include <cresset/autograd/anomaly_mode.h>
 
 #include <cresset/autograd/engine.h>
-
-#include "base/warn_always.h"
+#include <cresset/base/warn_always.h>
 
 namespace cresset::autograd {
 

@@ -4,11 +4,11 @@
 #include <mutex>
 
 #include <cresset/base/fork.h>
+#include <cresset/base/warn_always.h>
 #include <cresset/core/backend.h>
 #include <cresset/dispatch/dispatcher.h>
 
 #include "autograd/autocast_kernels.h"
-#include "base/warn_always.h"
 #include "dispatch/backend_default.h"
 
 namespace cresset::autocast {

@@ -2,10 +2,10 @@
 #include <cresset/autograd/autograd.h>
 
 #include <cresset/autograd/variable.h>
+#include <cresset/base/warn_always.h>
 #include <cresset/ops/functions_creation.h>
 
 #include "autograd/nodes.h"
-#include "base/warn_always.h"
 
 namespace cresset::autograd {
 

@@ -1,11 +1,11 @@
 // Message assembly, warnings and number formatting for errors.
 #include <cresset/base/array_ref.h>
 #include <cresset/base/error.h>
+#include <cresset/base/warn_always.h>
 
 #include <atomic>
 #include <cstdio>
 
-#include <cresset/base/warn_always.h>
 #include "base/hint.h"
 
 namespace cresset {

@@ -1,4 +1,5 @@
 // Registration, removal and lookup of operators.
+#include <cresset/base/warn_always.h>
 #include <cresset/dispatch/definitions.h>
 #include <cresset/dispatch/dispatcher.h>
 
@@ -7,7 +8,6 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-#include "base/warn_always.h"
 #include "dispatch/backend_default.h"
 #include "dispatch/computed_table.h"
 #include "dispatch/dispatcher_state.h"

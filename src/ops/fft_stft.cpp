@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
@@ -13,7 +14,6 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
-#include "base/warn_always.h"
 #include "ops/ops_decl_fft.h"
 
 namespace cresset::ops {

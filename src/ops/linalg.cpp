@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_copy.h>
@@ -15,7 +16,6 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
-#include "base/warn_always.h"
 #include "ops/ops_decl_linalg.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/shape_util.h"

@@ -2,13 +2,13 @@
 // which fill zeros and copy through a view.
 #include <algorithm>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/core/supported_types.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
-#include "base/warn_always.h"
 #include "ops/ops_decl_view.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/shape_util.h"

@@ -1,11 +1,13 @@
 // Matching the arguments of a Python call against operator schemas.
 #include "python/arg_parser.h"
+
+#include <cresset/base/warn_always.h>
+
 #include "ops/shared/promotion.h"
 
 #include <algorithm>
 #include <utility>
 
-#include <cresset/base/warn_always.h>
 #include "python/graph_part.h"
 
 namespace cresset::python {

@@ -2,8 +2,9 @@
 // array has to be made.
 #include <bit>
 
+#include <cresset/base/warn_always.h>
+
 #include "base/hint.h"
-#include "base/warn_always.h"
 #include "python/bind.h"
 #include "python/graph_part.h"
 #include "python/override.h"

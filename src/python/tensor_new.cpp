@@ -1,6 +1,7 @@
 // Tensors from Python data: tensor(), as_tensor(), the constructor Tensor(...), frombuffer().
 #include "python/tensor_new.h"
 
+#include <cresset/base/warn_always.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/dispatch/dispatcher.h>
@@ -9,7 +10,6 @@
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/pinned_memory.h>
 
-#include <cresset/base/warn_always.h>
 #include "ops/shared/fresh_memory.h"
 #include "python/bind.h"
 #include "python/graph_part.h"

@@ -4,6 +4,7 @@
 #include <complex>
 #include <limits>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
@@ -14,7 +15,6 @@
 
 #include "backends/cpu/reduce_fold.h"
 #include "backends/cpu/walk.h"
-#include "base/warn_always.h"
 #include "cpu/cpu_decl_reduce.h"
 #include "ops/shared/shape_util.h"
 #include "ops/shared/structured.h"

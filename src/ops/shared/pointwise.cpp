@@ -1,12 +1,13 @@
 // Broadcasting, promotion, output strides and the checks of pointwise operators.
 #include "ops/shared/pointwise.h"
-#include "base/warn_always.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <cresset/base/warn_always.h>
 
 #include "ops/shared/number_range.h"
 #include "ops/shared/ordered_strides.h"
