@@ -7,6 +7,8 @@ import pytest
 from cresset.utils.data import DataLoader, IterDataPipe, functional_datapipe, guaranteed_datapipes_determinism, non_deterministic
 from cresset.utils.data.datapipes import iter as I
 from cresset.utils.data.datapipes import map as M
+from cresset.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
+from cresset.utils.data.graph_settings import apply_sharding
 
 
 def inc(x):
@@ -186,3 +188,54 @@ def test_profiles_name_the_pipes():
     assert names.count("Mapper(datapipe=IterableWrapper, fn=inc, input_col=None, output_col=None)") == 4  # three values and the end
     assert any(name.startswith("Batcher(batch_size=2, datapipe=Mapper, drop_last=False") for name in names)
     assert any(name.startswith("IterableWrapper(deepcopy=True, iterable=") for name in names)
+
+
+PRIORITIES = SHARDING_PRIORITIES
+SHARES = {PRIORITIES.DISTRIBUTED: (2, 1), PRIORITIES.MULTIPROCESSING: (5, 3), 300: (3, 1)}
+
+
+@pytest.mark.parametrize("order", [[2, 3, 300], [300, 3, 2]])
+def test_groups_share_what_an_outer_group_leaves(order):
+    pipe = wrap(60).sharding_filter()
+    for group in order:
+        pipe.apply_sharding(*SHARES[group], sharding_group=group)
+    assert list(pipe) == [25, 55] and len(pipe) == 2
+    chain = wrap(90)
+    for group in SHARES:
+        chain = chain.sharding_filter(sharding_group_filter=group)
+        for other, share in SHARES.items():
+            chain.apply_sharding(*share, sharding_group=other)
+    assert list(chain) == [17, 47, 77] and len(chain) == 3
+
+
+def test_refusals_of_shares():
+    for first, second in ((PRIORITIES.DEFAULT, PRIORITIES.DISTRIBUTED), (PRIORITIES.MULTIPROCESSING, PRIORITIES.DEFAULT)):
+        pipe = wrap().sharding_filter()
+        pipe.apply_sharding(2, 1, sharding_group=first)
+        with pytest.raises(RuntimeError, match="ShardingFilter cannot mix DEFAULT and non DEFAULT groups"):
+            pipe.apply_sharding(2, 1, sharding_group=second)
+    with pytest.raises(ValueError, match="should be smaller than"):
+        pipe.apply_sharding(2, 2)
+    with pytest.raises(RuntimeError, match="Sharding twice on a single pipeline is likely unintended"):
+        apply_sharding(wrap().sharding_filter().map(inc).sharding_filter(), 2, 0)
+    pairs = apply_sharding(wrap(6).sharding_filter().zip(wrap(6).sharding_filter()), 2, 1)
+    assert list(pairs) == [(1, 1), (3, 3), (5, 5)]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loaders_share_among_processes(workers):
+    import cresset.distributed as dist
+
+    if not dist.is_available():
+        pytest.skip("this build has no distributed part")
+    from cresset.distributed._fake import FakeProcessGroup
+
+    if not dist.is_backend_available("fake"):
+        dist.Backend.register_backend("fake", lambda store, rank, size, timeout: FakeProcessGroup(rank, size), devices=["cpu"])
+    pipe = wrap(12).sharding_filter()
+    dist.init_process_group("fake", store=dist.HashStore(), rank=1, world_size=3)
+    try:
+        # Workers share what falls to the process: those of process 1 are the instances 2 and 3 of six.
+        assert sorted(DataLoader(pipe, batch_size=None, num_workers=workers)) == ([2, 3, 8, 9] if workers else [1, 4, 7, 10])
+    finally:
+        dist.destroy_process_group()

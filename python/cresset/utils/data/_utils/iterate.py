@@ -96,7 +96,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         super().__init__(loader)
         if loader._datapipe_worker is not None:
-            loader._datapipe_worker(None)
+            loader._datapipe_worker()(loader.dataset, None)
         self._dataset_fetcher = Setting(loader).fetcher(loader.dataset)
 
     def _next_data(self):

@@ -53,7 +53,7 @@ class Setting:
         self.dataset, self.iterable = loader.dataset, loader._dataset_kind == 1
         self.auto_collation, self.collate_fn, self.drop_last = loader._auto_collation, loader.collate_fn, loader.drop_last
         self.init, self.num_workers = loader.worker_init_fn, loader.num_workers
-        self.in_datapipes = loader._datapipe_worker
+        self.in_datapipes = loader._datapipe_worker and loader._datapipe_worker()
 
     def fetcher(self, dataset):
         kind = fetch._IterableDatasetFetcher if self.iterable else fetch._MapDatasetFetcher
@@ -67,7 +67,7 @@ class _Worker:
         self.setting, self.info, self._fetcher, self._failure = setting, info, None, None
         try:
             if setting.in_datapipes is not None:
-                setting.in_datapipes(info)
+                setting.in_datapipes(info.dataset, info)
             if start and setting.init is not None:
                 setting.init(info.id)
             self._fetcher = setting.fetcher(info.dataset)

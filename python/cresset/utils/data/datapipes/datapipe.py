@@ -1,7 +1,9 @@
 """IterDataPipe and MapDataPipe: datasets with a method for each registered step."""
 
+import enum
 import functools
 import inspect
+import sys
 
 import cresset
 
@@ -93,13 +95,23 @@ class _Steps:
 
     def _loader_shuffle(self, shuffle):
         apply_shuffle_settings(self, shuffle)
-        return _in_worker
+        return _share_in_group
 
 
-def _in_worker(info):
-    """What a loader's worker does with its copy: takes its share."""
+def _share_in_group():
+    """What a loader, or a worker with its copy of the pipe, does when an iterator begins: takes the share of this process of the default process
+    group, and of the worker."""
+    distributed = sys.modules.get("cresset.distributed")
+    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+        return functools.partial(_take_share, 1, 0)
+    return functools.partial(_take_share, distributed.get_world_size(), distributed.get_rank())
+
+
+def _take_share(processes, rank, pipe, info):
+    if processes > 1:
+        apply_sharding(pipe, processes, rank, SHARDING_PRIORITIES.DISTRIBUTED)
     if info is not None and info.worker_method == "multiprocessing":
-        apply_sharding(info.dataset, info.num_workers, info.id)
+        apply_sharding(pipe, info.num_workers, info.id, SHARDING_PRIORITIES.MULTIPROCESSING)
 
 
 class IterDataPipe(_Steps, IterableDataset):
@@ -335,36 +347,69 @@ def runtime_validation(f):
 # --- graphs of pipes --------------------------------------------------------------------------------------------------------------------
 
 
+def _sources(pipe):
+    """What a pipe reads from itself."""
+    found = []
+
+    def visit(value):
+        if isinstance(value, (IterDataPipe, MapDataPipe)):
+            found.append(value)
+        elif isinstance(value, (list, tuple, set)):
+            for inner in value:
+                visit(inner)
+        elif isinstance(value, dict) or getattr(type(value), "_has_pipes", False):
+            for inner in (value if isinstance(value, dict) else value.__dict__).values():
+                visit(inner)
+
+    for value in pipe.__dict__.values():
+        visit(value)
+    return found
+
+
 def traverse(pipe):
     """The pipe and all that it reads from, each once, itself first."""
     found, seen = [], set()
 
-    def visit(value):
-        if isinstance(value, (IterDataPipe, MapDataPipe)):
-            if id(value) not in seen:
-                seen.add(id(value))
-                found.append(value)
-                for inner in value.__dict__.values():
-                    visit(inner)
-        elif isinstance(value, (list, tuple, set)):
-            for inner in value:
-                visit(inner)
-        elif isinstance(value, dict):
-            for inner in value.values():
-                visit(inner)
-        elif getattr(type(value), "_has_pipes", False):
-            for inner in value.__dict__.values():
-                visit(inner)
+    def visit(pipe):
+        if id(pipe) not in seen:
+            seen.add(id(pipe))
+            found.append(pipe)
+            for source in _sources(pipe):
+                visit(source)
 
     visit(pipe)
     return found
 
 
-def apply_sharding(datapipe, num_of_instances, instance_id):
-    """Let each sharding filter give the samples instance_id, instance_id + num_of_instances, …; returns the pipe."""
-    for pipe in traverse(datapipe):
+class SHARDING_PRIORITIES(enum.IntEnum):
+    """Groups of instances that share samples, the outermost first. DEFAULT stands alone."""
+
+    DEFAULT = 1
+    DISTRIBUTED = 2
+    MULTIPROCESSING = 3
+
+
+def apply_sharding(datapipe, num_of_instances, instance_id, sharding_group=SHARDING_PRIORITIES.DEFAULT):
+    """Let each sharding filter give the samples instance_id, instance_id + num_of_instances, …; returns the pipe. RuntimeError for a filter that
+    reads from another one."""
+    seen = set()
+
+    def visit(pipe, behind):
+        if (id(pipe), behind is None) in seen:
+            return
+        seen.add((id(pipe), behind is None))
         if hasattr(type(pipe), "apply_sharding"):
-            pipe.apply_sharding(num_of_instances, instance_id)
+            if behind is not None:
+                raise RuntimeError(
+                    "Sharding twice on a single pipeline is likely unintended and will cause data loss. "
+                    f"Sharding already applied to {behind} while trying to apply to {pipe}"
+                )
+            pipe.apply_sharding(num_of_instances, instance_id, sharding_group=sharding_group)
+            behind = pipe
+        for source in _sources(pipe):
+            visit(source, behind)
+
+    visit(datapipe, None)
     return datapipe
 
 

@@ -7,10 +7,9 @@ import os
 import random
 import warnings
 
-
-from .._utils.collate import default_collate
-from ..sampler import SequentialSampler
-from .datapipe import DataChunk, IterDataPipe, _Shuffling, functional_datapipe
+from ..._utils.collate import default_collate
+from ...sampler import SequentialSampler
+from ..datapipe import SHARDING_PRIORITIES, DataChunk, IterDataPipe, _Shuffling, functional_datapipe
 
 __all__ = [
     "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker", "Grouper", "IterableWrapper", "Mapper",
@@ -386,17 +385,26 @@ class Demultiplexer(IterDataPipe):
 
 @functional_datapipe("sharding_filter")
 class ShardingFilter(_Step):
-    """Of several workers each gets every n-th sample."""
+    """Of several workers each gets every n-th sample. With `sharding_group_filter` the shares of that group alone count."""
 
     def __init__(self, source_datapipe, sharding_group_filter=None):
         super().__init__(source_datapipe)
         self.sharding_group_filter, self.num_of_instances, self.instance_id = sharding_group_filter, 1, 0
+        self.groups = {}  # {group: (number of instances, number of this one)}
 
-    def apply_sharding(self, num_of_instances, instance_id, sharding_group=None):
-        """Give the samples instance_id, instance_id + num_of_instances, … from now on."""
+    def apply_sharding(self, num_of_instances, instance_id, sharding_group=SHARDING_PRIORITIES.DEFAULT):
+        """Give the samples instance_id, instance_id + num_of_instances, … from now on; of several groups those of a higher number share what
+        falls to one instance of a lower. ValueError for an instance that does not exist, RuntimeError for the default group beside others."""
         if instance_id >= num_of_instances:
             raise ValueError(f"instance_id({instance_id}) should be smaller than num_of_instances({num_of_instances})")
-        self.num_of_instances, self.instance_id = num_of_instances, instance_id
+        default = SHARDING_PRIORITIES.DEFAULT
+        if any((group == default) != (sharding_group == default) for group in self.groups):
+            raise RuntimeError("ShardingFilter cannot mix DEFAULT and non DEFAULT groups")
+        self.groups[sharding_group] = num_of_instances, instance_id
+        self.num_of_instances, self.instance_id = 1, 0
+        for group, (count, number) in sorted(self.groups.items()):
+            if self.sharding_group_filter in (None, group):
+                self.num_of_instances, self.instance_id = self.num_of_instances * count, self.instance_id * count + number
 
     def __iter__(self):
         for i, item in enumerate(self.datapipe):
