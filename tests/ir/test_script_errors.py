@@ -383,6 +383,17 @@ def f(x: int):
     return y
 """,
     ),
+    "a dictionary where lists are annotated": (
+        "def f(x: int):\n    y: Union[List[int], List[str]] = {x: x}\n    return y\n",
+        """
+Expected an Union type annotation with an inner Dict type, but got Union[List[int], List[str]]:
+  File "<string>", line 2
+def f(x: int):
+    y: Union[List[int], List[str]] = {x: x}
+                                     ~~~~~ <--- HERE
+    return y
+""",
+    ),
     "a list that has elements under another type": (
         "def f(x: int):\n    y = []\n    y.append(torch.ones(x))\n    z: List[int] = y\n    return z\n",
         """

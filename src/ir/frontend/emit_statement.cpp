@@ -143,10 +143,18 @@ void Emitter::annotated_assignment(const Stmt& s) {
   if (!fitting->type()->is_subtype_of(*type)) {
     const ExprKind written = s.value->kind;
     const TypeKind wanted = (type->kind == TypeKind::Optional ? type->element() : type)->kind;
-    if ((written == ExprKind::List || written == ExprKind::ListComp) && wanted != TypeKind::List)
-      script_error(s.value->range, "Expected an annotation of type List but got " + type->annotation_str());
-    if ((written == ExprKind::Dict || written == ExprKind::DictComp) && wanted != TypeKind::Dict)
-      script_error(s.value->range, "Expected an annotation of type Dict but got " + type->annotation_str());
+    const auto refuse_kind = [&](const std::string& kind) {
+      const bool choice = type->kind == TypeKind::Union;
+      script_error(s.value->range, (choice ? "Expected an Union type annotation with an inner " + kind + " type, but got "
+                                           : "Expected an annotation of type " + kind + " but got ") +
+                                       type->annotation_str());
+    };
+    const auto offers = [&](TypeKind kind) {
+      if (type->kind != TypeKind::Union) return wanted == kind;
+      return std::any_of(type->contained.begin(), type->contained.end(), [&](const TypePtr& t) { return t->kind == kind; });
+    };
+    if ((written == ExprKind::List || written == ExprKind::ListComp) && !offers(TypeKind::List)) refuse_kind("List");
+    if ((written == ExprKind::Dict || written == ExprKind::DictComp) && !offers(TypeKind::Dict)) refuse_kind("Dict");
     const std::string what = target->kind == ExprKind::Name ? "Variable '" + target->text + "'" : "The target";
     script_error(target->range, what + " is annotated with type " + type->annotation_str() + " but is being assigned to a value of type " +
                                     plain->type()->annotation_str());
