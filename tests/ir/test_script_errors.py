@@ -267,7 +267,7 @@ def f(x, m):
     "elements of another type": (
         "def f(x: int):\n    y: List[int] = ['a']\n    return y\n",
         """
-List type annotation `List[int]` did not match the types of the given list elements, which were str:
+List type annotation `List[int]` did not match the types of the given list elements, which were unified to str:
   File "<string>", line 2
 def f(x: int):
     y: List[int] = ['a']
@@ -391,6 +391,30 @@ Expected an Union type annotation with an inner Dict type, but got Union[List[in
 def f(x: int):
     y: Union[List[int], List[str]] = {x: x}
                                      ~~~~~ <--- HERE
+    return y
+""",
+    ),
+    "no list of a union has these elements": (
+        "def f(x: int):\n    y: Union[List[float], List[str]] = [x]\n    return y\n",
+        """
+Union type annotation `Union[List[float], List[str]]` can hold List[float] or List[str], but none of those types match the types of the given \
+list elements, which were unified to int:
+  File "<string>", line 2
+def f(x: int):
+    y: Union[List[float], List[str]] = [x]
+                                       ~~ <--- HERE
+    return y
+""",
+    ),
+    "an empty dictionary of a union": (
+        "def f(x: int):\n    y: Union[Dict[str, int], Dict[int, int]] = {}\n    return y\n",
+        """
+Cannot assign an empty dict to a variable annotated to be type Union[Dict[int, int], Dict[str, int]] because there are multiple possible Dict \
+type candidates in the Union annotation:
+  File "<string>", line 2
+def f(x: int):
+    y: Union[Dict[str, int], Dict[int, int]] = {}
+                                               ~~ <--- HERE
     return y
 """,
     ),

@@ -648,3 +648,15 @@ class HoldsCounted(nn.Module):
 def test_containers_with_a_length_of_their_own():
     made, n, three, one = jit.script(HoldsCounted())(cresset.zeros(1))
     assert (made.item(), n, three, one) == (7, 1, True, False)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        ("Union[List[str], List[Tensor]]", "['a']", ["a"]), ("Union[List[int], List[str]]", "['a', 'b']", ["a", "b"]), ("Union[List[int], List[str]]", "[1]", [1]),
+        ("Union[Dict[str, int], Dict[str, str]]", "{'a': 'b'}", {"a": "b"}), ("Union[Dict[str, int], Dict[str, str]]", "{'a': 1}", {"a": 1}),
+        ("Union[List[str], int]", "['a']", ["a"]), ("Union[Dict[str, float], int]", "{'a': 1.5}", {"a": 1.5}),
+    ],
+)  # fmt: skip
+def test_literals_choose_among_the_types_of_a_union(annotation, text, value):
+    assert jit.CompilationUnit(f"def f():\n    x: {annotation} = {text}\n    return x\n").f() == value

@@ -283,20 +283,66 @@ TypePtr hint_of(TypeKind kind, const TypePtr& hint) {
     if ((hint->kind == TypeKind::Optional || hint->kind == TypeKind::Union) && member->kind == kind) return member;
   return nullptr;
 }
+// The types of a kind among which a union leaves the choice; empty where there is none to make.
+std::vector<TypePtr> choices_of(TypeKind kind, const TypePtr& hint) {
+  std::vector<TypePtr> found;
+  if (hint && hint->kind == TypeKind::Union)
+    for (const TypePtr& member : hint->contained)
+      if (member->kind == kind) found.push_back(member);
+  return found.size() > 1 ? found : std::vector<TypePtr>();
+}
+std::string named_choices(const std::vector<TypePtr>& choices) {
+  std::string text;
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i]->annotation_str();
+  return text;
+}
+bool all_fit(const std::vector<Value*>& values, const Type& type) {
+  return std::all_of(values.begin(), values.end(), [&](const Value* v) { return v->type()->is_subtype_of(type); });
+}
+std::string unified_name(const std::vector<Value*>& values) {
+  TypePtr found = unshaped(values[0]->type());
+  for (const Value* v : values)
+    if (TypePtr both = unify_types(found, unshaped(v->type()), true)) found = both;
+  return found->annotation_str();
+}
+[[noreturn]] void refuse_empty(const SourceRange& range, const Type& hint, const std::string& kind) {
+  std::string word = kind;
+  word[0] = static_cast<char>(word[0] - 'A' + 'a');
+  script_error(range, "Cannot assign an empty " + word + " to a variable annotated to be type " + hint.annotation_str() +
+                          " because there are multiple possible " + kind + " type candidates in the Union annotation");
+}
+TypePtr choose_list(const SourceRange& range, const Type& hint, const std::vector<TypePtr>& choices, const std::vector<Value*>& values) {
+  if (values.empty()) refuse_empty(range, hint, "List");
+  for (const TypePtr& choice : choices)
+    if (all_fit(values, *choice->element())) return choice;
+  script_error(range, "Union type annotation `" + hint.annotation_str() + "` can hold " + named_choices(choices) +
+                          ", but none of those types match the types of the given list elements, which were unified to " +
+                          unified_name(values));
+}
+TypePtr choose_dict(const SourceRange& range, const Type& hint, const std::vector<TypePtr>& choices, const std::vector<Value*>& keys,
+                    const std::vector<Value*>& values) {
+  if (values.empty()) refuse_empty(range, hint, "Dict");
+  for (const TypePtr& choice : choices)
+    if (all_fit(keys, *choice->contained[0]) && all_fit(values, *choice->contained[1])) return choice;
+  script_error(range, "Union type annotation `" + hint.annotation_str() + "` can hold " + named_choices(choices) +
+                          ", but none of those dict types can hold the types of the given keys and values, which were unified to Dict[" +
+                          unified_name(keys) + ", " + unified_name(values) + "]");
+}
 }  // namespace
 
 SugaredValuePtr Emitter::list(const Expr& e, const TypePtr& hint) {
-  const TypePtr wanted = hint_of(TypeKind::List, hint);
-  TypePtr element = wanted ? wanted->element() : nullptr;
   std::vector<Value*> values;
-  std::vector<ExprPtr> sources;
   for (const CallArgument& a : arguments(e.parts, 0)) values.push_back(a.value->asValue(a.range, m_));
+  const std::vector<TypePtr> choices = choices_of(TypeKind::List, hint);
+  const TypePtr wanted = choices.empty() ? hint_of(TypeKind::List, hint) : choose_list(e.range, *hint, choices, values);
+  TypePtr element = wanted ? wanted->element() : nullptr;
   if (wanted) {
     for (Value*& v : values) {
       v = converted(e.range, v, element);
       if (!v->type()->is_subtype_of(*element))
         script_error(e.range, "List type annotation `" + wanted->annotation_str() +
-                                  "` did not match the types of the given list elements, which were " + v->type()->annotation_str());
+                                  "` did not match the types of the given list elements, which were unified to " + unified_name(values));
     }
   } else if (values.empty()) {
     element = TensorType::get();
@@ -312,6 +358,15 @@ SugaredValuePtr Emitter::list(const Expr& e, const TypePtr& hint) {
 }
 
 SugaredValuePtr Emitter::dict(const Expr& e, const TypePtr& hint) {
+  if (const std::vector<TypePtr> choices = choices_of(TypeKind::Dict, hint); !choices.empty()) {
+    std::vector<Value*> keys, values;
+    for (std::size_t i = 0; i + 1 < e.parts.size(); i += 2) {
+      keys.push_back(value(e.parts[i]));
+      values.push_back(value(e.parts[i + 1]));
+    }
+    const TypePtr chosen = choose_dict(e.range, *hint, choices, keys, values);
+    return simple_value(insert_node(m_, graph().createDict(chosen->contained[0], chosen->contained[1], keys, values), e.range)->output());
+  }
   const TypePtr wanted = hint_of(TypeKind::Dict, hint);
   TypePtr key = wanted ? wanted->contained[0] : nullptr, element = wanted ? wanted->contained[1] : nullptr;
   std::vector<Value*> keys, values;
