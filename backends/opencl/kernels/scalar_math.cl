@@ -32,7 +32,8 @@
 //// cosh
 #define cr_cosh cosh
 //// tanh
-#define cr_tanh tanh
+// Exactly 1 where that is the nearest number: drivers may be off by one, which a factor of infinity shows.
+static T cr_tanh(T x) { return fabs(x) > (T)(sizeof(T) > 4 ? 20 : 10) ? copysign((T)1, x) : tanh(x); }
 //// asinh
 #define cr_asinh asinh
 //// acosh
@@ -298,9 +299,8 @@ static T cr_logit(T x, REAL eps, int has_eps) {
 }
 //// logit_backward
 static T cr_logit_backward(T grad, T x, REAL eps, int has_eps) {
-  const T slope = grad / (x * ((T)1 - x));
-  if (has_eps) return (x < (T)eps || x > (T)(1 - eps)) ? (T)0 : slope;
-  return (x < (T)0 || x > (T)1) ? (T)NAN : slope;
+  if (has_eps && eps >= 0) return (x < (T)eps || x > (T)(1 - eps)) ? (T)0 : grad / (x * ((T)1 - x));
+  return (x < (T)0 || x > (T)1) ? (T)NAN : grad / (fabs(x) * ((T)1 - x));  // of the numbers below 0 only -0 has a slope, that of 0
 }
 //// sinc
 static T cr_sinc(T x) {
@@ -434,10 +434,10 @@ static T cr_log_sigmoid(T x) { return cr_minimum(x, (T)0) - log1p(exp(-fabs(x)))
 //// log_sigmoid_backward
 static T cr_log_sigmoid_backward(T grad, T x) { return grad / ((T)1 + exp(x)); }
 //// mish
-static T cr_mish(T x) { return x * tanh(cr_softplus(x, (T)1, (T)20)); }
+static T cr_mish(T x) { return x * cr_tanh(cr_softplus(x, (T)1, (T)20)); }
 //// mish_backward
 static T cr_mish_backward(T grad, T x) {
-  const T s = (T)1 / ((T)1 + exp(-x)), t = tanh(cr_softplus(x, (T)1, (T)20));
+  const T s = (T)1 / ((T)1 + exp(-x)), t = cr_tanh(cr_softplus(x, (T)1, (T)20));
   return grad * (t + x * s * ((T)1 - t * t));
 }
 //// gelu_erf
@@ -445,7 +445,7 @@ static T cr_gelu_erf(T x) { return x * (T)0.5 * ((T)1 + cr_erf(x * (T)0.70710678
 //// gelu_tanh
 static T cr_gelu_tanh(T x) {
   const T inner = (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x);
-  return (T)0.5 * x * ((T)1 + tanh(inner));
+  return (T)0.5 * x * ((T)1 + cr_tanh(inner));
 }
 //// gelu_erf_backward
 static T cr_gelu_erf_backward(T grad, T x) {
@@ -455,7 +455,7 @@ static T cr_gelu_erf_backward(T grad, T x) {
 }
 //// gelu_tanh_backward
 static T cr_gelu_tanh_backward(T grad, T x) {
-  const T inner = (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x), t = tanh(inner);
+  const T inner = (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x), t = cr_tanh(inner);
   const T slope = (T)0.79788456080286535588 * ((T)1 + (T)(3 * 0.044715) * x * x);
   return grad * ((T)0.5 * ((T)1 + t) + (T)0.5 * x * ((T)1 - t * t) * slope);
 }

@@ -34,6 +34,8 @@ Geometry geometry(const Tensor& x, const Tensor& weight, const Tensor& out, std:
   const bool flat = x.dim() == 3;
   const std::size_t last = flat ? 0 : 1;
   const auto size = [](const Tensor& t, int64_t d) { return t.size(t.dim() + d); };
+  for (std::vector<int64_t>* list : {&stride, &padding, &dilation})
+    if (list->size() == 1) list->push_back(list->front());  // one number is that of all dimensions
   return {x.size(0),
           x.size(1),
           flat ? 1 : size(x, -2),

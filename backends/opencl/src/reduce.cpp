@@ -199,8 +199,10 @@ template <bool Root>
 bool variance(Call& c) {
   const Tensor& x = c.tensor(0);
   const double correction = c.none(2) ? 1 : c.scalar(2).toDouble();
-  return reduce(x, c.ints(1), {std::string("-DOP_VAR=1") + (Root ? " -DROOT=1" : ""), compute_of(x.scalar_type()), correction}, c.result(0),
-                c.count() > 1 ? c.result(1) : Tensor());
+  // The mean beside it is a sum of its own: that of the update is NaN for infinities, and 0 for nothing.
+  return reduce(x, c.ints(1), {std::string("-DOP_VAR=1") + (Root ? " -DROOT=1" : ""), compute_of(x.scalar_type()), correction},
+                c.result(0)) &&
+         (c.count() < 2 || reduce(x, c.ints(1), {"-DOP_MEAN=1", compute_of(x.scalar_type())}, c.result(1)));
 }
 
 bool logsumexp(Call& c) {

@@ -277,10 +277,24 @@ def test_checks_are_those_of_the_overload():
 
 @pytest.mark.parametrize("name, arguments", [
     ("hardtanh", (2.5, 1.0)), ("hardtanh", (math.nan, 1.0)), ("hardtanh", (-1.0, math.nan)), ("hardtanh_backward", (-1.0, 1.0)),
-    ("hardshrink_backward", (0.5,)), ("softshrink_backward", (0.5,)),
+    ("hardshrink_backward", (0.5,)), ("softshrink_backward", (0.5,)), ("mish_backward", ()),
+    ("logit_backward", ()), ("logit_backward", (0.1,)), ("logit_backward", (-1.0,)), ("tanh", ()),
 ])  # fmt: skip
 def test_limits_meet_special_values_as_on_the_cpu(name, arguments):
-    x = cresset.tensor([math.nan, math.inf, -math.inf, 0.0, 0.25, 3.0, -1.0, 1.0])
+    x = cresset.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 0.25, 3.0, -1.0, 1.0, -1e30, 1e30])
     given = (x.flip(0), x) if name.endswith("backward") else (x,)
     operator = getattr(cresset.ops.aten, name)
     cresset.testing.assert_close(operator(*(g.to("opencl") for g in given), *arguments).cpu(), operator(*given, *arguments), equal_nan=True)
+
+
+def test_means_beside_variances_are_sums_of_their_own():
+    for x in (cresset.empty(3, 0), cresset.full((2, 3), -math.inf), cresset.randn(5, 700)):
+        for f in (cresset.var_mean, cresset.std_mean):
+            for theirs, mine in zip(f(x, dim=1), f(x.to("opencl"), dim=1)):
+                cresset.testing.assert_close(mine.cpu(), theirs, equal_nan=True)
+
+
+def test_one_number_is_that_of_all_dimensions():
+    x, w = cresset.randn(2, 2, 7, 7), cresset.randn(3, 2, 3, 3)
+    for options in ({"stride": [2]}, {"padding": [1]}, {"dilation": [2]}, {"stride": [1]}):
+        cresset.testing.assert_close(cresset.conv2d(x.to("opencl"), w.to("opencl"), **options).cpu(), cresset.conv2d(x, w, **options), rtol=1e-4, atol=1e-4)
