@@ -5,7 +5,7 @@ import linecache
 
 __all__ = ["Guards"]
 
-_ERRORS = "AttributeError, KeyError, IndexError, TypeError, ValueError"  # of paths that are no longer there
+_ERRORS = "AttributeError, KeyError, IndexError, TypeError, ValueError, ZeroDivisionError"  # of paths that are no longer there, and of sizes
 
 
 class Guards:

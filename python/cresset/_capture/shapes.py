@@ -25,7 +25,7 @@ _BROADCAST = frozenset({
     "add", "sub", "mul", "div", "truediv", "true_divide", "floordiv", "floor_divide", "mod", "remainder", "pow", "rsub", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum",
     "where", "masked_fill", "lerp", "addcmul", "addcdiv", "atan2", "and_", "or_", "xor", "logical_and", "logical_or", "clamp", "iadd", "isub", "imul", "itruediv",
 })  # fmt: skip
-_REDUCTIONS = frozenset({"mean", "sum", "amax", "amin", "prod", "var", "std", "logsumexp", "argmax", "argmin", "any", "all", "norm"})
+_REDUCTIONS = frozenset({"mean", "sum", "amax", "amin", "prod", "var", "std", "logsumexp", "argmax", "argmin", "any", "all"})
 
 _POOLS = frozenset(f"{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3))
 
@@ -290,7 +290,7 @@ def _rule(name, args, kwargs):
     if name in ("zeros", "ones", "empty", "randn", "rand", "full"):
         sizes = _list_of(args[:1] if name == "full" else args)
         return [_number(s) for s in sizes]
-    if name == "arange":
+    if name == "arange" and not {"start", "end", "step"} & kwargs.keys():
         return [_number(x)] if len(args) == 1 else [_combine("-", operator.sub, _number(args[1]), _number(x))] if len(args) == 2 else None
     if name in ("cat", "concat") and isinstance(x, (list, tuple)):
         return _joined(x, _known(args[1] if len(args) > 1 else kwargs.get("dim"), 0))
@@ -326,19 +326,23 @@ def _rule_of_tensor(name, x, args, kwargs):
     if name == "unsqueeze" and args:
         at = _known(y) % (len(x.dims) + 1)
         return [*x.dims[:at], _literal(1), *x.dims[at:]]
+    if name == "squeeze":  # the sizes of 1 are checked (count_checks)
+        dim = y if args else kwargs.get("dim")
+        chosen = range(len(x.dims)) if dim is None else [d % len(x.dims) for d in _places(dim)] if x.dims else []
+        return [e for i, e in enumerate(x.dims) if i not in chosen or x.value.size(i) != 1]
     if name == "flatten":
         return _flattened(x, *map(_known, args), **{k: _known(v) for k, v in kwargs.items()})
     if name == "expand":
         return _expanded(x, _list_of(args))
     if name == "getitem":
         return _indexed(x, y)
-    if name in _REDUCTIONS and (name not in ("norm",)):
+    if name in _REDUCTIONS:
         dim = y if args else kwargs.get("dim")
         return _reduced(x, _known(dim), bool(_known(args[1] if len(args) > 1 and name in ("mean", "sum", "amax", "amin") else kwargs.get("keepdim"), False)))
     if name == "pad" and isinstance(y, (list, tuple)):
         return _padded(x, y)
-    if name == "scaled_dot_product_attention" and len(args) > 1 and _dims(args[1]) is not None:
-        return [*x.dims[:-1], args[1].dims[-1]]
+    if name == "scaled_dot_product_attention" and len(args) > 1 and all(_dims(a) is not None for a in args[:2]):
+        return [*_broadcast([x.dims[:-2], y.dims[:-2], args[1].dims[:-2]]), x.dims[-2], args[1].dims[-1]]
     if name in ("conv1d", "conv2d", "conv3d") and _dims(y) is not None:
         return _convolution(x, y, args, kwargs, int(name[-2]))
     if name in _POOLS:

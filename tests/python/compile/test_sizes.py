@@ -44,6 +44,8 @@ RULES = {
     "pad": (lambda x: F.pad(x, (1, 2, 0, 3)), [(2, 3, 4), (1, 5, 6)]),
     "zeros": (lambda x: cresset.zeros(x.size(1), 3), [(2, 3), (1, 4)]),
     "arange": (lambda x: cresset.arange(2, x.size(0) + 2), [(2,), (5,)]),
+    "squeeze": (lambda x: x.squeeze(1), [(2, 1, 3), (1, 1, 4), (2, 3, 4), (5, 1, 1)]),
+    "attention over one batch": (lambda q, v: F.scaled_dot_product_attention(q, v, v), [((1, 2, 3, 4), (1, 2, 5, 4)), ((3, 2, 3, 4), (3, 2, 5, 4))]),
     "conv1d": (lambda x: F.conv1d(x, ones(2, 3, 3), stride=2, padding=1), [(1, 3, 7), (2, 3, 8), (1, 3, 1)]),
     "conv2d": (lambda x, w: F.conv2d(x, w, None, (1, 2), 1, (2, 1)), [((1, 3, 8, 9), (2, 3, 3, 1)), ((2, 2, 5, 5), (4, 2, 1, 3))]),
     "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), [(1, 2, 8, 9), (1, 3, 7, 4)]),
@@ -174,6 +176,25 @@ def test_one_capture_for_all_lengths(make, arguments):
             given = arguments(n)
             cresset.testing.assert_close(compiled(*given), module(*given), atol=1e-5, rtol=1e-4)
     assert cresset.compile_report(compiled).count("captured") == 1
+
+
+def test_steps_are_not_lengths():
+    def f(x):
+        return x * math.sqrt(cresset.arange(0, x.size(0), 2).size(0))
+
+    compiled = cresset.compile(f, backend="eager", dynamic=True)
+    for n in (1, 2, 5, 8):
+        cresset.testing.assert_close(compiled(ones(n)), f(ones(n)))
+
+
+def test_sizes_that_divide_by_nothing():
+    def f(x):
+        return x + x.size(0) // x.size(1) if x.size(0) % x.size(1) == 0 else x
+
+    compiled = cresset.compile(f)
+    cresset.testing.assert_close(compiled(ones(4, 2)), f(ones(4, 2)))
+    with pytest.raises(ZeroDivisionError):
+        compiled(ones(4, 0))
 
 
 def test_a_parameter_of_other_sizes():
