@@ -4,7 +4,7 @@ import copy
 import importlib.util
 import pickle
 from pathlib import Path
-from typing import Dict, Final, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple
 
 import cresset
 import pytest
@@ -660,3 +660,21 @@ def test_containers_with_a_length_of_their_own():
 )  # fmt: skip
 def test_literals_choose_among_the_types_of_a_union(annotation, text, value):
     assert jit.CompilationUnit(f"def f():\n    x: {annotation} = {text}\n    return x\n").f() == value
+
+
+class HoldsAModule(jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.held = jit.Attribute(jit.script(nn.Linear(2, 2)), Any)
+
+    @jit.script_method
+    def hold(self, number: int) -> Any:
+        before = self.held
+        self.held = number
+        return before
+
+
+def test_an_attribute_has_the_given_type_even_if_it_is_a_module():
+    m = HoldsAModule()
+    m.hold(3)
+    assert m.hold(4) == 3

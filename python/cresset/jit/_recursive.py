@@ -105,6 +105,8 @@ class ScriptModule(Module, metaclass=ScriptMeta):
             if isinstance(value, Attribute):  # the compiler reads its type; __init__ sees the value
                 self.__dict__.setdefault("_typed_attributes", {})[name] = value
                 value = value.value
+                if isinstance(value, Module):  # a value of the given type, not a part
+                    return object.__setattr__(self, name, value)
             super().__setattr__(name, value)
         elif c.hasattr(name):
             if name in self._modules and not isinstance(value, ScriptModule):

@@ -399,9 +399,9 @@ std::ostream& Node::print(std::ostream& out, std::size_t level, std::vector<cons
                           bool print_attributes, bool, bool print_body) const {
   const PrintOptions options{print_source_locations, false, print_attributes};
   if (groups && hasAttribute(attr::Subgraph)) groups->push_back(this);
-  std::string_view text;
-  const std::string whole = print_body ? Printer(options).node_text(*this) : Printer(options).node_line(*this) + "\n";
-  for (text = whole; !text.empty();) {
+  if (!print_body) return out << std::string(2 * level, ' ') << Printer(options).node_line(*this);
+  const std::string whole = Printer(options).node_text(*this);
+  for (std::string_view text = whole; !text.empty();) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     out << std::string(2 * level, ' ') << line << "\n";

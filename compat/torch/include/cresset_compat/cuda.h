@@ -4,6 +4,7 @@
 #include <cresset_compat/aten.h>
 
 struct CUstream_st;  // what CUDA's cudaStream_t points to
+struct CUgraph_st;   // and cudaGraph_t
 
 namespace c10::cuda {
 [[noreturn]] inline void raise_no_cuda() { CRESSET_THROW(Error, "No CUDA device is available: Cresset has no CUDA backend."); }
@@ -62,7 +63,7 @@ class CUDAGraph {
   void capture_end() { raise_no_cuda(); }
   void instantiate() { raise_no_cuda(); }
   void enable_debug_mode() { raise_no_cuda(); }
-  struct CUgraph_st* raw_cuda_graph() { raise_no_cuda(); }
+  CUgraph_st* raw_cuda_graph() { raise_no_cuda(); }
   void replay() { raise_no_cuda(); }
   void reset() {}  // nothing was captured
 };

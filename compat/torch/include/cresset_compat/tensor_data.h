@@ -67,8 +67,11 @@ class TensorDataContainer {
   }
   at::Tensor convert_to_tensor(c10::TensorOptions options) const {
     if (!options.has_dtype()) options = options.dtype(desired_type());
-    if (c10::isComplexType(type_) && !c10::isComplexType(options.dtype().toScalarType()))
+    if (c10::isComplexType(type_) && !c10::isComplexType(options.dtype().toScalarType())) {
+      CRESSET_CHECK(!is_tensor(), "can not do torch::tensor(complex, dtype=non-complex) because complex can not be casted to real number ",
+                    "without loss of information");
       for (const c10::Scalar& s : scalars_) options.dtype() == c10::kFloat ? s.to<float>() : s.to<double>();  // raise for imaginary parts
+    }
     // Through the widest type of the numbers' kind, which holds every one of them exactly.
     const c10::ScalarType wide = c10::isComplexType(type_) ? c10::kComplexDouble : c10::isFloatingType(type_) ? c10::kDouble : type_;
     at::Tensor flat = cresset::empty({static_cast<int64_t>(scalars_.size())}, c10::TensorOptions(wide));
