@@ -124,7 +124,7 @@ _LAZY_NAMES = {
         "QInt32Storage",
     ), "storage"),
 }  # fmt: skip
-_LAZY_NAMES |= {"_amp_foreach_non_finite_check_and_unscale_": "amp._scaling", "_amp_update_scale_": "amp._scaling", "_storage_classes": "storage", "_is_functional_tensor": "_functorch_c"}
+_LAZY_NAMES |= {"_amp_foreach_non_finite_check_and_unscale_": "amp._scaling", "_amp_update_scale_": "amp._scaling", "_storage_classes": "storage"}
 _LAZY_NAMES["PyTorchFileReader"] = "serialization._zip"
 _LAZY_NAMES["register_privateuse1_backend"] = "utils.backend_registration"  # its name before PyTorch 2.0
 _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
@@ -158,7 +158,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
 ), "sparse._resize")  # fmt: skip
 _OTHER_NAMES = {
     "Storage": "FloatStorage", "register_privateuse1_backend": "rename_privateuse1_backend", "range": "closed_range", "_VF": "_VariableFunctions", "JITException": "Error",
-    "ExcludeDispatchKeyGuard": "_ExcludeDispatchKeyGuard", "_is_functional_tensor": "is_functionaltensor",
+    "ExcludeDispatchKeyGuard": "_ExcludeDispatchKeyGuard",
 }  # fmt: skip
 
 

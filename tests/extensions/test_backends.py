@@ -341,7 +341,9 @@ def test_kernels_that_only_compute(built, tmp_path):
 
 def test_minimal_is_small():
     files = [f for f in (ROOT / "backends/minimal").rglob("*") if f.is_file() and "__pycache__" not in f.parts]
-    assert sum(len(f.read_text().splitlines()) for f in files) <= 300
+    lines = {f.name: len(f.read_text().splitlines()) for f in files}
+    assert sum(lines.values()) - lines["examples.h"] <= 200  # what a device is made of
+    assert lines["examples.h"] <= 120  # off until somebody asks for one
 
 
 def test_pip_install(built, tmp_path):

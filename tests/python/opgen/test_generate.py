@@ -80,7 +80,7 @@ def test_saved_values_are_as_small_as_the_formula_allows(pilot):
 
 def test_loop_reads_scalars_once(pilot):
     loops = (pilot / "src/cpu-isa/pointwise_pilot.cpp").read_text()
-    assert "out_[i_] = static_cast<ResultType<ops::DtypeRule::Promote, T>>(self + alpha * other);" in loops
+    assert "out_[i_] = static_cast<ResultType<PointwiseRule::Promote, T>>(self + alpha * other);" in loops
     assert "const T other = *static_cast<const T*>(ptrs_[2]);" in loops
     assert "const std::optional<T> max = optional_param<T>(ptrs_[3]);" in loops
     assert re.search(r"clamp_loops = \{nullptr, clamp_loop<int32_t>, .*nullptr, nullptr\};", loops)
