@@ -162,32 +162,19 @@ struct ProductOf {
     else
       return a * b;
   }
-  // Lanes stay unsigned: GCC 12 loses factors when products are cast to the signed type in between.
-  using Lane = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
-    // Four vectors of products, none of which waits for another.
-    constexpr int kLanes = 8, kChains = 4;
-    Lane lanes[kChains][kLanes];
-    for (auto& chain : lanes)
-      for (Lane& lane : chain) lane = 1;
+    // Lanes stay unsigned: GCC 12 loses factors when products are cast to the signed type in between.
+    using Lane = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+    Lane lanes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     int64_t i = 0;
-    for (; i + kChains * kLanes <= n; i += kChains * kLanes)
-      for (int chain = 0; chain < kChains; ++chain)
-        for (int k = 0; k < kLanes; ++k) lanes[chain][k] *= static_cast<Lane>(p[i + chain * kLanes + k]);
-    Lane r = 1;
-    for (int k = 0; k < kLanes; ++k) r *= (lanes[0][k] * lanes[1][k]) * (lanes[2][k] * lanes[3][k]);
+    for (; i + 8 <= n; i += 8)
+      for (int k = 0; k < 8; ++k) lanes[k] *= static_cast<Lane>(p[i + k]);
+    Lane r = ((lanes[0] * lanes[1]) * (lanes[2] * lanes[3])) * ((lanes[4] * lanes[5]) * (lanes[6] * lanes[7]));
     for (; i < n; ++i) r *= static_cast<Lane>(p[i]);
     acc = mul(acc, static_cast<Acc>(r));
   }
   CRESSET_NOINLINE static void columns(const T* p, int64_t count, int64_t row_stride, int64_t n, int64_t, Acc* acc) {
-    int64_t r = 0;
-    for (; r + 4 <= count; r += 4, p += 4 * row_stride) {
-      const T *p1 = p + row_stride, *p2 = p1 + row_stride, *p3 = p2 + row_stride;
-      for (int64_t c = 0; c < n; ++c)
-        acc[c] = static_cast<Acc>(static_cast<Lane>(acc[c]) * ((static_cast<Lane>(p[c]) * static_cast<Lane>(p1[c])) *
-                                                               (static_cast<Lane>(p2[c]) * static_cast<Lane>(p3[c]))));
-    }
-    for (; r < count; ++r, p += row_stride)
+    for (int64_t r = 0; r < count; ++r, p += row_stride)
       for (int64_t c = 0; c < n; ++c) acc[c] = mul(acc[c], static_cast<Acc>(p[c]));
   }
 };
