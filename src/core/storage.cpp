@@ -16,8 +16,9 @@ namespace cresset {
 namespace detail {
 namespace {
 struct Kept {
-  void* object;
-  void (*release)(void*);
+  weak_intrusive_ptr<StorageImpl> storage;  // whose last owner therefore comes by release_resources()
+  void* object = nullptr;
+  void (*release)(void*) = nullptr;
 };
 struct KeptObjects {
   std::mutex mutex;
@@ -33,8 +34,8 @@ Kept take(const StorageImpl& storage) {
   KeptObjects& kept = kept_objects();
   const std::lock_guard<std::mutex> lock(kept.mutex);
   const auto at = kept.by_storage.find(&storage);
-  if (at == kept.by_storage.end()) return {nullptr, nullptr};
-  const Kept found = at->second;
+  if (at == kept.by_storage.end()) return {};
+  Kept found = std::move(at->second);
   kept.by_storage.erase(at);
   --kept_count;
   return found;
@@ -46,18 +47,19 @@ void release_kept(const StorageImpl& storage) {
 }
 }  // namespace
 
-void keep_with_storage(const StorageImpl& storage, void* object, void (*release)(void*)) {
+void keep_with_storage(const Storage& storage, void* object, void (*release)(void*)) {
   KeptObjects& kept = kept_objects();
   const std::lock_guard<std::mutex> lock(kept.mutex);
-  CRESSET_INTERNAL_ASSERT(kept.by_storage.emplace(&storage, Kept{object, release}).second, "a storage keeps two objects.");
+  Kept one{weak_intrusive_ptr<StorageImpl>(storage.getIntrusivePtr()), object, release};
+  CRESSET_INTERNAL_ASSERT(kept.by_storage.emplace(storage.unsafeGetStorageImpl(), std::move(one)).second, "a storage keeps two objects.");
   ++kept_count;
 }
 void* take_kept(const StorageImpl& storage) { return kept_count.load(std::memory_order_relaxed) ? take(storage).object : nullptr; }
-StorageImpl* keeper_of(const void* object) {
+intrusive_ptr<StorageImpl> keeper_of(const void* object) {
   KeptObjects& kept = kept_objects();
   const std::lock_guard<std::mutex> lock(kept.mutex);
   for (const auto& [storage, k] : kept.by_storage)
-    if (k.object == object) return const_cast<StorageImpl*>(storage);
+    if (k.object == object) return k.storage.lock();
   return nullptr;
 }
 }  // namespace detail
@@ -76,10 +78,7 @@ void StorageImpl::free_sized() noexcept {
   sized_cpu_ = false;
 }
 
-StorageImpl::~StorageImpl() {
-  detail::release_kept(*this);
-  free_sized();
-}
+StorageImpl::~StorageImpl() { free_sized(); }
 
 void StorageImpl::release_resources() {
   detail::release_kept(*this);

@@ -63,9 +63,7 @@ void release_kept(void* object) {
 void init_kept_objects(PyObject* module) {
   def(
       module, "_storage_keep",
-      [](const Tensor& t, PyObject* o) {
-        cresset::detail::keep_with_storage(*storage_of(t).unsafeGetStorageImpl(), Py_NewRef(o), &release_kept);
-      },
+      [](const Tensor& t, PyObject* o) { cresset::detail::keep_with_storage(storage_of(t), Py_NewRef(o), &release_kept); },
       "Gives an object to the storage of a tensor.");
   def(
       module, "_storage_take",
@@ -79,9 +77,8 @@ void init_kept_objects(PyObject* module) {
   def(
       module, "_storage_keeper",
       [](PyObject* o) {
-        StorageImpl* impl = cresset::detail::keeper_of(o);
-        if (!impl) return Object(Py_NewRef(Py_None));
-        const Storage storage(intrusive_ptr<StorageImpl>::reclaim_copy(impl));
+        const Storage storage(cresset::detail::keeper_of(o));
+        if (!storage) return Object(Py_NewRef(Py_None));
         return Object(wrap(Tensor(
             make_intrusive<TensorImpl>(storage, key_set_for_device(storage.device().type()), kByte, DimVector{0}, DimVector{1}, 0))));
       },

@@ -279,6 +279,17 @@ def test_checks_that_never_ran_say_so(capfd):
     assert capfd.readouterr().out == ""
 
 
+def test_patterns_are_searched_in_long_texts():
+    from cresset.testing import FileCheck
+
+    FileCheck().check_regex("b[^x]*x").run("ab" * 100_000 + "x")  # one level of recursion for each character was a crash
+    with pytest.raises(RuntimeError, match='Expected to find regex "b.y"'):
+        FileCheck().check_regex("b.y").run("ab" * 100_000)
+    with pytest.raises(RuntimeError, match="FileCheck: a regular expression was required"):
+        FileCheck().check_regex("(").run("x")
+    FileCheck().check("x").run("x")
+
+
 @pytest.mark.parametrize("text", ["not a real device", "a-b", " cpu", "cpu ", "z z:0", "cpu:", "cpu:x", "cpu:01", "cpu:0:1", "cpu:-1"])
 def test_words_that_name_no_device(text):
     for call in (cresset.device, lambda name: cresset.empty(1, device=name)):

@@ -39,7 +39,7 @@ class CRESSET_API FileCheck {
   FileCheck* check_dag(const std::string& text) { return add(Kind::check_dag, text); }
   /// The text occurs and is marked with ~ in the line below.
   FileCheck* check_source_highlighted(const std::string& text) { return add(Kind::check_source_highlighted, text); }
-  /// A match of the regular expression occurs behind the last match.
+  /// A match of the regular expression (ECMAScript's, without back references) occurs behind the last match.
   FileCheck* check_regex(const std::string& pattern) { return add(Kind::check_regex, pattern); }
 
   void run(const std::string& text);

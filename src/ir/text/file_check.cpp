@@ -24,6 +24,20 @@ struct Span {
   std::size_t begin, end;
 };
 
+// The matcher of libstdc++ recurses for each character and would end the process on long texts; the one that goes breadth-first, which has
+// no back references, does not.
+std::regex pattern_of(const std::string& text) {
+  auto flags = std::regex_constants::ECMAScript;
+#ifdef __GLIBCXX__
+  flags |= std::regex_constants::__polynomial;
+#endif
+  try {
+    return std::regex(text, flags);
+  } catch (const std::regex_error& e) {
+    CRESSET_THROW(Error, "FileCheck: a regular expression was required; '", text, "' is none: ", e.what(), ".");
+  }
+}
+
 /// One run of checks over a text.
 class Run {
  public:
@@ -94,7 +108,7 @@ class Run {
       }
       case Kind::check_regex: {
         std::smatch match;
-        if (!std::regex_search(text_.begin() + static_cast<std::ptrdiff_t>(position), text_.end(), match, std::regex(check.text)))
+        if (!std::regex_search(text_.begin() + static_cast<std::ptrdiff_t>(position), text_.end(), match, pattern_of(check.text)))
           fail("Expected to find regex \"" + check.text + "\" but did not find it\nSearched string:", position, check);
         const auto begin = position + static_cast<std::size_t>(match.position());
         return {begin, begin + static_cast<std::size_t>(match.length())};

@@ -87,16 +87,15 @@ void init_file_check(PyObject* module) {
           "The text occurs and is marked with ~ in the line below."),
       method(
           "check_regex", [](PyObject* o, std::string pattern) { return checks_of(o).check_regex(pattern), itself(o); },
-          "A match of the regular expression (ECMAScript's) occurs behind the last match."),
+          "A match of the regular expression (ECMAScript's, without back references) occurs behind the last match."),
       {"run", with_keywords(&run), METH_VARARGS | METH_KEYWORDS,
-       "run(text) or run(checks_file, test_file), run(checks_file, graph=...)\n\nChecks a text (anything with a str, such as a graph). "
-       "With "
-       "two arguments the first holds the checks as comments: `# CHECK: ...`, `# CHECK-NEXT: ...`."},
+       "run(text) or run(checks_file, test_file), run(checks_file, graph=...)\n\nChecks a text (anything with a str, such as a graph).\n"
+       "With two arguments the first holds the checks as comments: `# CHECK: ...`, `# CHECK-NEXT: ...`."},
       {}};
   constexpr const char* kDoc =
-      "Checks that are run over a text, each behind the match of the one before.\n\nAdd checks in order, then call `run`; every method "
-      "that "
-      "adds returns the object. A check that fails raises RuntimeError with the text and the place. One that never ran says so when it "
+      "Checks that are run over a text, each behind the match of the one before.\n\nAdd checks in order, then call `run`; every method\n"
+      "that adds returns the object. A check that fails raises RuntimeError with the text and the place. One that never ran says so when "
+      "it "
       "goes.";
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&file_check_new)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(&file_check_dealloc)},
