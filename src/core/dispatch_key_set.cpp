@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include <cresset/base/warn_always.h>
+
 #include "base/hint.h"
 #include "base/thread_state.h"
 
@@ -157,4 +159,9 @@ void set_bit(uint64_t& word, DispatchKey k, bool on, bool with_backend) {
 void tls_set_dispatch_key_included(DispatchKey k, bool on) { set_bit(detail::local_keys.included, k, on, true); }
 void tls_set_dispatch_key_excluded(DispatchKey k, bool on) { set_bit(detail::local_keys.excluded, k, on, false); }
 }  // namespace impl
+
+AutoNonVariableTypeMode::AutoNonVariableTypeMode(bool) {
+  CRESSET_WARN_FIRST(
+      "AutoNonVariableTypeMode is deprecated. Kernels use AutoDispatchBelowADInplaceOrView, and programs that only run models InferenceMode.");
+}
 }  // namespace cresset

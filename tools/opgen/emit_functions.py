@@ -79,9 +79,19 @@ def functions_of(op):
         first = _params(outs, False) + _params(schema.in_args, True)
         return [Function(op, schema.name + "_out", first, names), Function(op, schema.name + "_outf", _params(schema.args, False), names, plain=True)]
     if not schema.is_factory:
-        return [Function(op, schema.name, _params(schema.args, True), names, plain=True)]
+        return [Function(op, schema.name, _params(schema.args, True), names, plain=True), *_by_number(op)]
     return [Function(op, schema.name, _options_params(schema.args), _options_args(schema)),
             Function(op, schema.name, _params(schema.args, False), names, plain=True)]
+
+
+def _by_number(op):
+    """The form of var, std, ... with one dimension as an int: without it C++ reads the 0 of var(0) as `unbiased = false`."""
+    schema = op.schema
+    if [a.name for a in schema.args[1:3]] != ["dim", "unbiased"]:
+        return []
+    rest = [a.cpp_default() for a in schema.args[2:]]
+    return [Function(op, schema.name, [*_params(schema.args[:1], False), Param("int", "dim")],
+                     [schema.args[0].name, "IntArrayRef(int64_t{dim})", *rest])]
 
 
 def _options_params(args):

@@ -302,12 +302,12 @@ class ForceDispatchKeyGuard {
 struct AutoDispatchBelowAutograd {
   impl::ExcludeDispatchKeyGuard guard{autograd_dispatch_keyset};
 };
-/// Below autograd and ADInplaceOrView for a scope: kernels run bare. AutoNonVariableTypeMode is the older name.
+/// Below autograd and ADInplaceOrView for a scope: kernels run bare. AutoNonVariableTypeMode is the older name; it warns once.
 struct AutoDispatchBelowADInplaceOrView {
   impl::ExcludeDispatchKeyGuard guard{autograd_dispatch_keyset_with_ADInplaceOrView};
 };
 struct AutoNonVariableTypeMode : AutoDispatchBelowADInplaceOrView {
-  explicit AutoNonVariableTypeMode(bool = true) {}
+  CRESSET_API explicit AutoNonVariableTypeMode(bool enabled = true);
 };
 
 }  // namespace cresset

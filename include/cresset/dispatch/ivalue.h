@@ -324,6 +324,10 @@ class CRESSET_API IValue {
   /// A copy that shares nothing with this value: tensors are cloned, containers copied to the depth.
   IValue deepcopy() const;
   TensorImpl* unsafeToTensorImpl() const { return payload_.t.unsafeGetTensorImpl(); }
+  /// For maps by identity: is it the same tensor, or else the same object or value?
+  struct CompIdentityIValues {
+    bool operator()(const IValue& a, const IValue& b) const { return a.is(b); }
+  };
   /// Same object?
   bool is(const IValue& o) const { return tag_ == o.tag_ && (isTensor() ? payload_.t.is_same(o.payload_.t) : payload_.i == o.payload_.i); }
 

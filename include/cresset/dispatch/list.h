@@ -10,19 +10,22 @@ namespace cresset {
 
 namespace impl {
 
-/// An element in place: reads as T, and assignment changes the list.
+/// An element in place: reads as T, and assignment changes the list. get() gives the value as it lies there.
 template <class T>
 class ListElementReference {
  public:
   ListElementReference(std::vector<IValue>* list, std::size_t i) : list_(list), i_(i) {}
-  operator T() const { return get(); }
-  T get() const { return (*list_)[i_].template to<T>(); }
+  operator T() const { return get().template to<T>(); }
+  const IValue& get() const { return (*list_)[i_]; }
   ListElementReference& operator=(const T& v) {
     (*list_)[i_] = IValue(v);
     return *this;
   }
-  ListElementReference& operator=(const ListElementReference& o) { return *this = o.get(); }
-  friend bool operator==(const ListElementReference& a, const T& b) { return a.get() == b; }
+  ListElementReference& operator=(const ListElementReference& o) {
+    (*list_)[i_] = IValue(o.get());
+    return *this;
+  }
+  friend bool operator==(const ListElementReference& a, const T& b) { return static_cast<T>(a) == b; }
 
  private:
   std::vector<IValue>* list_;

@@ -1,5 +1,6 @@
 // Function<T>: custom operations with hand-written gradients in C++.
 #include <cresset/autograd/forward_ad.h>
+#include <cresset/base/warn_always.h>
 #include <cresset/dispatch/library.h>
 
 #include "autograd/support.h"
@@ -361,6 +362,21 @@ Tensor my_add_autograd(const Tensor& self, const Tensor& other) { return MyAddFu
 CRESSET_LIBRARY(autograd_function_test, m) { m.def("my_add(Tensor self, Tensor other) -> Tensor"); }
 CRESSET_LIBRARY_IMPL(autograd_function_test, CPU, m) { m.impl("my_add", &my_add_cpu); }
 CRESSET_LIBRARY_IMPL(autograd_function_test, AutogradCPU, m) { m.impl("my_add", &my_add_autograd); }
+
+TEST(Function, TheOldGuardsNameWarnsOnce) {
+  static int warnings;
+  const WarningHandler before = set_warning_handler(
+      [](std::string_view, const std::string& text) { warnings += text.find("AutoNonVariableTypeMode is deprecated") == 0; });
+  const bool always = warn_always();
+  set_warn_always(true);
+  { AutoNonVariableTypeMode guard; }
+  EXPECT_EQ(warnings, 1);
+  set_warn_always(false);
+  { AutoNonVariableTypeMode guard; }
+  EXPECT_EQ(warnings, 1);
+  set_warn_always(always);
+  set_warning_handler(before);
+}
 
 TEST(Function, AsAutogradKernelOfAnOperator) {
   const Tensor a = leaf({1}), b = leaf({2});

@@ -212,6 +212,13 @@ static_assert(std::is_convertible_v<const Tensor&, const TensorBase&> && !std::i
 static_assert(std::is_constructible_v<Tensor, const TensorBase&> && sizeof(TensorBase) == sizeof(Tensor));
 static_assert(std::is_nothrow_move_constructible_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor>);
 
+TEST(Tensor, is_same_size_asks_for_sizes_only) {
+  const Tensor x = detail::empty_cpu({2, 3}, kFloat);
+  EXPECT_TRUE(x.is_same_size(detail::empty_cpu({2, 3}, kLong)));
+  EXPECT_FALSE(x.is_same_size(detail::empty_cpu({3, 2}, kFloat)));
+  EXPECT_FALSE(x.is_same_size(detail::empty_cpu({1, 2, 3}, kFloat)));
+}
+
 TEST(TensorBase, IsTheHandleWithoutOperators) {
   Tensor t = detail::empty_cpu({2, 3}, kFloat);
   EXPECT_EQ(elements_of(t), 6);

@@ -24,6 +24,22 @@ TEST(Dict, entries_have_a_name_to_bind_to) {
   EXPECT_EQ(first.key(), "a");
 }
 
+TEST(List, get_gives_the_value_as_it_lies_there) {
+  List<int64_t> list({3, 4});
+  const IValue third = list[0].get();
+  EXPECT_EQ(third.toInt(), 3);
+  list[0] = list[1];
+  EXPECT_EQ(static_cast<int64_t>(list[0]), 4);
+  EXPECT_TRUE(list[0] == int64_t{4});
+}
+
+TEST(IValue, maps_by_identity_compare_objects) {
+  const IValue a = List<int64_t>({1}), b = List<int64_t>({1});
+  EXPECT_TRUE(IValue::CompIdentityIValues()(a, IValue(a)));
+  EXPECT_FALSE(IValue::CompIdentityIValues()(a, b));
+  EXPECT_TRUE(a == b);
+}
+
 struct NotAValue {};
 template <class T>
 constexpr bool is_value = std::is_convertible_v<T, IValue>;

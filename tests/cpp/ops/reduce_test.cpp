@@ -1,4 +1,6 @@
 // Reductions, running totals and softmax against plain loops, over types and memory layouts.
+#include <cresset/ops/tensor_literal.h>
+
 #include "ops/naive.h"
 
 using namespace cresset;
@@ -253,6 +255,18 @@ TEST(ReduceTest, OutArgumentsAreResizedAndConverted) {
   sum_out(whole, x, IntArrayRef({0}));
   EXPECT_TRUE(equal(whole, sum(x.to(kLong), IntArrayRef({0}))));
   EXPECT_RAISES(Error, sum_out(whole, x, IntArrayRef({0}), false, kFloat), "Expected out tensor to have dtype float, but got long int");
+}
+
+TEST(ReduceTest, OneNumberIsADimensionNotUnbiased) {
+  // By hand: the columns are {1, 5} and {2, 9}, the rows {1, 2} and {5, 9}; the mean of all is 4.25.
+  const Tensor x = cresset::tensor({1.0, 2.0, 5.0, 9.0}, kDouble).reshape({2, 2});
+  expect_close(values(x.var(0)), {8, 24.5}, 1e-14, "var(0)");
+  expect_close(values(var(x, 1)), {0.5, 8}, 1e-14, "var(x, 1)");
+  expect_close(values(x.var(false)), {9.6875}, 1e-14, "var(false)");
+  expect_close(values(x.var()), {38.75 / 3}, 1e-13, "var()");
+  expect_close(values(std::get<1>(var_mean(x, 0))), {3, 5.5}, 1e-14, "var_mean(x, 0)");
+  EXPECT_EQ(x.std(0).sizes(), IntArrayRef({2}));
+  EXPECT_EQ(std::get<0>(std_mean(x, 1)).sizes(), IntArrayRef({2}));
 }
 
 TEST(SoftmaxTest, MatchesPlainLoops) {
