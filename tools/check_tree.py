@@ -96,6 +96,13 @@ def check_families(files: list[Path]) -> list[str]:
             for file in sources if not any(file.stem == name or file.stem.startswith(name + "_") for name in names)]  # fmt: skip
 
 
+def check_root(files: list[Path]) -> list[str]:
+    """At the root stand files that tools and people look for there; anything else was left behind by a run."""
+    return [f"{file} is not one of the files at the root" for file in files
+            if len(file.parts) == 1 and file.suffix not in (".md", ".json", ".toml", ".yaml", ".txt")
+            and file.name not in (".clang-format", ".editorconfig", ".gitignore", "LICENSE", "Makefile")]  # fmt: skip
+
+
 def check_pages(readme: str, files: list[Path]) -> list[str]:
     """README.md links every guide and recipe, or nobody finds it."""
     pages = [file for file in files if file.parent in (Path("docs/guide"), Path("docs/recipes")) and file.suffix == ".md"]
@@ -144,7 +151,7 @@ def main() -> int:
     options = parser.parse_args()
     files = files_of(ROOT)
     problems = check_map((ROOT / "ARCHITECTURE.md").read_text(), files) + check_source_lists(ROOT, files) + check_order(ROOT, files)
-    problems += check_test_rooms(files) + check_families(files) + check_file_names(ROOT, files)
+    problems += check_test_rooms(files) + check_families(files) + check_root(files) + check_file_names(ROOT, files)
     problems += check_pages((ROOT / "README.md").read_text(), files)
     print("\n".join(problems), end="\n" if problems else "")
     if options.sizes:

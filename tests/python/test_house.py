@@ -121,6 +121,11 @@ def test_sources_beside_the_table_are_of_a_family():
     assert tree.check_families(files) == ["src/ops/normal.cpp is of no family of operators (<family> or <family>_<part>); what several share is src/ops/shared"]
 
 
+def test_file_left_at_the_root_is_found():
+    assert tree.check_root(tree.files_of(ROOT)) == []
+    assert tree.check_root([Path("LICENSE"), Path("model.pt"), Path("tests/model.pt")]) == ["model.pt is not one of the files at the root"]
+
+
 def test_python_modules_import_in_one_direction():
     assert imports.check_package(ROOT / "python/cresset", imports.KNOWN_CIRCLES) == []
 
