@@ -15,6 +15,7 @@ LAYOUTS = {
     "strided": lambda x: cresset.stack((x, x), -1)[..., 0].transpose(2, 3).contiguous().transpose(2, 3),
 }
 WINDOWS = [((2, 2), (2, 2), (0, 0), (1, 1)), ((3, 3), (2, 2), (1, 1), (1, 1)), ((2, 3), (1, 2), (1, 0), (2, 1)), ((1, 4), (3, 5), (0, 2), (1, 2)), ((3, 1), (1, 7), (0, 0), (1, 1))]
+ROWS = [((1, k), (2, stride), (0, 0), (1, dilation)) for k, stride, dilation in [(2, 2, 1), (3, 1, 1), (3, 2, 2), (1, 2, 1), (1, 3, 1), (4, 5, 1)]]
 
 
 def image(dtype, channels=18):
@@ -49,7 +50,7 @@ def largest(x, windows):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("ceil", [False, True])
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("window", WINDOWS + ROWS, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_largest_of_windows(window, ceil, layout, dtype):
     kernel, stride, padding, dilation = window
@@ -60,6 +61,15 @@ def test_largest_of_windows(window, ceil, layout, dtype):
     np.testing.assert_array_equal(got.numpy(), value)
     np.testing.assert_array_equal(at.numpy(), index)
     assert got.is_contiguous(memory_format=cresset.channels_last) == (layout == "channels")
+
+
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(2, 2, 1), (3, 1, 1), (3, 2, 4), (1, 2, 1)])
+def test_largest_of_long_lines(kernel, stride, dilation):
+    x = np.tile(image("float32").reshape(1, 1, 1, -1), 2)[..., :1500]
+    value, index = largest(x, [[[0]], windows_of(1500, kernel, stride, 0, dilation, False)])
+    got, at = F.max_pool1d(cresset.from_numpy(x[0, 0]), kernel, stride, 0, dilation, return_indices=True)
+    np.testing.assert_array_equal(got.numpy(), value[0, 0])
+    np.testing.assert_array_equal(at.numpy(), index[0, 0])
 
 
 @pytest.mark.parametrize("half", [cresset.bfloat16, cresset.float16])

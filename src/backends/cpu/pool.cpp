@@ -111,7 +111,12 @@ class RowPooling {
   using Place = PoolPlace<V>;
 
   explicit RowPooling(const PoolWindows& w)
-      : w_(w), row_{w.stride[2], w.dilation[2], w.kernel[2], w.out[2]}, columns_(static_cast<std::size_t>(row_.stride * row_.residues())) {
+      : w_(w),
+        row_{w.stride[2], w.dilation[2], w.kernel[2], w.out[2]},
+        has_one_row_each_(w.kernel[0] * w.kernel[1] == 1 && w.padding == std::array<int64_t, 3>{} &&
+                          (w.out[0] - 1) * w.stride[0] < w.in[0] && (w.out[1] - 1) * w.stride[1] < w.in[1] &&
+                          (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] < w.in[2]),
+        columns_(static_cast<std::size_t>(row_.stride * row_.residues())) {
     for (auto* v : {&high_, &high_by_residue_}) v->assign(columns_, -std::numeric_limits<V>::infinity());
     for (auto* v : {&place_, &place_by_residue_}) v->assign(columns_, std::numeric_limits<Place>::max());  // behind any element
     value_.resize(static_cast<std::size_t>(row_.windows));
@@ -120,6 +125,9 @@ class RowPooling {
   }
 
   void run(const T* plane, T* to, int64_t* to_index) {
+    if constexpr (std::is_same_v<T, V>) {
+      if (has_one_row_each_) return run_rows(plane, to, to_index);
+    }
     for (int64_t d = 0; d < w_.out[0]; ++d)
       for (int64_t h = 0; h < w_.out[1]; ++h, to += row_.windows, to_index += row_.windows) {
         take_rows(plane, fixed(w_, 0, d), fixed(w_, 1, h));
@@ -133,6 +141,14 @@ class RowPooling {
   }
 
  private:
+  void run_rows(const V* plane, V* to, int64_t* to_index) {
+    for (int64_t d = 0; d < w_.out[0]; ++d)
+      for (int64_t h = 0; h < w_.out[1]; ++h, to += row_.windows, to_index += row_.windows) {
+        const int64_t start = (d * w_.stride[0] * w_.in[1] + h * w_.stride[1]) * w_.in[2];
+        loops_.one_row(plane + start, row_, start, to, to_index);
+      }
+  }
+
   void take_rows(const T* plane, const Range& depths, const Range& heights) {
     // Columns of the input that some window has.
     const int64_t padding = w_.padding[2], n = std::min(w_.in[2], static_cast<int64_t>(columns_) - padding);
@@ -160,6 +176,8 @@ class RowPooling {
   const PoolWindows& w_;
   const PoolLoops<V>& loops_ = find_pool_loops<V>();
   PoolRow row_;
+  // Is a window part of one row, without padding before it or behind?
+  bool has_one_row_each_;
   std::size_t columns_;
   std::vector<V> high_, high_by_residue_, value_, wide_;
   std::vector<Place> place_, place_by_residue_, at_, tap_;
@@ -205,21 +223,11 @@ void max_pool_channels(const PoolWindows& w, const R& range, const Tensor& self,
   int64_t* const pi = indices.mutable_data_ptr<int64_t>();
   for_windows_of_images(w, images, channels, range,
                         [&](int64_t image, int64_t o, Range rd, Range rh, Range rw, std::vector<int64_t>& elements) {
-                          const T* const plane = px + image * volume(w.in) * channels;
-                          T* const high = py + (image * volume(w.out) + o) * channels;
-                          int64_t* const at = pi + (image * volume(w.out) + o) * channels;
-                          constexpr int64_t kBlock = 256;
-                          PoolPlace<T> place[kBlock];
                           elements.clear();
                           each_position(w, rd, rh, rw, [&](int64_t i) { elements.push_back(i); });
-                          for (int64_t c = 0; c < channels; c += kBlock) {
-                            const int64_t n = std::min(kBlock, channels - c);
-                            std::copy_n(plane + elements[0] * channels + c, n, high + c);
-                            std::fill_n(place, n, PoolPlace<T>(0));
-                            for (std::size_t k = 0; k < elements.size(); ++k)
-                              loops.take_row(plane + elements[k] * channels + c, n, static_cast<PoolPlace<T>>(k), high + c, place);
-                            for (int64_t k = 0; k < n; ++k) at[c + k] = elements[static_cast<std::size_t>(place[k])];
-                          }
+                          const int64_t to = (image * volume(w.out) + o) * channels;
+                          loops.channels(px + image * volume(w.in) * channels, elements.data(), static_cast<int64_t>(elements.size()),
+                                         channels, py + to, pi + to);
                         });
 }
 

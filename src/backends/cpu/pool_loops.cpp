@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/pointwise_loops.h"
+#include "backends/cpu/vector_types.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
@@ -69,13 +70,85 @@ void elements(const PoolPlace<T>* at, const PoolPlace<T>* tap, const PoolRow& ro
   }
 }
 
+// stride and dilation are given where the compiler knows them, else 0.
+template <class T, int64_t known_stride, int64_t known_dilation>
+void one_row_of(const T* row, const PoolRow& windows, int64_t first, T* value, int64_t* index) {
+  constexpr int64_t kBlock = 256;
+  PoolPlace<T> tap[kBlock];
+  const int64_t stride = known_stride == 0 ? windows.stride : known_stride,
+                dilation = known_dilation == 0 ? windows.dilation : known_dilation;
+  for (int64_t begin = 0; begin < windows.windows; begin += kBlock) {
+    const int64_t n = std::min(kBlock, windows.windows - begin), start = first + begin * stride;
+    const T* const from = row + begin * stride;
+    T* const best = value + begin;
+    // A window of one tap is compared with itself.
+    const PoolPlace<T> second = windows.taps > 1;
+    CRESSET_POINTWISE_FOR(i, n) {
+      const T v = from[i * stride + (known_dilation == 0 ? second * dilation : known_dilation)], before = from[i * stride];
+      const bool larger = (v > before) | (v != v);
+      best[i] = larger ? v : before;
+      tap[i] = larger ? second : PoolPlace<T>(0);
+    }
+    for (int64_t t = 2; t < windows.taps; ++t) {
+      const auto number = static_cast<PoolPlace<T>>(t);
+      CRESSET_POINTWISE_FOR(i, n) {
+        const T v = from[i * stride + t * dilation], before = best[i];
+        const bool larger = (v > before) | (v != v);
+        best[i] = larger ? v : before;
+        tap[i] = larger ? number : tap[i];
+      }
+    }
+    int64_t* const to = index + begin;
+    CRESSET_POINTWISE_FOR(i, n) to[i] = start + i * stride + tap[i] * dilation;
+  }
+}
+template <class T>
+void one_row(const T* row, const PoolRow& windows, int64_t first, T* value, int64_t* index) {
+  const bool near = windows.dilation == 1 && windows.taps > 1;
+  if (windows.stride == 2 && near) return one_row_of<T, 2, 1>(row, windows, first, value, index);
+  if (windows.stride == 1 && near) return one_row_of<T, 1, 1>(row, windows, first, value, index);
+  one_row_of<T, 0, 0>(row, windows, first, value, index);
+}
+
+template <class T>
+void channels(const T* plane, const int64_t* elements, int64_t count, int64_t n, T* value, int64_t* index) {
+  constexpr int64_t kLanes = 64 / sizeof(T);
+  using Values = typename VectorOf<T, kLanes>::type;
+  using Places = typename VectorOf<PoolPlace<T>, kLanes>::type;
+  int64_t c = 0;
+  for (; c + kLanes <= n; c += kLanes) {
+    Values best = load_as<Values>(plane + elements[0] * n + c);
+    Places place = all<Places>(PoolPlace<T>(0));
+    for (int64_t k = 1; k < count; ++k) {
+      const Values v = load_as<Values>(plane + elements[k] * n + c);
+      const auto larger = (v > best) | (v != v);
+      best = choose(larger, v, best);
+      place = choose(larger, all<Places>(static_cast<PoolPlace<T>>(k)), place);
+    }
+    PoolPlace<T> places[kLanes];
+    __builtin_memcpy(value + c, &best, sizeof best);
+    __builtin_memcpy(places, &place, sizeof place);
+    for (int64_t i = 0; i < kLanes; ++i) index[c + i] = elements[places[i]];
+  }
+  for (; c < n; ++c) {
+    int64_t place = elements[0];
+    T best = plane[place * n + c];
+    for (int64_t k = 1; k < count; ++k) {
+      const T v = plane[elements[k] * n + c];
+      if (v > best || v != v) best = v, place = elements[k];
+    }
+    value[c] = best;
+    index[c] = place;
+  }
+}
+
 template <class T>
 void add_row(const T* row, int64_t n, T* sum) {
   CRESSET_POINTWISE_FOR(i, n) sum[i] += row[i];
 }
 
 template <class T>
-constexpr PoolLoops<T> loops = {take_row<T>, by_residue<T>, windows<T>, elements<T>, add_row<T>};
+constexpr PoolLoops<T> loops = {take_row<T>, by_residue<T>, windows<T>, elements<T>, one_row<T>, channels<T>, add_row<T>};
 
 }  // namespace
 

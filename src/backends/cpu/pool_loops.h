@@ -31,6 +31,10 @@ struct PoolLoops {
   void (*windows)(const T* high, const PoolPlace<T>* place, const PoolRow& row, T* value, PoolPlace<T>* at, PoolPlace<T>* tap);
   // to = starts[at] + first + the tap's column of each window, for indices of elements.
   void (*elements)(const PoolPlace<T>* at, const PoolPlace<T>* tap, const PoolRow& row, const int64_t* starts, int64_t first, int64_t* to);
+  // Windows of a single row that lies in them whole: the largest element of each and where it lies, `first` for the row's first element.
+  void (*one_row)(const T* row, const PoolRow& windows, int64_t first, T* value, int64_t* index);
+  // The largest of `count` elements at plane + elements[k] * n for each of n neighbouring channels, and its element.
+  void (*channels)(const T* plane, const int64_t* elements, int64_t count, int64_t n, T* value, int64_t* index);
   void (*add_row)(const T* row, int64_t n, T* sum);
 };
 
