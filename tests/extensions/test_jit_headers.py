@@ -7,7 +7,9 @@ from pathlib import Path
 from cresset.utils import cpp_extension
 
 SOURCE = Path(__file__).parent / "sources/jit_program.cpp"
-WANTED = """'text' Half f(int[] x) -> () 1 Constant constant add 0
+WANTED = """01010 -3
+aten::mul mine::square aten::neg prim::Constant prim::Constant aten::add 2
+'text' Half f(int[] x) -> () 1 Constant constant add 0
 f(a, b, c)(b, c, z)(b, c) $ 3
   one
   two

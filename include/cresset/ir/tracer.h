@@ -37,12 +37,12 @@ class CRESSET_API TracingState {
   ~TracingState();
   TracingState(const TracingState&) = delete;
 
-  const std::shared_ptr<Graph>& graph() const { return graph_; }
+  const std::shared_ptr<Graph> graph;
   bool is_method() const { return static_cast<bool>(self_); }
   /// An input of the graph. Containers are taken apart; gives the input back with new identities where a tensor was met before. Raises for
   /// values other than tensors and tuples, lists and dictionaries of them.
   IValue add_input(const std::string& name, IValue v);
-  /// The only output. Raises for what a trace cannot give.
+  /// An output, after those before it. Raises for what a trace cannot give.
   void set_output(const IValue& v);
 
   /// The value of a tensor, container or number; what is not known yet becomes a constant.
@@ -110,7 +110,6 @@ class CRESSET_API TracingState {
   intrusive_ptr<ivalue::Object> object_at(const AttributePath& path) const;
   void make_method(const ModuleCall& call, const std::string& name);
 
-  std::shared_ptr<Graph> graph_;
   intrusive_ptr<ivalue::Object> self_;
   Node* attributes_end_ = nullptr;  // accesses of attributes stand in front of it, at the head of the graph
   std::unordered_map<const TensorImpl*, Known> known_;

@@ -42,9 +42,9 @@ TypePtr without_shapes(const TypePtr& type) { return without_facts(type); }
 
 // ---- the state
 
-TracingState::TracingState(intrusive_ptr<ivalue::Object> self) : graph_(std::make_shared<Graph>()), self_(std::move(self)) {
+TracingState::TracingState(intrusive_ptr<ivalue::Object> self) : graph(std::make_shared<Graph>()), self_(std::move(self)) {
   if (!self_) return;
-  Value* v = graph_->addInput("self");
+  Value* v = graph->addInput("self");
   v->setType(self_->type);
   attribute_values_.emplace("", v);
   AttributePath path;
@@ -68,10 +68,10 @@ void TracingState::note_attributes(const intrusive_ptr<ivalue::Object>& object, 
 }
 
 Node* TracingState::create(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs) {
-  Node* n = graph_->create(kind, inputs, outputs);
+  Node* n = graph->create(kind, inputs, outputs);
   n->setSourceRange(source_range());
-  n->setScope(graph_->current_scope());
-  return graph_->insertNode(n);
+  n->setScope(graph->current_scope());
+  return graph->insertNode(n);
 }
 
 Value* TracingState::constant(const IValue& v, const TypePtr& type) {
@@ -80,10 +80,10 @@ Value* TracingState::constant(const IValue& v, const TypePtr& type) {
                   "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching the "
                   "gradient\nTensor:\n",
                   text_of(v));
-  const auto out = tryInsertConstant(*graph_, v, type);
+  const auto out = tryInsertConstant(*graph, v, type);
   CRESSET_CHECK(out, "Tracer cannot make a constant of a ", v.tagKind(), ".");
   (*out)->node()->setSourceRange(source_range());
-  (*out)->node()->setScope(graph_->current_scope());
+  (*out)->node()->setScope(graph->current_scope());
   return *out;
 }
 
@@ -122,8 +122,8 @@ Value* TracingState::attribute(const AttributePath& path) {
     name += name.empty() ? part : "." + part;
     Value*& v = attribute_values_[name];
     if (!v) {
-      Node* n = graph_->createGetAttr(object, part)->setScope(nullptr);
-      n->insertAfter(attributes_end_ ? attributes_end_ : graph_->param_node());
+      Node* n = graph->createGetAttr(object, part)->setScope(nullptr);
+      n->insertAfter(attributes_end_ ? attributes_end_ : graph->param_node());
       attributes_end_ = n;
       v = n->output();
       if (v->type()->kind == TypeKind::Tensor) v->setType(plain_tensor());
@@ -159,8 +159,8 @@ Value* TracingState::value_of(const IValue& v, const TypePtr& type) {
     case IValue::Tag::Tuple: {
       std::vector<Value*> members;
       for (const IValue& e : v.toTupleElements()) members.push_back(value_of(e));
-      Node* n = graph_->createTuple(members, v.toTupleRef().type);
-      return graph_->insertNode(n->setScope(graph_->current_scope()))->output();
+      Node* n = graph->createTuple(members, v.toTupleRef().type);
+      return graph->insertNode(n->setScope(graph->current_scope()))->output();
     }
     case IValue::Tag::Dict: {
       std::vector<Value*> keys, values;
@@ -169,8 +169,8 @@ Value* TracingState::value_of(const IValue& v, const TypePtr& type) {
         values.push_back(value_of(value));
       }
       CRESSET_CHECK(!keys.empty(), "Tracer cannot infer type of {}\n:Dictionary inputs must have entries");
-      Node* n = graph_->createDict(keys[0]->type(), without_shapes(values[0]->type()), keys, values);
-      return graph_->insertNode(n->setScope(graph_->current_scope()))->output();
+      Node* n = graph->createDict(keys[0]->type(), without_shapes(values[0]->type()), keys, values);
+      return graph->insertNode(n->setScope(graph->current_scope()))->output();
     }
     case IValue::Tag::ScriptObject: {
       const auto at = modules_.find(&v.toObjectRef());
@@ -192,16 +192,16 @@ void TracingState::bind(const IValue& v, Value* value) {
     case IValue::Tag::List: {
       const auto& list = v.toListRef();
       if (list.empty() || !holds_tensors(*value->type())) return;
-      Node* n = graph_->createListUnpack(value, list.size());
-      graph_->insertNode(n->setScope(graph_->current_scope()));
+      Node* n = graph->createListUnpack(value, list.size());
+      graph->insertNode(n->setScope(graph->current_scope()));
       for (std::size_t i = 0; i < list.size(); ++i) bind(list[i], n->output(i));
       return;
     }
     case IValue::Tag::Tuple: {
       const auto& members = v.toTupleElements();
       if (!holds_tensors(*value->type())) return;
-      Node* n = graph_->createTupleUnpack(value);
-      graph_->insertNode(n->setScope(graph_->current_scope()));
+      Node* n = graph->createTupleUnpack(value);
+      graph->insertNode(n->setScope(graph->current_scope()));
       for (std::size_t i = 0; i < members.size(); ++i) bind(members[i], n->output(i));
       return;
     }
@@ -284,7 +284,7 @@ IValue TracingState::add_input(const std::string& name, IValue v) {
   const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
   std::vector<const TensorImpl*> seen;
   v = with_own_tensors(*this, v, seen);
-  Value* value = graph_->addInput(name);
+  Value* value = graph->addInput(name);
   value->setType(input_type(v));
   bind(v, value);
   return v;
@@ -300,7 +300,7 @@ void TracingState::set_output(const IValue& v) {
   const bool nothing = v.isTuple() && v.toTupleElements().empty();
   CRESSET_CHECK(nothing || traceable(v),
                 "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions");
-  graph_->registerOutput(value_of(v));
+  graph->registerOutput(value_of(v));
 }
 
 // ---- sizes and numbers
@@ -605,8 +605,8 @@ std::shared_ptr<Graph> trace(const std::vector<std::string>& names, std::vector<
     const End end;
     state->set_output(function(inputs));
   }
-  clean_up(state->graph(), false);
-  return state->graph();
+  clean_up(state->graph, false);
+  return state->graph;
 }
 
 void clean_up(const std::shared_ptr<Graph>& graph, bool merge_equal_nodes) {

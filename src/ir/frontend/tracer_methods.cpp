@@ -102,19 +102,19 @@ FunctionSchema method_schema(const Graph& g, const std::string& name) {
 FunctionSchema traced_schema(const Graph& g, const std::string& name) { return method_schema(g, name); }
 
 void TracingState::enter_module(const AttributePath& path) {
-  const auto scope = std::make_shared<Scope>(graph_->current_scope(), joined(path));
-  Node* begin = graph_->insertNode(graph_->create(prim::TracedModuleForward, 0));
+  const auto scope = std::make_shared<Scope>(graph->current_scope(), joined(path));
+  Node* begin = graph->insertNode(graph->create(prim::TracedModuleForward, 0));
   open_calls_.push_back(calls_.size());
-  calls_.push_back({path, graph_->current_scope(), begin});
-  graph_->set_current_scope(scope);
+  calls_.push_back({path, graph->current_scope(), begin});
+  graph->set_current_scope(scope);
 }
 
 void TracingState::leave_module() {
   CRESSET_CHECK(!open_calls_.empty(), "trace: a module was left that was not entered.");
   ModuleCall& call = calls_[open_calls_.back()];
   open_calls_.pop_back();
-  call.end = graph_->insertNode(graph_->create(prim::TracedModuleForward, 0));
-  graph_->set_current_scope(call.scope);
+  call.end = graph->insertNode(graph->create(prim::TracedModuleForward, 0));
+  graph->set_current_scope(call.scope);
 }
 
 void TracingState::make_methods() {
@@ -148,7 +148,7 @@ void TracingState::make_method(const ModuleCall& call, const std::string& name) 
     nodes.push_back(n);
     inside.insert(n);
   }
-  Value* self = graph_->inputs()[0];
+  Value* self = graph->inputs()[0];
   Value* module = attribute(call.path);
   MethodBuilder builder(module->type(), self, call.path);
   for (const Node* n : nodes) builder.add(n);
@@ -159,7 +159,7 @@ void TracingState::make_method(const ModuleCall& call, const std::string& name) 
   // A constant that is used further down is made again there.
   std::erase_if(escaping, [&](Value* v) {
     if (v->node()->kind() != prim::Constant) return false;
-    Node* again = graph_->createClone(v->node(), [](Value* x) { return x; });
+    Node* again = graph->createClone(v->node(), [](Value* x) { return x; });
     again->insertBefore(call.begin);
     for (const Use& u : std::vector<Use>(v->uses()))
       if (!inside.contains(u.user)) u.user->replaceInput(u.offset, again->output());
@@ -182,14 +182,14 @@ void TracingState::make_method(const ModuleCall& call, const std::string& name) 
 
   std::vector<Value*> operands = {module};
   operands.insert(operands.end(), builder.inputs.begin(), builder.inputs.end());
-  Node* call_node = graph_->create(prim::CallMethod, operands)->s_(attr::name, name);
+  Node* call_node = graph->create(prim::CallMethod, operands)->s_(attr::name, name);
   call_node->setScope(call.scope);
   call_node->output()->setType(without_shapes(g.outputs()[0]->type()));
   call_node->insertBefore(call.begin);
   std::vector<Value*> outer;
   if (escaping.size() == 1) outer.push_back(call_node->output());
   if (escaping.size() > 1) {
-    Node* unpack = graph_->createTupleUnpack(call_node->output())->setScope(call.scope);
+    Node* unpack = graph->createTupleUnpack(call_node->output())->setScope(call.scope);
     unpack->insertBefore(call.begin);
     outer = unpack->outputs();
   }

@@ -115,8 +115,8 @@ std::shared_ptr<Graph> end(PyObject* output) {
     s->set_output(traced_value(output));
   }
   s->make_methods();
-  tracer::clean_up(s->graph(), s->is_method());
-  return s->graph();
+  tracer::clean_up(s->graph, s->is_method());
+  return s->graph;
 }
 
 // Kinds: "parameter", "buffer" and "attribute", which may be met again (training).
@@ -233,13 +233,13 @@ void init_tracer(PyObject* module) {
   def(module, "_jit_set_tracer_state_warn", [](bool on) { warns = on; }, "Whether traces warn of what they cannot record.");
   def(module, "_jit_get_tracer_state_warn", [] { return warns; });
   def(module, "_trace_push_scope", [](std::string name) {
-    const auto& graph = state().graph();
+    const auto& graph = state().graph;
     graph->set_current_scope(std::make_shared<jit::Scope>(graph->current_scope(), std::move(name)));
   });
   def(module, "_trace_pop_scope", [] {
-    const auto scope = state().graph()->current_scope();
+    const auto scope = state().graph->current_scope();
     CRESSET_CHECK(scope, "pop_scope: no scope was pushed.");
-    state().graph()->set_current_scope(scope->parent());
+    state().graph->set_current_scope(scope->parent());
   });
   def(module, "_trace_begin", [](std::vector<std::string> names, PyObject* inputs, PyObject* self, bool force_outplace) {
     begin(names, inputs, self, force_outplace);

@@ -24,6 +24,7 @@ void lower(std::shared_ptr<torch::jit::Graph>& graph);
 #include "ATen/cuda/CUDAEvent.h"
 #include "ATen/cuda/CUDAGraph.h"
 #include "torch/csrc/jit/api/function_impl.h"
+#include "torch/csrc/jit/frontend/tracer.h"
 #include "torch/csrc/jit/ir/alias_analysis.h"
 #include "torch/csrc/jit/ir/constants.h"
 #include "torch/csrc/jit/ir/ir_views.h"
@@ -134,7 +135,36 @@ void shown(const std::shared_ptr<torch::jit::Graph>& graph) {
   std::cout << at::jit::CodeTemplate("$name(a${,rest})(${rest,}z)(${none,}$rest) $ ${cost}\n  $lines\n").format(env);
 }
 
+// A function of C++ traced: two results, a node that the program records itself, a pause.
+void traced() {
+  namespace tracer = torch::jit::tracer;
+  const auto program = [](torch::jit::Stack inputs) -> torch::jit::Stack {
+    const at::Tensor x = inputs[0].toTensor(), y = x * inputs[1].toTensor();
+    const auto go_on = tracer::pauseTracing();
+    const at::Tensor unseen = x.exp();
+    std::cout << tracer::isTracing() << (tracer::getTracingState() == nullptr);
+    go_on();
+    const auto graph = tracer::getTracingState()->graph;
+    torch::jit::Node* node = graph->insertNode(graph->create(c10::Symbol::fromQualString("mine::square"), 0));
+    tracer::addInputs(node, "x", y);
+    at::Tensor squared;
+    {
+      at::tracer::impl::NoTracerDispatchMode quiet;
+      std::cout << at::tracer::impl::is_dispatch_enabled();
+      squared = y.pow(2);
+    }
+    std::cout << at::tracer::impl::is_dispatch_enabled();
+    tracer::addOutput(node, squared);
+    return {y.neg(), squared.add(unseen.sum().item())};
+  };
+  const auto [state, results] = tracer::trace({at::ones({2}), at::full({2}, 3)}, program, [](const at::Tensor&) { return ""; });
+  std::cout << tracer::isTracing() << " " << results[0].toTensor()[0].item<float>() << "\n";
+  for (torch::jit::Node* node : state->graph->nodes()) std::cout << node->kind().toQualString() << " ";
+  std::cout << state->graph->outputs().size() << "\n";
+}
+
 int main() {
+  traced();
   auto graph = std::make_shared<torch::jit::Graph>();
   std::unordered_map<std::string, torch::jit::Value*> values;
   torch::jit::parseIR(R"IR(

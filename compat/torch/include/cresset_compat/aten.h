@@ -570,9 +570,13 @@ inline DeprecatedTypeProperties CPU(ScalarType t) { return DeprecatedTypePropert
 inline DeprecatedTypeProperties CUDA(ScalarType t) { return DeprecatedTypeProperties(TensorOptions(t).device(kCUDA)); }
 inline DeprecatedTypeProperties getDeprecatedTypeProperties(Backend, ScalarType t) { return CPU(t); }
 namespace tracer::impl {
-inline bool is_dispatch_enabled() { return false; }
+inline bool is_dispatch_enabled() {
+  const cresset::LocalDispatchKeySet keys = cresset::impl::tls_local_dispatch_key_set();
+  return keys.included.has(DispatchKey::Tracer) && !keys.excluded.has(DispatchKey::Tracer);
+}
+/// A running trace records nothing for a scope.
 struct NoTracerDispatchMode {
-  NoTracerDispatchMode() {}
+  cresset::impl::ExcludeDispatchKeyGuard guard{DispatchKey::Tracer};
 };
 }  // namespace tracer::impl
 struct NoTF32Guard {
