@@ -9,6 +9,7 @@ from cresset.utils import cpp_extension
 SOURCE = Path(__file__).parent / "sources/jit_program.cpp"
 WANTED = """01010 -3
 aten::mul mine::square aten::neg prim::Constant prim::Constant aten::add 2
+Byte1 Char1 Short2 Int4 Long8 Float4 Double8 Half2 Bool1 26 1
 'text' Half f(int[] x) -> () 1 Constant constant add 0
 f(a, b, c)(b, c, z)(b, c) $ 3
   one
@@ -33,7 +34,7 @@ def test_a_program_of_passes(tmp_path):
     program = tmp_path / "program"
     includes = [f"-I{path}" for path in cpp_extension.include_paths()]
     libraries = [flag for path in cpp_extension.library_paths() for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
-    command = [cpp_extension.get_cxx_compiler(), "-std=c++20", "-w", "-O0", *includes, SOURCE, "-o", program, *libraries]
+    command = [cpp_extension.get_cxx_compiler(), "-std=c++20", "-w", "-O0", "-include", "cresset_compat/namespaces.h", *includes, SOURCE, "-o", program, *libraries]
     built = subprocess.run(list(map(str, [*command, "-Wl,--no-as-needed", "-lcresset_ir", "-lcresset_cpu", "-lcresset"])), capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[:3000]
     ran = subprocess.run([program], capture_output=True, text=True, timeout=300)

@@ -120,6 +120,9 @@ def _heap_flags():
     """GCC looks for garbage each time its heap has doubled; PyTorch's headers fill half a gigabyte in which it finds next to none."""
     return ["--param", "ggc-min-heapsize=524288"] if check_compiler_is_gcc(get_cxx_compiler()) else []
 
+# PyTorch's class names are known before a source can declare them, which would make other classes of the same names.
+_NAMES_FIRST = ["-include", "cresset_compat/namespaces.h"]
+
 # Names of the C++ front end that torch/extension.h has only with CRESSET_WHOLE_FRONT_END, because they take long to compile.
 _FRONT_END = re.compile(rb"\btorch::(nn(?:\s*;|::(?!functional\b|Module\b|Cloneable\b))|optim\b|data\b|serialize\b|save\b|load\b|python::bind_module\b)")
 
@@ -205,7 +208,7 @@ class BuildExtension(build_ext):
         flags = extension.extra_compile_args or []
         if isinstance(flags, dict):
             flags = flags.get("cxx", [])
-        extension.extra_compile_args = _with_standard([*_heap_flags(), *flags, *_own_defines(extension.name.split(".")[-1], extension.sources)])
+        extension.extra_compile_args = _with_standard([*_NAMES_FIRST, *_heap_flags(), *flags, *_own_defines(extension.name.split(".")[-1], extension.sources)])
 
     def _set_compiler(self):
         compiler = shlex.split(get_cxx_compiler())
@@ -367,6 +370,7 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
         *(f"-I{p}" for p in include_paths()),
         f"-I{sysconfig.get_path('include')}",
         "-fPIC",
+        *_NAMES_FIRST,
         *_heap_flags(),
         *([] if any(f.startswith("-O") for f in flags) else ["-O2"]),
         *_with_standard(flags),

@@ -1,7 +1,28 @@
 // A compiler pass as programs for PyTorch's TorchScript write it: forward declarations, rules, uses, types, operators of its own.
+
+// Declared by the program before it includes anything, as headers do that want to include little.
+namespace torch {
+namespace jit {
+struct Graph;
+struct Module;
+}  // namespace jit
+namespace autograd {
+struct Node;
+}
+}  // namespace torch
+namespace at {
+class Tensor;
+}
+namespace c10 {
+struct IValue;
+class Symbol;
+struct Type;
+}  // namespace c10
+bool is_same_kind(const c10::Symbol& kind, const c10::IValue& value, const at::Tensor& tensor, const torch::autograd::Node* node);
+
 #include "torch/custom_class.h"
 
-// Declared again by the program, as headers do that want to include little.
+// And again.
 namespace torch {
 namespace jit {
 struct Graph;
@@ -135,6 +156,23 @@ void shown(const std::shared_ptr<torch::jit::Graph>& graph) {
   std::cout << at::jit::CodeTemplate("$name(a${,rest})(${rest,}z)(${none,}$rest) $ ${cost}\n  $lines\n").format(env);
 }
 
+bool is_same_kind(const c10::Symbol& kind, const c10::IValue& value, const at::Tensor& tensor, const torch::autograd::Node* node) {
+  return kind.is_prim() == value.isTensor() && tensor.grad_fn().get() == node;
+}
+
+// Element types by name.
+std::string names_of_types() {
+  std::string names;
+#define ADD_NAME(T, Name) names += std::string(#Name) + std::to_string(sizeof(T)) + " ";
+  AT_FORALL_SCALAR_TYPES_AND2(Half, Bool, ADD_NAME)
+#undef ADD_NAME
+#define COUNT(T, Name) ++count;
+  int count = 0;
+  AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(COUNT)
+#undef COUNT
+  return names + std::to_string(count);
+}
+
 // A function of C++ traced: two results, a node that the program records itself, a pause.
 void traced() {
   namespace tracer = torch::jit::tracer;
@@ -165,6 +203,7 @@ void traced() {
 
 int main() {
   traced();
+  std::cout << names_of_types() << " " << is_same_kind(c10::prim::Constant, at::ones({1}), at::ones({1}), nullptr) << "\n";
   auto graph = std::make_shared<torch::jit::Graph>();
   std::unordered_map<std::string, torch::jit::Value*> values;
   torch::jit::parseIR(R"IR(

@@ -1,4 +1,7 @@
 // A Python module over torch/extension.h: casters, classes, errors, autograd.
+namespace at {
+class Tensor;  // before any header, as programs do
+}
 #include <torch/extension.h>
 #include <torch/serialize.h>
 

@@ -88,6 +88,8 @@ namespace cresset {
 CRESSET_COMPAT_MAP(c10::qint8, QInt8)
 CRESSET_COMPAT_MAP(c10::quint8, QUInt8)
 CRESSET_COMPAT_MAP(c10::qint32, QInt32)
+CRESSET_COMPAT_MAP(c10::quint4x2, QUInt4x2)
+CRESSET_COMPAT_MAP(c10::quint2x4, QUInt2x4)
 #undef CRESSET_COMPAT_MAP
 }  // namespace cresset
 namespace c10::impl {
@@ -96,3 +98,28 @@ using ScalarTypeToCPPTypeT = typename cresset::ScalarTypeToCPPType<S>::type;
 template <cresset::ScalarType S>
 using ScalarTypeToCPPType = cresset::ScalarTypeToCPPType<S>;
 }  // namespace c10::impl
+
+// Element types one by one: _(C++ type, name).
+#define CRESSET_COMPAT_PAIR(T, Name, number, text, _) _(T, Name)
+#define CRESSET_COMPAT_PAIR_OF(Name, _) _(c10::impl::ScalarTypeToCPPTypeT<at::ScalarType::Name>, Name)
+#define AT_FORALL_INT_TYPES(_) CRESSET_INTEGER_TYPES(CRESSET_COMPAT_PAIR, _)
+#define AT_FORALL_SCALAR_TYPES(_) AT_FORALL_INT_TYPES(_) CRESSET_WIDE_FLOAT_TYPES(CRESSET_COMPAT_PAIR, _)
+#define AT_FORALL_SCALAR_TYPES_AND(A, _) AT_FORALL_SCALAR_TYPES(_) CRESSET_COMPAT_PAIR_OF(A, _)
+#define AT_FORALL_SCALAR_TYPES_AND2(A, B, _) AT_FORALL_SCALAR_TYPES_AND(A, _) CRESSET_COMPAT_PAIR_OF(B, _)
+#define AT_FORALL_SCALAR_TYPES_AND3(A, B, C, _) AT_FORALL_SCALAR_TYPES_AND2(A, B, _) CRESSET_COMPAT_PAIR_OF(C, _)
+#define AT_FORALL_SCALAR_TYPES_AND7(A, B, C, D, E, F, G, _) \
+  AT_FORALL_SCALAR_TYPES_AND3(A, B, C, _)                   \
+  CRESSET_COMPAT_PAIR_OF(D, _) CRESSET_COMPAT_PAIR_OF(E, _) CRESSET_COMPAT_PAIR_OF(F, _) CRESSET_COMPAT_PAIR_OF(G, _)
+#define AT_FORALL_COMPLEX_TYPES(_) CRESSET_COMPLEX_TYPES(CRESSET_COMPAT_PAIR, _)
+#define AT_FORALL_QINT_TYPES(_)                                                                           \
+  CRESSET_COMPAT_PAIR_OF(QInt8, _)                                                                        \
+  CRESSET_COMPAT_PAIR_OF(QUInt8, _) CRESSET_COMPAT_PAIR_OF(QInt32, _) CRESSET_COMPAT_PAIR_OF(QUInt4x2, _) \
+      CRESSET_COMPAT_PAIR_OF(QUInt2x4, _)
+#define AT_FORALL_FLOAT8_TYPES(_) CRESSET_FLOAT8_TYPES(CRESSET_COMPAT_PAIR, _)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_EXCEPT_COMPLEX_HALF_F8NZ(_) \
+  AT_FORALL_SCALAR_TYPES_AND7(Half, ComplexFloat, ComplexDouble, Bool, BFloat16, Float8_e5m2, Float8_e4m3fn, _)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_)         \
+  AT_FORALL_SCALAR_TYPES_AND3(Half, Bool, BFloat16, _) \
+  CRESSET_COMPLEX_HALF_TYPES(CRESSET_COMPAT_PAIR, _) AT_FORALL_COMPLEX_TYPES(_) AT_FORALL_FLOAT8_TYPES(_)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(_) \
+  AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_) AT_FORALL_QINT_TYPES(_) CRESSET_WIDE_UNSIGNED_TYPES(CRESSET_COMPAT_PAIR, _)

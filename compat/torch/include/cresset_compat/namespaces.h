@@ -1,17 +1,51 @@
 // PyTorch's namespaces. They are real namespaces, so that sources may open them. c10 and at take the names of Cresset that
 // PyTorch has (names.h, functions.h), not all of them: sources that say `using namespace at` have functions of their own.
+//
+// Builds include this file in front of every source, for headers declare PyTorch's classes before they include any of its headers: the
+// declaration must find the name taken, or it makes another class.
 #pragma once
+#ifdef __cplusplus
 
 namespace cresset {
-namespace autograd::impl {}
+class DataPtr;
+class Dispatcher;
+class DispatchKeySet;
+class FunctionSchema;
+class Generator;
+class IValue;
+class OperatorHandle;
+class QualifiedName;
+class Scalar;
+class Storage;
+class Stream;
+class Tensor;
+class TensorBase;
+struct Allocator;
+struct Argument;
+struct Device;
+struct GeneratorImpl;
+struct OperatorName;
+struct StorageImpl;
+struct SymInt;
+struct TensorImpl;
+struct TensorOptions;
+struct TensorType;
+struct Type;
+namespace autograd {
+struct AutogradMeta;
+struct Edge;
+struct Engine;
+struct Node;
+namespace impl {}
+}  // namespace autograd
 namespace detail {}
 namespace impl {}
 namespace indexing {}
 namespace ivalue {}
 namespace jit {
-// Sources may declare these again in torch::jit before they use them.
 class AliasDb;
 class Block;
+class ClassType;
 class Code;
 class CompilationUnit;
 class Function;
@@ -22,6 +56,7 @@ class Module;
 class Node;
 class Object;
 class SourceRange;
+class Symbol;
 class Value;
 struct Operator;
 namespace logging {}
@@ -32,6 +67,29 @@ namespace optim {}
 }  // namespace cresset
 
 namespace c10 {
+using cresset::Allocator;
+using cresset::Argument;
+using cresset::DataPtr;
+using cresset::Device;
+using cresset::Dispatcher;
+using cresset::DispatchKeySet;
+using cresset::FunctionSchema;
+using cresset::GeneratorImpl;
+using cresset::IValue;
+using cresset::OperatorHandle;
+using cresset::OperatorName;
+using cresset::QualifiedName;
+using cresset::Scalar;
+using cresset::Storage;
+using cresset::StorageImpl;
+using cresset::Stream;
+using cresset::SymInt;
+using cresset::TensorImpl;
+using cresset::TensorOptions;
+using cresset::TensorType;
+using cresset::Type;
+using cresset::jit::ClassType;
+using cresset::jit::Symbol;
 namespace detail {
 using namespace cresset::detail;
 }
@@ -51,6 +109,9 @@ using namespace c10;
 }
 
 namespace at {
+using cresset::Generator;
+using cresset::Tensor;
+using cresset::TensorBase;
 using namespace c10;
 namespace detail {
 using namespace c10::detail;
@@ -71,6 +132,10 @@ namespace meta {}
 namespace torch {
 using namespace at;
 namespace autograd {
+using cresset::autograd::AutogradMeta;
+using cresset::autograd::Edge;
+using cresset::autograd::Engine;
+using cresset::autograd::Node;
 using namespace cresset::autograd;
 namespace impl {
 using namespace cresset::autograd::impl;
@@ -113,3 +178,4 @@ using torch::jit::Object;
 }  // namespace jit
 namespace utils {}
 }  // namespace torch
+#endif  // __cplusplus

@@ -42,10 +42,12 @@ using cresset::jit::tryInsertConstant;
 using cresset::jit::Use;
 using cresset::jit::WithCurrentScope;
 using cresset::jit::WithInsertPoint;
+using node_list = std::vector<Node*>;
 using NodeKind = c10::Symbol;
 using pyobj_list = std::vector<void*>;
 using topo_position_t = int64_t;
 using use_list = std::vector<Use>;
+using value_list = std::vector<Value*>;
 using ValueSet = std::unordered_set<const Value*>;
 // operator.h and function_schema_parser.h, which ir.h includes
 using cresset::jit::canonicalSchemaString;
