@@ -170,7 +170,8 @@ std::string names_of_types() {
   int count = 0;
   AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(COUNT)
 #undef COUNT
-  return names + std::to_string(count);
+  const c10::TypePtr known = c10::TensorType::create(at::ones({2}));
+  return names + std::to_string(count + c10::stoll("4")) + (*c10::unshapedType(known) == *c10::TensorType::get() ? "" : " shaped");
 }
 
 // A function of C++ traced: two results, a node that the program records itself, a pause.

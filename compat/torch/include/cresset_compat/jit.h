@@ -16,6 +16,12 @@
 #include <cresset/ir/pass_functions.h>
 #include <cresset/ir/subgraph_rewriter.h>
 #include <cresset/ir/subgraph_utils.h>
+#include <cresset/ir/tracer.h>
+
+namespace c10 {
+/// The type with nothing known of the tensors in it.
+inline TypePtr unshapedType(const TypePtr& type) { return cresset::jit::tracer::without_shapes(type); }
+}  // namespace c10
 
 namespace torch {
 namespace jit {

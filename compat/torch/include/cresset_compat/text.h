@@ -20,6 +20,10 @@ ostream& operator<<(ostream& out, const vector<T, A>& values) {
 }  // namespace std
 
 namespace c10 {
+using std::stod;
+using std::stoi;
+using std::stoll;
+using std::stoull;
 namespace detail {
 
 template <class... A>
