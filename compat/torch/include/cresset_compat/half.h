@@ -111,10 +111,10 @@ using ScalarTypeToCPPType = cresset::ScalarTypeToCPPType<S>;
   AT_FORALL_SCALAR_TYPES_AND3(A, B, C, _)                   \
   CRESSET_COMPAT_PAIR_OF(D, _) CRESSET_COMPAT_PAIR_OF(E, _) CRESSET_COMPAT_PAIR_OF(F, _) CRESSET_COMPAT_PAIR_OF(G, _)
 #define AT_FORALL_COMPLEX_TYPES(_) CRESSET_COMPLEX_TYPES(CRESSET_COMPAT_PAIR, _)
-#define AT_FORALL_QINT_TYPES(_)                                                                           \
-  CRESSET_COMPAT_PAIR_OF(QInt8, _)                                                                        \
-  CRESSET_COMPAT_PAIR_OF(QUInt8, _) CRESSET_COMPAT_PAIR_OF(QInt32, _) CRESSET_COMPAT_PAIR_OF(QUInt4x2, _) \
-      CRESSET_COMPAT_PAIR_OF(QUInt2x4, _)
+#define AT_FORALL_QINT_TYPES(_)     \
+  CRESSET_COMPAT_PAIR_OF(QInt8, _)  \
+  CRESSET_COMPAT_PAIR_OF(QUInt8, _) \
+  CRESSET_COMPAT_PAIR_OF(QInt32, _) CRESSET_COMPAT_PAIR_OF(QUInt4x2, _) CRESSET_COMPAT_PAIR_OF(QUInt2x4, _)
 #define AT_FORALL_FLOAT8_TYPES(_) CRESSET_FLOAT8_TYPES(CRESSET_COMPAT_PAIR, _)
 #define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_EXCEPT_COMPLEX_HALF_F8NZ(_) \
   AT_FORALL_SCALAR_TYPES_AND7(Half, ComplexFloat, ComplexDouble, Bool, BFloat16, Float8_e5m2, Float8_e4m3fn, _)

@@ -59,7 +59,8 @@ inline std::pair<std::shared_ptr<TracingState>, Stack> trace(Stack inputs, const
                                                              const std::vector<std::string>& argument_names = {}) {
   const auto state = std::make_shared<TracingState>(self ? self->_ivalue() : nullptr);
   state->force_outplace = force_outplace;
-  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = state->add_input(i < argument_names.size() ? argument_names[i] : "", inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    inputs[i] = state->add_input(i < argument_names.size() ? argument_names[i] : "", inputs[i]);
   cresset::jit::tracer::set_current(state);  // raises inside of another trace
   struct End {
     ~End() { cresset::jit::tracer::set_current(nullptr); }
