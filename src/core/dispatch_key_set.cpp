@@ -162,6 +162,7 @@ void tls_set_dispatch_key_excluded(DispatchKey k, bool on) { set_bit(detail::loc
 
 AutoNonVariableTypeMode::AutoNonVariableTypeMode(bool) {
   CRESSET_WARN_FIRST(
-      "AutoNonVariableTypeMode is deprecated. Kernels use AutoDispatchBelowADInplaceOrView, and programs that only run models InferenceMode.");
+      "AutoNonVariableTypeMode is deprecated. Kernels use AutoDispatchBelowADInplaceOrView, and programs that only run models "
+      "InferenceMode.");
 }
 }  // namespace cresset
