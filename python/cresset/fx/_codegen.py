@@ -149,7 +149,7 @@ class _Writer:
 
     def global_name(self, hint, obj):
         """The name under which generated code finds obj."""
-        if _names.is_from_torch(obj) and obj is not cresset.device:
+        if _names.is_from_torch(obj) and obj is not cresset.device and hint.startswith("torch."):
             self._add("torch", cresset)
             return hint
         name = self.namespace.create_name("device" if obj is cresset.device else hint, obj)
@@ -168,15 +168,16 @@ class _Writer:
         if isinstance(kind, list):
             return f"[{','.join(map(self.type_text, kind))}]"
         text = _names.type_text(kind)
-        origin = typing.get_origin(kind)
+        # Annotations that are objects of a class with parameters, as TensorType, have the two attributes and are not known to typing.
+        origin = typing.get_origin(kind) or getattr(kind, "__origin__", None)
         if origin is None:
             return self.global_name(text, kind)
         if not isinstance(kind, types.GenericAlias) and origin in _TYPING_NAMES:
             origin = getattr(typing, _TYPING_NAMES[origin])
         elif origin is types.UnionType:
             origin = typing.Union
-        args = [type(None) if a is None else a for a in typing.get_args(kind)]
-        if typing.get_origin(kind) is tuple and not args:
+        args = [type(None) if a is None else a for a in typing.get_args(kind) or getattr(kind, "__args__", None) or ()]
+        if origin is tuple and not args:
             args = [()]
         name = self.global_name(_names.type_text(origin), origin)
         return f"{name}[{','.join(map(self.type_text, args))}]" if args else name

@@ -85,6 +85,8 @@ def _format_import_statement(name, obj):
     if module.partition(".")[0] == "cresset":
         module = "torch" + module[len("cresset") :]
     found = getattr(obj, "__name__", None) or getattr(obj, "_name", None)
+    if not isinstance(obj, type) and getattr(sys.modules.get(getattr(obj, "__module__", None)), name, None) is obj:
+        found = name  # an object of its class's module, as Dyn
     if found is None:
         return f"{name} = {obj!r}"
     return f"from {module} import {found} as {name}" if found != name else f"from {module} import {name}"

@@ -208,3 +208,17 @@ def test_pictures_need_pydot():
 def test_functions_without_python_code_are_no_roots(function):
     with pytest.raises(AssertionError, match="symbolic tracing needs a module, or a function with Python code"):
         fx.symbolic_trace(function)
+
+
+def test_annotations_that_are_objects_are_written_and_found_again():
+    """Types of tensors with sizes, and the type of what is unknown, are objects of fx.tensor_type."""
+    from cresset.fx.tensor_type import Dyn, TensorType
+
+    class M(torch.nn.Module):
+        def forward(self, x: TensorType((1, 2, 3, Dyn)), y: Dyn, z: list[TensorType((4,))]):
+            return torch.flatten(x, 1, 2)
+
+    for traced in (once := fx.symbolic_trace(M()), fx.symbolic_trace(once), pickle.loads(pickle.dumps(once))):
+        assert traced(torch.ones(1, 2, 3, 4), None, None).shape == (1, 6, 4)
+        x, y, z = (n for n in traced.graph.nodes if n.op == "placeholder")
+        assert x.type == TensorType((1, 2, 3, Dyn)) and y.type == Dyn and z.type.__args__ == (TensorType((4,)),)
