@@ -63,7 +63,8 @@ class _Steps:
 
     def __getstate__(self):
         hook = type(self).getstate_hook
-        return self.__dict__ if hook is None else hook(self.__dict__)
+        state = {name: value for name, value in self.__dict__.items() if name != "_fast_forward_iterator"}
+        return state if hook is None else hook(state)
 
     def __reduce_ex__(self, *args, **kwargs):
         hook = type(self).reduce_ex_hook
@@ -114,11 +115,26 @@ def _take_share(processes, rank, pipe, info):
         apply_sharding(pipe, info.num_workers, info.id, SHARDING_PRIORITIES.MULTIPROCESSING)
 
 
+class _SnapshotState(enum.Enum):
+    """Restored: the next iterator goes on where the pipe stands, and nothing is reset."""
+
+    NotStarted = 0
+    Restored = 1
+    Iterating = 2
+
+
 class IterDataPipe(_Steps, IterableDataset):
-    """A stream: subclasses define `__iter__`, and may define `reset`, which runs when an iterator begins. Only the latest iterator is valid."""
+    """A stream: subclasses define `__iter__`, or `__next__`, and may define `reset`, which runs when an iterator begins. Only the latest iterator
+    is valid."""
 
     functions = {}
     _valid_iterator_id = 0
+    _number_of_samples_yielded = 0  # by the latest iterator
+    _snapshot_state = _SnapshotState.NotStarted
+    _fast_forward_iterator = None  # what a restored pipe goes on with
+
+    def __iter__(self):
+        return self
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -140,13 +156,25 @@ class DFIterDataPipe(IterDataPipe):
 def _latest_only(begin):
     @functools.wraps(begin)
     def __iter__(self):
+        restored = self._snapshot_state == _SnapshotState.Restored
+        self._snapshot_state = _SnapshotState.Iterating
+        ahead = self.__dict__.pop("_fast_forward_iterator", None)
+        if restored and ahead is not None:
+            return ahead
         number = self._valid_iterator_id = self._valid_iterator_id + 1
-        self.reset()
+        if not restored:
+            self._number_of_samples_yielded = 0
+            self.reset()
         made = begin(self)
+        if made is self and not hasattr(type(self), "__next__"):
+            raise TypeError(f"iter() of '{type(self).__name__}' needs a method __iter__ or __next__")
         return _checked(self, number, made) if inspect.isgenerator(made) else _Iterator(self, number, made)
 
     __iter__._latest_only = True
     return __iter__
+
+
+IterDataPipe.__iter__ = _latest_only(IterDataPipe.__iter__)
 
 
 def _checked(pipe, number, made):
@@ -156,6 +184,7 @@ def _checked(pipe, number, made):
         except StopIteration:
             return
         _check(pipe, number)
+        pipe._number_of_samples_yielded += 1
         yield value
         _check(pipe, number)
 
@@ -171,7 +200,9 @@ class _Iterator:
 
     def __next__(self):
         _check(self._pipe, self._number)
-        return _next(self._pipe, self._made)
+        value = _next(self._pipe, self._made)
+        self._pipe._number_of_samples_yielded += 1
+        return value
 
     def __getattr__(self, name):
         if name in ("_pipe", "_number", "_made"):
@@ -357,12 +388,13 @@ def _sources(pipe):
         elif isinstance(value, (list, tuple, set)):
             for inner in value:
                 visit(inner)
-        elif isinstance(value, dict) or getattr(type(value), "_has_pipes", False):
-            for inner in (value if isinstance(value, dict) else value.__dict__).values():
+        elif isinstance(value, dict):
+            for inner in value.values():
                 visit(inner)
 
-    for value in pipe.__dict__.values():
-        visit(value)
+    for name, value in pipe.__dict__.items():
+        if name != "_fast_forward_iterator":
+            visit(value)
     return found
 
 
@@ -404,7 +436,8 @@ def apply_sharding(datapipe, num_of_instances, instance_id, sharding_group=SHARD
                     "Sharding twice on a single pipeline is likely unintended and will cause data loss. "
                     f"Sharding already applied to {behind} while trying to apply to {pipe}"
                 )
-            pipe.apply_sharding(num_of_instances, instance_id, sharding_group=sharding_group)
+            groups = {"sharding_group": sharding_group} if "sharding_group" in inspect.signature(pipe.apply_sharding).parameters else {}
+            pipe.apply_sharding(num_of_instances, instance_id, **groups)
             behind = pipe
         for source in _sources(pipe):
             visit(source, behind)

@@ -4,8 +4,8 @@ import copy
 import random
 import warnings
 
-
 from .datapipe import DataChunk, IterDataPipe, MapDataPipe, _Shuffling, functional_datapipe
+from .utils.common import _check_unpickable_fn
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 
@@ -37,6 +37,7 @@ class Mapper(MapDataPipe):
     """`fn(sample)`."""
 
     def __init__(self, datapipe, fn=_same):
+        _check_unpickable_fn(fn)
         self.datapipe, self.fn = datapipe, fn
 
     def __getitem__(self, index):
@@ -62,6 +63,8 @@ class Batcher(MapDataPipe):
         return self.wrapper_class([self.datapipe[i] for i in range(first, min(first + self.batch_size, len(self.datapipe)))])
 
     def __len__(self):
+        if not hasattr(type(self.datapipe), "__len__"):
+            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
         n = len(self.datapipe)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
@@ -96,6 +99,8 @@ class Zipper(MapDataPipe):
     def __init__(self, *datapipes):
         if not datapipes:
             raise ValueError("Expected at least one DataPipe, but got nothing")
+        if not all(isinstance(p, MapDataPipe) for p in datapipes):
+            raise TypeError("Expected all inputs to be `MapDataPipe`")
         self.datapipes = datapipes
 
     def __getitem__(self, index):
@@ -110,15 +115,19 @@ class Shuffler(_Shuffling, IterDataPipe):
 
     def __init__(self, datapipe, *, indices=None):
         self.datapipe, self.indices = datapipe, list(range(len(datapipe))) if indices is None else indices
-        self._rng = random.Random()
+        self._rng, self._left = random.Random(), []
 
-    def __iter__(self):
-        order = self.indices
+    def reset(self):
+        """A new order for each pass."""
         if self._enabled:
             self._seed_pass()
-            order = reversed(self._rng.sample(self.indices, len(self.indices)))
-        for i in order:
-            yield self.datapipe[i]
+            self._left = self._rng.sample(self.indices, len(self.indices))
+        else:
+            self._left = self.indices[::-1]
+
+    def __iter__(self):
+        while self._left:
+            yield self.datapipe[self._left.pop()]
 
     def __len__(self):
         return len(self.datapipe)

@@ -10,6 +10,7 @@ import warnings
 from ..._utils.collate import default_collate
 from ...sampler import SequentialSampler
 from ..datapipe import SHARDING_PRIORITIES, DataChunk, IterDataPipe, _Shuffling, functional_datapipe
+from ..utils.common import StreamWrapper, _check_unpickable_fn, validate_input_col
 
 __all__ = [
     "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker", "Grouper", "IterableWrapper", "Mapper",
@@ -35,21 +36,32 @@ class IterableWrapper(IterDataPipe):
         yield from source
 
     def __len__(self):
-        return len(self.iterable)
-
-
-class _Step(IterDataPipe):
-    """A step behind one pipe, as long as that."""
-
-    def __init__(self, datapipe):
-        self.datapipe = datapipe
-
-    def __len__(self):
-        return len(self.datapipe)
+        return _length(self, self.iterable)
 
 
 def _unknown_length(pipe):
     return TypeError(f"{type(pipe).__name__} instance doesn't have valid length")
+
+
+def _length(pipe, source):
+    """The length of what a pipe reads from; TypeError, which names the pipe, when that has none."""
+    if not hasattr(type(source), "__len__"):
+        raise _unknown_length(pipe)
+    return len(source)
+
+
+class _Behind(IterDataPipe):
+    """A step behind one pipe; how many samples it gives is not known."""
+
+    def __init__(self, datapipe):
+        self.datapipe = datapipe
+
+
+class _Step(_Behind):
+    """A step behind one pipe, as long as that."""
+
+    def __len__(self):
+        return _length(self, self.datapipe)
 
 
 @functional_datapipe("map")
@@ -58,14 +70,14 @@ class Mapper(_Step):
 
     def __init__(self, datapipe, fn, input_col=None, output_col=None):
         super().__init__(datapipe)
-        if not callable(fn):
-            raise TypeError(f"A callable function is expected, but {type(fn)} is provided.")
+        _check_unpickable_fn(fn)
         if input_col is None and output_col is not None:
             raise ValueError("`output_col` must be None when `input_col` is None.")
         if isinstance(output_col, (list, tuple)):
             if len(output_col) > 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
             output_col = output_col[0]
+        validate_input_col(fn, input_col)
         self.fn, self.input_col, self.output_col = fn, input_col, output_col
 
     def _apply(self, data):
@@ -114,11 +126,13 @@ class _Convert:
 
 
 @functional_datapipe("filter")
-class Filter(_Step):
+class Filter(_Behind):
     """The samples for which `filter_fn` (of the entry or entries `input_col`) is true."""
 
     def __init__(self, datapipe, filter_fn, input_col=None):
         super().__init__(datapipe)
+        _check_unpickable_fn(filter_fn)
+        validate_input_col(filter_fn, input_col)
         self.filter_fn, self.input_col = filter_fn, input_col
 
     def __iter__(self):
@@ -133,9 +147,6 @@ class Filter(_Step):
                 raise ValueError("Boolean output is required for `filter_fn` of FilterIterDataPipe, got", type(keep))
             if keep:
                 yield data
-
-    def __len__(self):
-        raise _unknown_length(self)
 
 
 @functional_datapipe("batch")
@@ -159,12 +170,12 @@ class Batcher(_Step):
             yield self.wrapper_class(batch)
 
     def __len__(self):
-        n = len(self.datapipe)
+        n = _length(self, self.datapipe)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
 @functional_datapipe("unbatch")
-class UnBatcher(_Step):
+class UnBatcher(_Behind):
     """The items of batches, `unbatch_level` deep; -1 for all levels."""
 
     def __init__(self, datapipe, unbatch_level=1):
@@ -186,12 +197,9 @@ class UnBatcher(_Step):
         else:
             raise IndexError(f"unbatch_level {self.unbatch_level} exceeds the depth of the DataPipe")
 
-    def __len__(self):
-        raise _unknown_length(self)
-
 
 @functional_datapipe("groupby")
-class Grouper(_Step):
+class Grouper(_Behind):
     """Lists of samples with the same `group_key_fn(sample)`, of up to `group_size`; with `keep_key` pairs (key, list).
 
     Up to `buffer_size` samples wait; when they are full the biggest group is given if it has `guaranteed_group_size` samples, else left out with
@@ -202,6 +210,7 @@ class Grouper(_Step):
         self, datapipe, group_key_fn, *, keep_key=False, buffer_size=10000, group_size=None, guaranteed_group_size=None, drop_remaining=False
     ):  # fmt: skip
         super().__init__(datapipe)
+        _check_unpickable_fn(group_key_fn)
         self.group_key_fn, self.keep_key, self.max_buffer_size, self.group_size = group_key_fn, keep_key, buffer_size, group_size
         self.guaranteed_group_size = guaranteed_group_size if guaranteed_group_size is not None else group_size
         if self.guaranteed_group_size is not None and group_size is not None and not 0 < self.guaranteed_group_size <= group_size:
@@ -231,9 +240,6 @@ class Grouper(_Step):
         for key in list(groups):
             yield give(key)
 
-    def __len__(self):
-        raise _unknown_length(self)
-
 
 @functional_datapipe("concat")
 class Concater(IterDataPipe):
@@ -251,7 +257,7 @@ class Concater(IterDataPipe):
             yield from pipe
 
     def __len__(self):
-        return sum(len(p) for p in self.datapipes)
+        return sum(_length(self, p) for p in self.datapipes)
 
 
 @functional_datapipe("zip")
@@ -267,7 +273,7 @@ class Zipper(IterDataPipe):
         yield from zip(*self.datapipes)
 
     def __len__(self):
-        return min(len(p) for p in self.datapipes)
+        return min(_length(self, p) for p in self.datapipes)
 
 
 @functional_datapipe("mux")
@@ -282,35 +288,49 @@ class Multiplexer(IterDataPipe):
             yield from samples
 
     def __len__(self):
-        return len(self.datapipes) * min(len(p) for p in self.datapipes)
+        return len(self.datapipes) * min(_length(self, p) for p in self.datapipes)
 
 
-class _Forker:
-    """A stream that several pipes read: what one has not taken yet waits, up to `buffer_size` samples (BufferError)."""
+class _Forker(IterDataPipe):
+    """A stream that several pipes read: what one has not taken yet waits, up to `buffer_size` samples (BufferError), any number below 0."""
 
-    _has_pipes = True
-
-    def __init__(self, datapipe, n, buffer_size, deal):
-        self.datapipe, self.n, self.buffer_size, self.deal = datapipe, n, buffer_size, deal
-        self.source, self.waiting, self.started = None, None, None
+    def __init__(self, datapipe, n, buffer_size, deal, name):
+        self.main_datapipe, self.n, self.buffer_size, self.deal, self.name = datapipe, n, buffer_size, deal, name
+        self.source, self.waiting, self.started, self.finished, self.epoch = None, None, None, None, None
+        if buffer_size < 0:
+            warnings.warn(f"Unlimited buffer size is set for `{name}`, please be aware of OOM at random places", stacklevel=4)
 
     def __getstate__(self):
-        return self.__dict__ | {"source": None, "waiting": None, "started": None}
+        return super().__getstate__() | dict.fromkeys(("source", "waiting", "started", "finished", "epoch"))
+
+    def __iter__(self):
+        raise TypeError(f"{self.name}: the stream itself is not iterated, its instances are.")
+
+    def __len__(self):
+        return _length(self, self.main_datapipe)
 
     def begin(self, child):
-        if self.started is None or child in self.started:  # a new pass
-            self.source, self.waiting, self.started = iter(self.datapipe), [collections.deque() for _ in range(self.n)], set()
-            self.epoch = object()
+        """The pass that an iterator of a child belongs to: the running one, or a new one when that has an iterator of the child."""
+        if self.started is None or child in self.started:
+            if self.started is not None and (len(self.finished) < self.n or any(self.waiting)):
+                warnings.warn(
+                    "Some child DataPipes are not exhausted when __iter__ is called. We are resetting the buffer and each child DataPipe will read "
+                    "from the start again.", stacklevel=4,
+                )  # fmt: skip
+            self.source, self.waiting, self.started = iter(self.main_datapipe), [collections.deque() for _ in range(self.n)], set()
+            self.finished, self.epoch = set(), object()
         self.started.add(child)
         return self.epoch
 
     def next_of(self, child):
+        """The next sample of a child. BufferError when too many wait for others."""
         while not self.waiting[child]:
             sample = next(self.source)
             for k, value in self.deal(sample):
                 self.waiting[k].append(value)
-            if self.buffer_size >= 0 and sum(map(len, self.waiting)) - len(self.waiting[child]) > self.buffer_size * self.n:
-                raise BufferError(f"buffer overflow: more than {self.buffer_size} samples wait for other pipes")
+            others = [len(w) for k, w in enumerate(self.waiting) if k != child]
+            if 0 <= self.buffer_size < self.deal.held(others):
+                raise BufferError(f"{self.name}: buffer overflow, buffer size {self.buffer_size} is insufficient.")
         return self.waiting[child].popleft()
 
 
@@ -319,20 +339,27 @@ class _ChildDataPipe(IterDataPipe):
         self.main_datapipe, self.instance_id, self._as_long = shared, number, as_long
 
     def __iter__(self):
-        epoch = self.main_datapipe.begin(self.instance_id)
+        return self._samples(self.main_datapipe.begin(self.instance_id))
+
+    def _samples(self, epoch):
+        shared = self.main_datapipe
         while True:
-            if self.main_datapipe.epoch is not epoch:
-                raise RuntimeError("This iterator has been invalidated, since another pass over the pipes has begun.")
+            if shared.epoch is not epoch:
+                raise RuntimeError(
+                    "This iterator has been invalidated, because a new iterator has been created from one of the ChildDataPipes of "
+                    f"{shared.name}({shared.main_datapipe!r})."
+                )
             try:
-                value = self.main_datapipe.next_of(self.instance_id)
+                value = shared.next_of(self.instance_id)
             except StopIteration:
+                shared.finished.add(self.instance_id)
                 return
             yield value
 
     def __len__(self):
         if not self._as_long:
             raise _unknown_length(self)
-        return len(self.main_datapipe.datapipe)
+        return len(self.main_datapipe)
 
 
 class _ToAll:
@@ -342,6 +369,10 @@ class _ToAll:
     def __call__(self, sample):
         change = {None: lambda x: x, "shallow": copy.copy, "deep": copy.deepcopy}[self.how]
         return [(k, change(sample)) for k in range(self.n)]
+
+    def held(self, waiting):
+        """Samples that are kept for the slowest reader."""
+        return max(waiting, default=0)
 
 
 class _ToOne:
@@ -356,6 +387,10 @@ class _ToOne:
             raise ValueError(f"Output of the classification fn should be between 0 and {self.n - 1}. {k} is returned.")
         return [(k, sample)]
 
+    def held(self, waiting):
+        """Samples that are kept for any reader."""
+        return sum(waiting)
+
 
 @functional_datapipe("fork")
 class Forker(IterDataPipe):
@@ -368,7 +403,7 @@ class Forker(IterDataPipe):
             raise ValueError(f"Unknown copy method `{copy}`, choose one of `shallow`, `deep` or None")
         if num_instances == 1:
             return [datapipe]
-        shared = _Forker(datapipe, num_instances, buffer_size, _ToAll(num_instances, copy))
+        shared = _Forker(datapipe, num_instances, buffer_size, _ToAll(num_instances, copy), "fork")
         return [_ChildDataPipe(shared, k, True) for k in range(num_instances)]
 
 
@@ -379,7 +414,8 @@ class Demultiplexer(IterDataPipe):
     def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
         if num_instances < 1:
             raise ValueError(f"Expected `num_instances` larger than 0, but {num_instances} is found")
-        shared = _Forker(datapipe, num_instances, buffer_size, _ToOne(num_instances, classifier_fn, drop_none))
+        _check_unpickable_fn(classifier_fn)
+        shared = _Forker(datapipe, num_instances, buffer_size, _ToOne(num_instances, classifier_fn, drop_none), "demux")
         return [_ChildDataPipe(shared, k, False) for k in range(num_instances)]
 
 
@@ -412,7 +448,7 @@ class ShardingFilter(_Step):
                 yield item
 
     def __len__(self):
-        n = len(self.datapipe)
+        n = _length(self, self.datapipe)
         return n // self.num_of_instances + (self.instance_id < n % self.num_of_instances)
 
 
@@ -422,12 +458,13 @@ class Shuffler(_Shuffling, _Step):
 
     def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
         if buffer_size <= 0:
-            raise ValueError("buffer_size should be larger than 0")
+            raise AssertionError("buffer_size should be larger than 0")
         super().__init__(datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level))
-        self.buffer_size, self._rng = buffer_size, random.Random()
+        self.buffer_size, self._rng, self._waiting = buffer_size, random.Random(), []
 
     def reset(self):
         """A new seed for each pass."""
+        self._waiting = []
         if self._enabled:
             self._seed_pass()
 
@@ -435,7 +472,7 @@ class Shuffler(_Shuffling, _Step):
         if not self._enabled:
             yield from self.datapipe
             return
-        waiting = []
+        waiting = self._waiting
         for x in self.datapipe:
             if len(waiting) == self.buffer_size:
                 k = self._rng.randint(0, len(waiting) - 1)
@@ -448,14 +485,16 @@ class Shuffler(_Shuffling, _Step):
 
 
 class Sampler(_Step):
-    """The samples of an indexed source in the order of a sampler."""
+    """What a sampler gives for a source of known length: most give indices."""
 
     def __init__(self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None):
+        if not hasattr(type(datapipe), "__len__"):
+            raise AssertionError("Sampler class requires input datapipe implemented `__len__`")
         super().__init__(datapipe)
         self.sampler = sampler(*(sampler_args or ()), **{"data_source": datapipe, **(sampler_kwargs or {})})
 
     def __iter__(self):
-        return (self.datapipe[i] for i in self.sampler)
+        return iter(self.sampler)
 
     def __len__(self):
         return len(self.sampler)
@@ -511,7 +550,7 @@ class FileOpener(IterDataPipe):
 
     def __iter__(self):
         for path in self.datapipe:
-            yield path, open(path, self.mode, encoding=self.encoding)
+            yield path, StreamWrapper(open(path, self.mode, encoding=self.encoding))
 
     def __len__(self):
         if self.length == -1:
@@ -520,7 +559,7 @@ class FileOpener(IterDataPipe):
 
 
 @functional_datapipe("read_from_stream")
-class StreamReader(_Step):
+class StreamReader(_Behind):
     """Pairs (path, content) of pairs (path, open file): all of it, or `chunk` characters each time. The files are closed."""
 
     def __init__(self, datapipe, chunk=None):
@@ -548,7 +587,10 @@ class RoutedDecoder(_Step):
 
     def __iter__(self):
         for path, stream in self.datapipe:
-            data = stream if isinstance(stream, (bytes, str)) else stream.read()
+            data = stream
+            if not isinstance(stream, (bytes, str)):
+                data = stream.read()
+                stream.close()
             key = self.key_fn(path)
             decoded = next((r for r in (handler(key, data) for handler in self.handlers) if r is not None), data)
             yield path, decoded
