@@ -61,7 +61,7 @@ def _rename(module):
 def _is_ours(name):
     """Does importing this name of torch give cresset's module? A program may have a finder of its own for some."""
     for finder in sys.meta_path:
-        spec = finder.find_spec(name, None) if hasattr(finder, "find_spec") else None
+        spec = finder.find_spec(name, None, None) if hasattr(finder, "find_spec") else None
         if spec is not None:
             return isinstance(spec.loader, _Loader)
     return False

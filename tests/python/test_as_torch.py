@@ -60,3 +60,25 @@ def test_classes_and_pickles_say_torch():
         "<class 'torch.dtype'> <class 'torch.Size'> <class 'torch.device'> <class 'torch.FloatStorage'> torch._utils",
         "['torch', 'torch._utils', 'torch.nn.modules.linear', 'torch.storage'] False",
     ], done.stderr
+
+
+FINDER = """
+import sys
+from importlib.abc import MetaPathFinder
+from cresset import as_torch
+as_torch.install()
+
+class Finder(MetaPathFinder):  # the interpreter always gives three arguments, so none has to have a default
+    def find_spec(self, fullname, path, target):
+        return None
+
+sys.meta_path.insert(0, Finder())
+import torch.package
+from torch.nn.utils import stateless
+print(torch.package.PackageExporter.__module__, callable(stateless.functional_call))
+"""
+
+
+def test_finders_of_the_program_need_no_defaults():
+    done = subprocess.run([sys.executable, "-c", FINDER], capture_output=True, text=True)
+    assert done.stdout.split() == ["torch.package.package_exporter", "True"], done.stderr
