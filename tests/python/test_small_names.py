@@ -288,6 +288,7 @@ def test_patterns_are_searched_in_long_texts():
     with pytest.raises(RuntimeError, match="FileCheck: a regular expression was required"):
         FileCheck().check_regex("(").run("x")
     FileCheck().check("x").run("x")
+    FileCheck().check("first").check_next("second").run(b"first\nsecond\n")  # lines of a process; the text of the bytes object is one line
 
 
 @pytest.mark.parametrize("text", ["not a real device", "a-b", " cpu", "cpu ", "z z:0", "cpu:", "cpu:x", "cpu:01", "cpu:0:1", "cpu:-1"])
