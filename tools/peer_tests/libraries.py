@@ -37,6 +37,8 @@ def prepare(tests: Path, file: str, build: Path = ROOT / "build/dev") -> None:
     for taken in re.findall(r"^from (jit\.\w+) import", text, re.MULTILINE):
         path = tests / f"{taken.replace('.', '/')}.py"
         text += path.read_text(errors="replace") if path.exists() else ""
+    if "torchbind_impls" in text:  # a helper that loads it when it is called
+        text += "libtorchbind_test.so"
     for name in re.findall(r"lib\w+\.so", text):
         sources = [tests / source for source in SOURCES.get(name, [])]
         library, inputs = FOLDER / name, [*sources, build / "lib/libcresset_ir.so"]
