@@ -144,7 +144,7 @@ Tensor sparse_rows(const Tensor& terms, const Tensor& indices, int64_t rows, int
   const auto op = Dispatcher::singleton().findSchema({"aten::_sparse_rows", ""});
   CRESSET_CHECK_NOT_IMPLEMENTED(op, "embedding: sparse gradients belong to the Python package, which this program has not loaded.");
   // The gradient may outlive the indices as they are now: places of its own.
-  Tensor places = indices.reshape({-1}).to(kLong, false, true), values = terms.reshape({-1, terms.size(-1)});
+  Tensor places = indices.reshape({-1}).to(kLong, false, true), values = terms.reshape({places.numel(), terms.size(-1)});
   if (padding_idx >= 0) {
     const Tensor kept = cresset::nonzero(cresset::ne(places, padding_idx)).reshape({-1});
     places = places.index_select(0, kept), values = values.index_select(0, kept);

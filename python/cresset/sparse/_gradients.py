@@ -191,7 +191,7 @@ class EmbeddingRows(Function):
     def backward(ctx, grad):
         # The gradient may outlive the indices as they are now: places of its own.
         rows = ctx.saved_tensors[0].reshape(1, -1).to(cresset.int64, copy=True)
-        grad = grad.reshape(-1, ctx.size[1])
+        grad = grad.reshape(rows.shape[1], ctx.size[1])
         if ctx.padding >= 0:
             kept = (rows[0] != ctx.padding).nonzero()[:, 0]
             rows, grad = rows[:, kept], grad[kept]

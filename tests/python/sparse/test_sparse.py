@@ -245,3 +245,19 @@ def test_gradients_of_two_leaves_are_apart():
         Given.apply(a, b, given).sum().backward()
     assert len({t._values().data_ptr() for t in (a.grad, b.grad, given)}) == 3
     assert torch.allclose(a.grad.to_dense(), 2 * given.to_dense()) and torch.allclose(b.grad.to_dense(), a.grad.to_dense())
+
+
+@pytest.mark.parametrize("rows", [0, 10])
+@pytest.mark.parametrize("padding", [None, 2])
+def test_rows_without_columns(rows, padding):
+    """A table of width 0 has an empty gradient."""
+    if rows == 0 and padding:
+        return
+    table = torch.nn.Embedding(rows, 0, padding_idx=padding, sparse=True)
+    index = torch.tensor([[0, 2, 4], [4, 3, 0]] if rows else [], dtype=torch.int64)
+    table(index).sum().backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0) and table.weight.grad._values().shape[1] == 0
+    if rows:
+        bag = torch.nn.EmbeddingBag(rows, 0, sparse=True, mode="sum")
+        bag(index).sum().backward()
+        assert bag.weight.grad.shape == (rows, 0)
