@@ -179,8 +179,8 @@ class ArchiveWriter {
     for (auto& [package, printer] : packages) {
       std::string path = package;
       std::replace(path.begin(), path.end(), '.', '/');
-      add("code/" + path + ".py", printer->text());
-      add("code/" + path + ".py.debug_pkl", pickle_source_map(printer->ranges()));
+      zip_.add_text(top_ + "code/" + path + ".py", printer->text());
+      zip_.add_text(top_ + "code/" + path + ".py.debug_pkl", pickle_source_map(printer->ranges()));
     }
   }
 

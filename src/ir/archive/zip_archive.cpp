@@ -245,6 +245,23 @@ void number(std::string& out, T v) {
   out.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 uint32_t saturated(uint64_t v, bool wide) { return wide ? static_cast<uint32_t>(kIn64BitField) : static_cast<uint32_t>(v); }
+
+/// Empty when that is not shorter.
+std::string deflated(std::string_view text) {
+  z_stream stream{};
+  constexpr int kDefaultMemory = 8;
+  CRESSET_CHECK(::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, kDefaultMemory, Z_DEFAULT_STRATEGY) == Z_OK,
+                "archive: zlib could not begin to compress ", text.size(), " bytes.");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> owner(&stream, &::deflateEnd);
+  std::string out(text.size(), '\0');
+  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  if (::deflate(&stream, Z_FINISH) != Z_STREAM_END || stream.avail_out == 0) return {};
+  out.resize(out.size() - stream.avail_out);
+  return out;
+}
 }  // namespace
 
 void ZipWriter::put(std::string_view bytes) {
@@ -252,7 +269,15 @@ void ZipWriter::put(std::string_view bytes) {
   position_ += bytes.size();
 }
 
-void ZipWriter::add(const std::string& name, std::string_view data) {
+void ZipWriter::add(const std::string& name, std::string_view data) { add(name, data, {}); }
+
+void ZipWriter::add_text(const std::string& name, std::string_view text) {
+  constexpr std::size_t kLongestPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
+  add(name, text, text.size() > kLongestPiece ? std::string() : deflated(text));
+}
+
+void ZipWriter::add(const std::string& name, std::string_view data, std::string_view deflated) {
+  const std::string_view content = deflated.empty() ? data : deflated;
   CRESSET_CHECK_VALUE(name.size() <= 0xff00, "archive: the name of an entry is too long (", name.size(), " bytes).");
   CRESSET_CHECK_VALUE(names_.insert(name).second, "archive: there is an entry '", name, "' already.");
   const bool wide = data.size() >= zip64_from_;
@@ -262,7 +287,7 @@ void ZipWriter::add(const std::string& name, std::string_view data) {
     number<uint16_t>(extra, kZip64Extra);
     number<uint16_t>(extra, 16);
     number<uint64_t>(extra, data.size());
-    number<uint64_t>(extra, data.size());
+    number<uint64_t>(extra, content.size());
   }
   const uint64_t unpadded = position_ + kLocalSize + name.size() + extra.size() + 4;
   const auto padding = static_cast<uint16_t>((kAlignment - unpadded % kAlignment) % kAlignment);
@@ -274,16 +299,16 @@ void ZipWriter::add(const std::string& name, std::string_view data) {
   number<uint32_t>(header, kLocalHeader);
   number<uint16_t>(header, wide ? 45 : 20);  // version needed
   number<uint16_t>(header, 0x800);           // names are UTF-8
-  number<uint16_t>(header, kStored);
+  number<uint16_t>(header, deflated.empty() ? kStored : kDeflated);
   number<uint32_t>(header, 0);  // time and date: archives of the same module are the same
   number<uint32_t>(header, crc);
-  number<uint32_t>(header, saturated(data.size(), wide));
+  number<uint32_t>(header, saturated(content.size(), wide));
   number<uint32_t>(header, saturated(data.size(), wide));
   number<uint16_t>(header, static_cast<uint16_t>(name.size()));
   number<uint16_t>(header, static_cast<uint16_t>(extra.size()));
-  written_.push_back({name, position_, data.size(), crc});
+  written_.push_back({name, position_, data.size(), content.size(), crc});
   put(header + name + extra);
-  put(data);
+  put(content);
 }
 
 void ZipWriter::finish() {
@@ -296,7 +321,7 @@ void ZipWriter::finish() {
       number<uint16_t>(extra, static_cast<uint16_t>((wide ? 16 : 0) + (far ? 8 : 0)));
       if (wide) {
         number<uint64_t>(extra, w.size);
-        number<uint64_t>(extra, w.size);
+        number<uint64_t>(extra, w.compressed_size);
       }
       if (far) number<uint64_t>(extra, w.header);
     }
@@ -305,10 +330,10 @@ void ZipWriter::finish() {
     number<uint16_t>(record, 45);
     number<uint16_t>(record, wide || far ? 45 : 20);
     number<uint16_t>(record, 0x800);
-    number<uint16_t>(record, kStored);
+    number<uint16_t>(record, w.deflated() ? kDeflated : kStored);
     number<uint32_t>(record, 0);
     number<uint32_t>(record, w.crc);
-    number<uint32_t>(record, saturated(w.size, wide));
+    number<uint32_t>(record, saturated(w.compressed_size, wide));
     number<uint32_t>(record, saturated(w.size, wide));
     number<uint16_t>(record, static_cast<uint16_t>(w.name.size()));
     number<uint16_t>(record, static_cast<uint16_t>(extra.size()));

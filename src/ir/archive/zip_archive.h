@@ -1,4 +1,4 @@
-// Reading and writing of zip files as script archives use them: entries lie stored, their data aligned to 64 bytes.
+// Reading and writing of zip files as script archives use them: data lie stored, aligned to 64 bytes; code is deflated.
 //
 // Written over zlib alone: libzip brings OpenSSL with it, and an archive needs neither encryption nor editing in place.
 #pragma once
@@ -58,6 +58,8 @@ class ZipWriter {
   /// Entries of `zip64_from` bytes or more, or beyond that offset, take the 64-bit form (tests lower it).
   explicit ZipWriter(std::ostream& out, uint64_t zip64_from = 0xffffffff) : out_(out), zip64_from_(zip64_from) {}
   void add(const std::string& name, std::string_view data);
+  /// Text is deflated where that is shorter.
+  void add_text(const std::string& name, std::string_view text);
   /// Writes the table; nothing may be added after it. Raises when the stream failed.
   void finish();
   /// CRC of each entry in the order they were written.
@@ -67,9 +69,11 @@ class ZipWriter {
  private:
   struct Written {
     std::string name;
-    uint64_t header, size;
+    uint64_t header, size, compressed_size;
     uint32_t crc;
+    bool deflated() const { return size != compressed_size; }
   };
+  void add(const std::string& name, std::string_view data, std::string_view deflated);
   void put(std::string_view bytes);
   std::ostream& out_;
   uint64_t zip64_from_, position_ = 0;

@@ -112,10 +112,18 @@ TEST(ZipArchive, WideForms) {
   writer.add("a/small", "abc");
   writer.add("a/large", std::string(1000, 'x'));
   writer.add("a/last", "");
+  const std::string text(1000, 'y'), noise("\x01\x7f\x80z\xff", 5);
+  writer.add_text("a/text", text);
+  writer.add_text("a/noise", noise);  // not shorter by compression
   EXPECT_THROW(writer.add("a/small", ""), ValueError);
   writer.finish();
   const auto reader = ZipReader::of_bytes(out.str());
-  ASSERT_EQ(reader->entries().size(), 3u);
+  ASSERT_EQ(reader->entries().size(), 5u);
+  EXPECT_EQ(reader->read(*reader->find("a/text")), text);
+  EXPECT_TRUE(reader->find("a/text")->deflated);
+  EXPECT_LT(reader->find("a/text")->compressed_size, 50u);
+  EXPECT_EQ(reader->read(*reader->find("a/noise")), noise);
+  EXPECT_FALSE(reader->find("a/noise")->deflated);
   EXPECT_EQ(reader->read(*reader->find("a/small")), "abc");
   EXPECT_EQ(reader->read(*reader->find("a/large")), std::string(1000, 'x'));
   EXPECT_EQ(reader->read(*reader->find("a/last")), "");
