@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cresset import nn
 from cresset.nn.utils import fusion, parametrizations, parametrize, prune, skip_init
+from cresset.utils._pytree import tree_map_only
 from cresset.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence, unpack_sequence
 
 RNG = np.random.default_rng(11)
@@ -110,6 +111,67 @@ def test_weight_and_spectral_norm():
     np.testing.assert_allclose(layer.weight.detach().norm(dim=1).numpy(), 2.0, rtol=1e-6)
     layer = parametrizations.spectral_norm(nn.Linear(3, 4).double(), n_power_iterations=50)
     np.testing.assert_allclose(np.linalg.norm(layer.weight.detach().numpy(), 2), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["weight_norm", "spectral_norm"])
+def test_norms_of_layers_without_shape(name):
+    layer = nn.LazyLinear(7)
+    hooks = len(layer._forward_pre_hooks)
+    with pytest.raises(ValueError, match=f"^The module passed to `{name.title().replace('_', '')}` can't have uninitialized parameters. Make sure to run the dummy forward"):
+        getattr(cresset.nn.utils, name)(layer)
+    assert set(dict(layer.named_parameters())) == {"weight", "bias"} and len(layer._forward_pre_hooks) == hooks  # as it was
+    assert layer(cresset.ones(2, 3)).shape == (2, 7)
+
+
+class Pair(cresset.Tensor):
+    """A wrapper of two equal tensors."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return cresset.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype, requires_grad=a.requires_grad)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, size, stride):
+        return Pair(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        parts = [tree_map_only(Pair, lambda t, k=k: getattr(t, k), (args, kwargs or {})) for k in ("a", "b")]
+        results = [func(*a, **k) for a, k in parts]
+        return Pair(*results) if isinstance(results[0], cresset.Tensor) else results[0]
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_parametrized_wrappers_keep_their_object(swap):
+    class Wrap(nn.Module):
+        def forward(self, x):
+            return Pair(x, x)
+
+    class WrapBefore(nn.Module):
+        def forward(self, x):
+            return x
+
+        def right_inverse(self, x):
+            return Pair(x, x)
+
+    cresset.__future__.set_swap_module_params_on_conversion(swap)
+    try:
+        for kind, leave, original, after in ((Wrap, False, nn.Parameter, nn.Parameter), (Wrap, True, nn.Parameter, Pair), (WrapBefore, True, Pair, Pair)):
+            layer = nn.Linear(2, 2)
+            weight, values = layer.weight, layer.weight.tolist()
+            parametrize.register_parametrization(layer, "weight", kind())
+            assert layer.parametrizations.weight.original is weight and type(weight) is original and type(layer.weight) is Pair
+            parametrize.remove_parametrizations(layer, "weight", leave_parametrized=leave)
+            assert layer.weight is weight and type(weight) is after and isinstance(weight, nn.Parameter) and weight.requires_grad
+            assert (weight.a if after is Pair else weight).tolist() == values
+    finally:
+        cresset.__future__.set_swap_module_params_on_conversion(False)
 
 
 def test_pruning():

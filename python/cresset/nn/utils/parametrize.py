@@ -4,7 +4,10 @@ import copyreg
 from contextlib import contextmanager
 
 import cresset
+from cresset.__future__ import get_swap_module_params_on_conversion
 from cresset.nn import ModuleDict, ModuleList, Parameter
+from cresset.utils._python_dispatch import is_traceable_wrapper_subclass
+from cresset.utils._swap import swap_tensors
 
 __all__ = [
     "cached", "ParametrizationList", "register_parametrization", "is_parametrized", "remove_parametrizations",
@@ -38,7 +41,16 @@ def _register(module, name, tensor):
 
 def _assign(destination, source):
     """Give the tensor `destination` the value of `source`, keeping the object."""
-    destination.data = source.data
+    # A wrapper keeps its parts in attributes, which `data` does not carry over.
+    wrapped = is_traceable_wrapper_subclass(source) or is_traceable_wrapper_subclass(destination)
+    if not wrapped and not get_swap_module_params_on_conversion():
+        destination.data = source.data
+    elif source is not destination:
+        grad = destination.grad
+        value = source.detach()
+        swap_tensors(destination, Parameter(value, destination.requires_grad) if isinstance(destination, Parameter) else value)
+        if not wrapped:
+            destination.grad = grad
 
 
 class ParametrizationList(ModuleList):

@@ -2,7 +2,7 @@
 
 import cresset
 from cresset.nn import functional as F
-from cresset.nn.parameter import Parameter
+from cresset.nn.parameter import Parameter, is_lazy
 
 __all__ = ["SpectralNorm", "spectral_norm", "remove_spectral_norm"]
 
@@ -57,6 +57,11 @@ class SpectralNorm:
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        if is_lazy(weight):
+            raise ValueError(
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy forward before applying "
+                "spectral normalization"
+            )
         with cresset.no_grad():
             matrix = hook.reshape_weight_to_matrix(weight)
             rows, columns = matrix.size()

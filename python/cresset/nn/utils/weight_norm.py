@@ -3,7 +3,7 @@
 import warnings
 
 import cresset
-from cresset.nn.parameter import Parameter
+from cresset.nn.parameter import Parameter, is_lazy
 
 __all__ = ["WeightNorm", "weight_norm", "remove_weight_norm"]
 
@@ -26,8 +26,14 @@ class WeightNorm:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         hook = WeightNorm(name, dim)
         weight = getattr(module, name)
+        if is_lazy(weight):
+            raise ValueError(
+                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy forward before applying "
+                "weight normalization"
+            )
+        lengths = cresset.norm_except_dim(weight, 2, hook.dim).data
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(cresset.norm_except_dim(weight, 2, hook.dim).data))
+        module.register_parameter(name + "_g", Parameter(lengths))
         module.register_parameter(name + "_v", Parameter(weight.data))
         setattr(module, name, hook.compute_weight(module))
         module.register_forward_pre_hook(hook)
