@@ -48,11 +48,17 @@ class _Operators(types.ModuleType):
         return found
 
 
+# Their sizes or dimensions may be arguments one by one, as of the methods.
+_SIZES = frozenset(["reshape", "permute"])
+
+
 def _with_signature(builtin, name, source):
     """A function of Python that calls the operator: `inspect` reads its parameters, those of the overload that has most."""
 
     @functools.wraps(builtin)
     def function(*args, **kwargs):
+        if name in _SIZES and len(args) > 1 and isinstance(args[1], int):
+            args = (args[0], args[1:])
         return builtin(*args, **kwargs)
 
     packet = getattr(cresset.ops.aten, f"{source}_{name}" if source in ("linalg", "special", "fft") else name, None)

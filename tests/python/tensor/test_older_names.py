@@ -33,6 +33,10 @@ def test_references_are_the_operators():
     assert torch._refs.sum(x) == 5 and torch._refs.nn.functional.relu(-x).sum() == 0 and torch._refs.special.erf(x).shape == (2,)
     assert torch._refs.linalg.norm(x) == x.norm() and torch._refs.view(x, (2, 1)).shape == (2, 1) and torch._refs._conversions.half(x).dtype == torch.float16
     assert torch.equal(torch._refs.T(x.view(1, 2)), x.view(2, 1)) and torch._VF.add(x, x).sum() == 10
+    y = torch.ones(2, 3)
+    for name, sizes in (("reshape", (3, 2)), ("view", (3, 2)), ("permute", (1, 0)), ("expand", (4, 2, 3)), ("repeat", (1, 2)), ("reshape", (-1,))):
+        function = getattr(torch._refs, name)
+        assert function(y, *sizes).shape == function(y, sizes).shape == getattr(y, name)(*sizes).shape
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         torch._refs.nothing
 
