@@ -10,6 +10,7 @@ from cresset import nn
 from cresset.distributed.algorithms.join import Join
 from cresset.distributed.algorithms.model_averaging import averagers, hierarchical_model_averager, utils
 from cresset.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer, as_functional_optim
+from cresset.distributed.optim.utils import functional_optim_map, register_functional_optim
 from cresset.nn.parallel import DistributedDataParallel
 
 from ranks import RankError
@@ -209,3 +210,31 @@ def test_functional_optimizers():
         step.step([])
     with pytest.raises(ValueError, match="does not have a functional counterpart!"):
         as_functional_optim(dict)
+
+
+@pytest.mark.parametrize(("kind", "options"), [("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adam", {"lr": 0.1}), ("AdamW", {"lr": 0.1, "amsgrad": True}), ("RMSprop", {})])
+def test_functional_optimizers_step_by_parameter(kind, options):
+    cls = getattr(torch.optim, kind)
+    model, alone = net(), net()
+    whole, single = cls(alone.parameters(), **options), functional_optim_map[cls]([], **options, _allow_empty_param_list=True)
+    for n in range(3):
+        backward(model, n), backward(alone, n)
+        whole.step()
+        for p in model.parameters():
+            grad = p.grad
+            single.step_param(p, grad)
+            assert p.grad is grad
+        for a, b in zip(model.parameters(), alone.parameters()):
+            assert torch.equal(a, b)
+    with pytest.raises(ValueError, match="empty parameter list"):
+        functional_optim_map[cls]([])
+    assert single.param_group["params"] == []
+
+
+def test_functional_optimizers_of_ones_own():
+    register_functional_optim("own", dict)
+    register_functional_optim("own", list)
+    try:
+        assert as_functional_optim("own", a=1) == {"a": 1}
+    finally:
+        del functional_optim_map["own"]
