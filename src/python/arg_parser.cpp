@@ -486,6 +486,17 @@ std::string argument_text(PyObject* o) {
   return type_name(Py_TYPE(o));
 }
 
+// Of a list of numbers the first element that is none, else the object's type.
+std::string wrong_type_text(Kind kind, PyObject* o) {
+  const bool list = PyTuple_Check(o) || PyList_Check(o);
+  for (Py_ssize_t i = 0; list && (kind == Kind::Ints || kind == Kind::Floats) && i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    if (!is_int(item) && !(kind == Kind::Floats && PyFloat_Check(item)))
+      return "but found element of type " + type_name(Py_TYPE(item)) + " at pos " + std::to_string(i);
+  }
+  return "not " + type_name(Py_TYPE(o));
+}
+
 }  // namespace
 
 std::string Plan::describe(const Signature& s, const Failure& f) const {
@@ -509,10 +520,12 @@ std::string Plan::describe(const Signature& s, const Failure& f) const {
     }
     case Failure::Unexpected: return name_ + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(f.keyword) + "'";
     case Failure::Twice: return name_ + "() got multiple values for argument '" + PyUnicode_AsUTF8(f.keyword) + "'";
-    case Failure::WrongType:
+    case Failure::WrongType: {
+      const Parameter& p = s.parameters[static_cast<std::size_t>(f.parameter)];
       return name_ + "(): argument '" + parameter_name(f.parameter) + "'" +
-             (f.position > 0 ? " (position " + std::to_string(f.position) + ")" : "") + " must be " +
-             s.parameters[static_cast<std::size_t>(f.parameter)].type_text + ", not " + type_name(Py_TYPE(f.object));
+             (f.position > 0 ? " (position " + std::to_string(f.position) + ")" : "") + " must be " + p.type_text + ", " +
+             wrong_type_text(p.kind, f.object);
+    }
   }
   return {};
 }
@@ -669,7 +682,7 @@ void check_factory_out(const Match& m, PyObject* out) {
 
 }  // namespace
 
-const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
+const OperatorHandle& push_arguments(const Match& m, Stack& stack) try {
   const Signature& s = *m.signature;
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
   const bool out = s.out >= 0 && m.slots[s.out];
@@ -695,6 +708,11 @@ const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
       stack.emplace_back(unwrap(is_tensor(given) ? given : PySequence_Fast_GET_ITEM(given, ~i)));
   }
   return *s.out_op;
+} catch (const TypeError& error) {
+  // What is wrong inside of a list does not know whose it is.
+  const std::string text = error.what_without_backtrace(), &name = m.signature->op.schema().name();
+  if (text.rfind("argument '", 0) != 0) throw;
+  throw TypeError(name.substr(name.rfind(':') + 1) + "(): " + text);
 }
 
 bool any_waits(const std::vector<IValue>& values) { return std::any_of(values.begin(), values.end(), waits); }

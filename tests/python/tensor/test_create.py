@@ -87,8 +87,12 @@ def test_factory_errors():
         torch.zeros("a")
     with pytest.raises(TypeError, match="argument 'dtype' must be torch.dtype, not str"):
         torch.zeros(2, dtype="float")
-    with pytest.raises(TypeError, match="failed to unpack the object at pos 2"):
+    with pytest.raises(TypeError, match=r"^zeros\(\): argument 'size' .position 1. must be tuple of ints, but found element of type str at pos 0$"):
+        torch.zeros(("a", 2))
+    with pytest.raises(TypeError, match=r"^zeros\(\): argument 'size' failed to unpack the object at pos 2 with error \"type must be tuple of ints,but got str\"$"):
         torch.zeros((2, "a"))
+    with pytest.raises(TypeError, match=r"^view\(\): argument 'size' failed to unpack the object at pos 2"):
+        torch.zeros(2).view(1, "a")
     with pytest.raises(RuntimeError, match="device type at start of device string: foo"):
         torch.rand(2, device="foo")
 
