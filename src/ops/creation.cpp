@@ -14,6 +14,7 @@
 #include "ops/ops_decl_creation.h"
 #include "ops/shared/fresh_memory.h"
 #include "ops/shared/pointwise.h"
+#include "ops/shared/sparse_factories.h"
 #include "ops/shared/structured.h"
 
 namespace cresset::ops {
@@ -35,6 +36,15 @@ void mark_fresh_memory(const Tensor& t) {
                                               DimVector{static_cast<int64_t>(t.storage().nbytes() / t.itemsize())}, DimVector{1}, 0));
   cresset::fill_(whole, mark);
 }
+
+Tensor new_sparse(IntArrayRef size, ScalarType dtype, std::optional<Layout> layout, std::optional<Device> device) {
+  if (CRESSET_LIKELY(!layout || *layout == kStrided)) return {};
+  const auto op = Dispatcher::singleton().findSchema({"aten::_new_sparse", ""});
+  if (!op) return {};
+  cresset::detail::check_sizes_nonnegative(size);
+  return op->typed<Tensor(IntArrayRef, ScalarType, Layout, std::optional<Device>)>().call(size, dtype, *layout, device);
+}
+
 namespace {
 
 // Only host memory can be pinned, and the question means nothing where there is no memory.
@@ -146,6 +156,8 @@ Tensor empty_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std:
 
 Tensor new_empty_impl(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                       std::optional<Device> device, std::optional<bool> pin_memory) {
+  if (Tensor sparse = new_sparse(size, dtype.value_or(self.scalar_type()), layout, device.value_or(self.device())); sparse.defined())
+    return sparse;
   return new_empty_spec(size, dtype.value_or(self.scalar_type()), layout, device.value_or(self.device()), pin_memory);
 }
 
@@ -158,6 +170,7 @@ Tensor new_empty_strided_impl(const Tensor& self, IntArrayRef size, IntArrayRef 
 
 Tensor zeros_impl(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                   std::optional<bool> pin_memory) {
+  if (Tensor sparse = new_sparse(size, dtype.value_or(get_default_dtype()), layout, device); sparse.defined()) return sparse;
   return filled(new_empty_spec(size, dtype, layout, device, pin_memory), 0);
 }
 
@@ -176,6 +189,8 @@ Tensor full_impl(IntArrayRef size, const Scalar& fill_value, std::optional<Scala
 
 Tensor zeros_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                        std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  const Device where = device.value_or(self.device());
+  if (Tensor sparse = new_sparse(self.sizes(), dtype.value_or(self.scalar_type()), layout, where); sparse.defined()) return sparse;
   return filled(empty_like_impl(self, dtype, layout, device, pin_memory, memory_format), 0);
 }
 
@@ -191,16 +206,19 @@ Tensor full_like_impl(const Tensor& self, const Scalar& fill_value, std::optiona
 
 Tensor new_zeros_impl(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                       std::optional<Device> device, std::optional<bool> pin_memory) {
-  return filled(new_empty_impl(self, size, dtype, layout, device, pin_memory), 0);
+  const Tensor fresh = new_empty_impl(self, size, dtype, layout, device, pin_memory);
+  return fresh.layout() == kStrided ? filled(fresh, 0) : fresh;
 }
 
 Tensor new_ones_impl(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                      std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_options(layout, device.value_or(self.device()), pin_memory);
   return filled(new_empty_impl(self, size, dtype, layout, device, pin_memory), 1);
 }
 
 Tensor new_full_impl(const Tensor& self, IntArrayRef size, const Scalar& fill_value, std::optional<ScalarType> dtype,
                      std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_options(layout, device.value_or(self.device()), pin_memory);
   return filled(new_empty_impl(self, size, dtype, layout, device, pin_memory), fill_value);
 }
 

@@ -180,6 +180,13 @@ def _rows(values, rows, count):
     return Coordinates(rows.unsqueeze(0), values, (count, values.shape[1]))
 
 
+def _new(size, dtype, layout, device):
+    """A tensor of a sparse layout that keeps no element: zeros and empty of C++."""
+    from ._create import new
+
+    return new(size, dtype, layout, device)
+
+
 def rows_of(weight, indices, padding_idx, scale_grad_by_freq):
     """nn.functional.embedding with sparse gradient."""
     from ._gradients import EmbeddingRows

@@ -357,3 +357,18 @@ def empty_like(sparse):
         return Compressed(cresset.zeros_like(sparse._p), sparse._o[..., :0], sparse._v.narrow(batch, 0, 0), sparse.shape, sparse.layout)
     count = sparse.sparse_dim()
     return Coordinates(cresset.empty(count, 0, dtype=_C.int64), sparse._v.new_empty((0, *sparse.shape[count:])), sparse.shape, True)
+
+
+def new(size, dtype, layout, device=None):
+    """A tensor of these sizes that keeps nothing. RuntimeError for block layouts, which have no size of blocks, and for less than a matrix."""
+    size = tuple(size)
+    if layout is _C.sparse_coo:
+        return sparse_coo_tensor(size, dtype=dtype, device=device)
+    if len(size) < 2:
+        raise RuntimeError(f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}")
+    by_row, blocks = _COMPRESSED[layout][2:]
+    if blocks:
+        raise RuntimeError(f"empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got {NAMES[layout]}")
+    plain = cresset.zeros((*size[:-2], size[-2 if by_row else -1] + 1), dtype=_C.int64, device=device)
+    other, values = (cresset.empty((*size[:-2], 0), dtype=kind, device=device) for kind in (_C.int64, dtype))
+    return Compressed(plain, other, values, size, layout)

@@ -202,9 +202,15 @@ def _zero(sparse):
     return _written(sparse, empty_like(sparse))
 
 
-@_rule("new_zeros", "new_empty", "new_ones", "new_full")
-def _new(sparse, size, *args, dtype=None, **options):
-    raise NotImplementedError("new tensors from a sparse one: name the layout with sparse_coo_tensor(size) or zeros(size).")
+@_rule("new_zeros", "new_empty")
+def _new(sparse, size, *, dtype=None, layout=None, device=None, **options):
+    dtype, layout, device = dtype or sparse.dtype, layout or sparse.layout, device or sparse.device
+    return cresset.zeros(size, dtype=dtype, layout=layout, device=device, **options)
+
+
+@_rule("new_ones", "new_full")
+def _new_filled(sparse, size, *args, dtype=None, **options):
+    raise NotImplementedError("new_ones and new_full of a sparse tensor: absent elements are zero; cresset.ones(size) makes a strided tensor.")
 
 
 # --- sums and products, element by element

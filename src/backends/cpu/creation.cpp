@@ -8,6 +8,7 @@
 
 #include "cpu/cpu_decl_creation.h"
 #include "ops/shared/fresh_memory.h"
+#include "ops/shared/sparse_factories.h"
 
 namespace cresset::cpu {
 namespace {
@@ -44,6 +45,7 @@ T along(T start, T step, I i) {
 Tensor empty_memory_format(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device>,
                            std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
   const ScalarType type = dtype.value_or(get_default_dtype());
+  if (Tensor sparse = ops::new_sparse(size, type, layout, std::nullopt); sparse.defined()) return sparse;
   CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "empty: new tensors are strided here; given layout ", to_string(*layout),
                                 ".");
   const bool pinned = pin_memory.value_or(false);

@@ -261,3 +261,42 @@ def test_rows_without_columns(rows, padding):
         bag = torch.nn.EmbeddingBag(rows, 0, sparse=True, mode="sum")
         bag(index).sum().backward()
         assert bag.weight.grad.shape == (rows, 0)
+
+
+FACTORIES = [
+    lambda size, layout: torch.zeros(size, layout=layout), lambda size, layout: torch.empty(size, layout=layout), lambda size, layout: torch.zeros_like(torch.ones(size), layout=layout),
+    lambda size, layout: torch.ones(1).new_zeros(size, layout=layout), lambda size, layout: torch.ones(1).new_empty(size, layout=layout),
+    lambda size, layout: torch.ones(2, 2).to_sparse(layout=layout).new_zeros(size), lambda size, layout: torch.ones(2, 2).to_sparse(layout=layout).new_empty(size),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", FACTORIES)
+def test_new_tensors_of_a_sparse_layout(make):
+    for layout, parts in ((torch.sparse_csr, ("crow_indices", "col_indices")), (torch.sparse_csc, ("ccol_indices", "row_indices"))):
+        for size in ((3, 4), (2, 3, 4), (0, 3)):
+            made = make(size, layout)
+            length = size[-2 if layout is torch.sparse_csr else -1] + 1
+            assert made.layout is layout and made.shape == size and made._nnz() == 0 and torch.equal(made.to_dense(), torch.zeros(size))
+            assert [tuple(getattr(made, name)().shape) for name in (*parts, "values")] == [(*size[:-2], n) for n in (length, 0, 0)]
+        with pytest.raises(RuntimeError, match="torch.empty: Only batched sparse compressed .non-block. tensors are supported, but got size .5."):
+            make((5,), layout)
+    for size in ((3, 4), (), (2, 0, 2)):
+        made = make(size, torch.sparse_coo)
+        assert made.layout is torch.sparse_coo and made.shape == size and made._nnz() == 0 and made.sparse_dim() == len(size)
+
+
+def test_options_of_new_sparse_tensors():
+    made = torch.zeros(2, 3, layout=torch.sparse_coo, dtype=torch.int32)
+    made = made + torch.tensor([[0, 0, 5], [0, 0, 0]], dtype=torch.int32).to_sparse()
+    assert made.dtype is torch.int32 and made.to_dense().tolist() == [[0, 0, 5], [0, 0, 0]]
+    assert torch.zeros(2, 2, layout=torch.sparse_csr, requires_grad=True).requires_grad
+    assert torch.eye(2).to_sparse().new_zeros((2,), layout=torch.strided).tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="expected sparse compressed .non-block. tensor layout but got SparseBsr"):
+        torch.zeros(2, 2, layout=torch.sparse_bsr)
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        torch.zeros(2, -2, layout=torch.sparse_coo)
+    for full in (lambda: torch.ones(2, layout=torch.sparse_coo), lambda: torch.ones(1).new_ones(2, layout=torch.sparse_coo), lambda: torch.full((2, 2), 3.0, layout=torch.sparse_csr)):
+        with pytest.raises(NotImplementedError, match="new tensors are strided here; given layout sparse_"):
+            full()
+    with pytest.raises(NotImplementedError, match="absent elements are zero"):
+        torch.eye(2).to_sparse().new_ones(2)
