@@ -356,7 +356,10 @@ class FakeTensorMode(TorchDispatchMode):
         by_constant = {id(t.constant): t for t in tensors}
         leaves = [t for t in tree_leaves(results) if isinstance(t, cresset.Tensor)]
         if any(t.numel() > CONSTANT_NUMEL_LIMIT or t.device.type == "meta" for t in leaves):
-            return None if not any(a.is_write for a in func._schema.arguments) else self._drop(tensors)
+            # A view that is not known may be written, and with it what it looks at.
+            if any(a.is_write for a in func._schema.arguments) or any(r.alias for r in func._schema.returns):
+                self._forget_memory_of(tensors)
+            return None
 
         if any(r.alias for r in func._schema.returns) and not any(a.is_write for a in func._schema.arguments):
             metas = self._run(func, args, kwargs)  # views of one fake share its storage
@@ -374,17 +377,16 @@ class FakeTensorMode(TorchDispatchMode):
 
         return (tree_map_only(cresset.Tensor, wrap, results),)
 
-    def _drop(self, tensors):
-        for t in tensors:
-            t.constant = None
-
     def _forget_constants(self, func, args, kwargs):
-        """What is written with values that are not known is no constant any more, nor is what shares its memory."""
-        for written in _written(func, args, kwargs):
-            if written.constant is not None:
-                memory = written.constant.untyped_storage()._cdata
-                known = [t for t in (ref() for ref in list(self._constants.values())) if t is not None and t.constant is not None]
-                self._drop([t for t in known if t.constant.untyped_storage()._cdata == memory])
+        """What is written with values that are not known is no constant any more."""
+        self._forget_memory_of(_written(func, args, kwargs))
+
+    def _forget_memory_of(self, tensors):
+        """These are no constants any more, nor is what shares their memory."""
+        memories = {t.constant.untyped_storage()._cdata for t in tensors if t.constant is not None}
+        for t in (ref() for ref in list(self._constants.values())) if memories else ():
+            if t is not None and t.constant is not None and t.constant.untyped_storage()._cdata in memories:
+                t.constant = None
 
     def _refuse_values(self, func, args):
         tags = func.tags

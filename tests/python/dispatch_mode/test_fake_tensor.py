@@ -97,6 +97,19 @@ def test_numbers_that_the_program_wrote(mode):
                 unknown.item()
 
 
+@pytest.mark.parametrize("write", [lambda y: y.fill_(9), lambda y: y[1:2].fill_(9), lambda y: y.__setitem__(0, 9), lambda y: y.copy_(torch.full((4,), 9))])
+def test_numbers_that_a_larger_view_may_write(mode, write):
+    """What is too large to be carried along shares its memory: reading 1 after the write would be wrong."""
+    with mode:
+        x = torch.tensor([1])
+        first = x.view(())
+        y = x.expand(4)
+        write(y)
+        assert x.constant is None and first.constant is None and y.constant is None
+        with pytest.raises(DataDependentOutputException):
+            x.item()
+
+
 def test_devices_do_not_mix(mode):
     with mode:
         there, here, number = torch.ones(2, device="cuda"), torch.ones(2), torch.ones(())
