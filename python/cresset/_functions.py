@@ -12,7 +12,7 @@ from ._overridable import asks, overridable
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "lu",
+    "nonzero", "split", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "lu",
     "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads", "from_dlpack",
 ]  # fmt: skip
 
@@ -302,6 +302,12 @@ def set_default_device(device):
     from cresset.utils import _device
 
     _device.set_default_device(device)
+
+
+@overridable
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of pieces along `dim`: of `split_size_or_sections` elements each, the last of what is left, or of the lengths in a list."""
+    return _C._VariableFunctions.split(tensor, split_size_or_sections, dim)
 
 
 @overridable

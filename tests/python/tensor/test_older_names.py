@@ -52,3 +52,16 @@ def test_calls_through_the_dispatcher():
     strided = torch.ones(2, 3).t().requires_grad_()
     copy = torch._dynamo.utils.clone_input(strided)
     assert copy.stride() == strided.stride() and copy.is_leaf and copy.requires_grad and torch.equal(copy, strided)
+
+
+def test_split_by_the_names_of_its_python_form():
+    x = torch.arange(6).reshape(2, 3)
+    for parts in (torch.split(x, split_size_or_sections=2, dim=1), torch.split(tensor=x, split_size_or_sections=2, dim=-1), torch.split(x, 2, 1)):
+        assert [p.tolist() for p in parts] == [[[0, 1], [3, 4]], [[2], [5]]]
+    assert [p.tolist() for p in torch.functional.split(x, split_size_or_sections=[1, 1])] == [[[0, 1, 2]], [[3, 4, 5]]]
+    assert x.split(split_size=1)[1].tolist() == [[3, 4, 5]]
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'split_size'"):
+        torch.split(x, split_size=1)
+    assert isinstance(torch.split(x, 1), tuple) and torch.split(x, 1)[0]._is_view()
+    scripted = torch.jit.trace(lambda t: torch.split(t, split_size_or_sections=[1, 2], dim=1), x)
+    assert [p.tolist() for p in scripted(x + 1)] == [[[1], [4]], [[2, 3], [5, 6]]]
