@@ -76,7 +76,7 @@ def thing_of(obj, name="", constant=False):
     if inspect.isbuiltin(obj):
         return _builtin_thing(obj)
     if isinstance(obj, functools.partial):
-        return ScriptThing.error("functools.partial objects are not supported in scripts; define a function instead.")
+        return _partial_thing(obj)
     if inspect.isroutine(obj):
         return _function_thing(obj)
     if constant and isinstance(obj, tuple):
@@ -109,6 +109,15 @@ def _class_thing(cls, name):
     if is_named_tuple(cls):
         return ScriptThing.script_class(made, cls, dict(cls._field_defaults))
     return ScriptThing.script_class(made, cls, {}) if _classes.is_script_class(cls) else ScriptThing.type(made)
+
+
+def _partial_thing(obj):
+    function = obj.func
+    if not inspect.isbuiltin(function) and not str(own_module(getattr(function, "__module__", None))).startswith("cresset"):
+        return ScriptThing.error("functools.partial objects of Python functions are not supported in scripts; define a function instead.")
+    # Python calls it: from tensors to a tensor, which its arguments may decide by then.
+    tensor = _C.TensorType.get()
+    return ScriptThing.python(function.__name__, obj, ["*args"], [tensor], {}, tensor, False)
 
 
 def _builtin_thing(obj):
@@ -167,6 +176,10 @@ def _function_thing(obj):
         name, if_true, if_false = obj._script_choice
         return ScriptThing.choice(name, list(inspect.signature(obj).parameters).index(name), _function_thing(if_true), _function_thing(if_false))
     replacement = _state.replacement_of(obj)
+    if hasattr(replacement, "_script_choice"):
+        return _function_thing(replacement)
+    if hasattr(replacement, "_script_otherwise"):
+        return ScriptThing.operator_else(f"aten::{obj.__name__}", _function_thing(replacement))
     if replacement is None and (module == "cresset" or module.startswith("cresset._")):
         kind = _kind_named(obj.__name__)
         if kind is not None:

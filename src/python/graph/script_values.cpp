@@ -204,6 +204,30 @@ class OverloadedValue final : public SugaredValue {
   Get candidate_;
 };
 
+/// An operator, and functions for the arguments that it does not take.
+class OperatorElseFunctions final : public SugaredValue {
+ public:
+  OperatorElseFunctions(Symbol kind, SugaredValuePtr functions) : operator_(jit::builtin_function(kind)), functions_(std::move(functions)) {}
+  std::string kind() const override { return "builtin"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
+                       std::size_t results) override {
+    const auto values = [&](const Arguments& all) {  // evaluated once for both
+      Arguments out;
+      for (const CallArgument& a : all) out.push_back({a.range, jit::simple_value(a.value->asValue(a.range, m)), a.name});
+      return out;
+    };
+    const Arguments positional = values(args), named = values(kwargs);
+    try {
+      return operator_->call(range, m, positional, named, results);
+    } catch (const jit::ScriptError&) {
+      return functions_->call(range, m, positional, named, results);
+    }
+  }
+
+ private:
+  SugaredValuePtr operator_, functions_;
+};
+
 /// Two functions, of which a bool argument chooses while the script is compiled: their results have different types.
 class ChoiceValue final : public SugaredValue {
  public:
@@ -620,6 +644,12 @@ void init_callables() {
         });
       },
       "Compiled functions of one name for several types: the first that fits is called.");
+  def_thing(
+      "operator_else",
+      [](const ThingUse& u, std::string kind, PyThing* functions) -> SugaredValuePtr {
+        return std::make_shared<OperatorElseFunctions>(Symbol::fromQualString(kind), functions->kind->value(functions->parts, u));
+      },
+      "An operator by kind, and the functions that are called with what it does not take.");
   def_thing(
       "attributes", [](const ThingUse&, Names names) -> SugaredValuePtr { return std::make_shared<AttributesValue>(std::move(names)); },
       "A function of a module that gives these of its attributes.");
