@@ -21,7 +21,7 @@ Tensor view_rule(const Tensor& self, IntArrayRef size) {
 }
 Tensor unsafe_view_rule(const Tensor& self, IntArrayRef size) {
   const Batch b(self);
-  return b.wrap(cresset::_unsafe_view(b.front(self), with_front(b.size(), ops::infer_size(size, self.numel()))));
+  return b.wrap(cresset::reshape(b.front(self), with_front(b.size(), ops::infer_size(size, self.numel()))));
 }
 Tensor reshape_alias_rule(const Tensor& self, IntArrayRef size, IntArrayRef) { return view_rule(self, size); }
 

@@ -149,7 +149,7 @@ Tensor combinations_impl(const Tensor& self, int64_t r, bool with_replacement) {
   const int64_t count = static_cast<int64_t>(rows.size());
   const Tensor index = detail::empty_cpu({count}, kLong);
   std::copy(rows.begin(), rows.end(), index.mutable_data_ptr<int64_t>());
-  return cresset::index_select(self, 0, index.to(self.device())).reshape({count / r, r});
+  return cresset::_unsafe_view(cresset::index_select(self, 0, index.to(self.device())), {count / r, r});
 }
 
 Tensor chunk_cat_impl(TensorList tensors, int64_t dim, int64_t num_chunks) {

@@ -169,12 +169,19 @@ Tensor addbmm_impl(const Tensor& self, const Tensor& batch1, const Tensor& batch
   return cresset::addmm(self.expand({n, m}), batch1.permute({1, 0, 2}).reshape({n, b * k}), batch2.reshape({b * k, m}), beta, alpha);
 }
 
+namespace {
+// Other sizes for what nobody else holds: the result is no view of it, so that detach_() and its like work on it.
+Tensor with_sizes(const Tensor& result, IntArrayRef sizes) {
+  return result.is_contiguous() ? cresset::_unsafe_view(result, sizes) : result.reshape(sizes);
+}
+}  // namespace
+
 Tensor matmul_impl(const Tensor& self, const Tensor& other) {
   const int64_t d1 = self.dim(), d2 = other.dim();
   CRESSET_CHECK(d1 != 0 && d2 != 0, "both arguments to matmul need to be at least 1D, but they are ", d1, "D and ", d2, "D");
   if (d1 == 1 && d2 == 1) return cresset::dot(self, other);
   if (d1 == 2 && d2 == 1) return cresset::mv(self, other);
-  if (d1 == 1 && d2 == 2) return cresset::mm(self.unsqueeze(0), other).squeeze(0);
+  if (d1 == 1 && d2 == 2) return with_sizes(cresset::mm(self.unsqueeze(0), other), {other.size(1)});
   if (d1 == 2 && d2 == 2) return cresset::mm(self, other);
   if (d1 >= 3 && d2 <= 2) {
     // One product of all rows, unless making them contiguous would cost a copy for nothing.
@@ -183,13 +190,12 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
     int64_t count = 1;
     for (int64_t n : sizes) count *= n;
     const Tensor rows = self.reshape({count, self.size(-1)});
-    if (d2 == 1) return cresset::mv(rows, other).reshape(sizes);
+    if (d2 == 1) return with_sizes(cresset::mv(rows, other), sizes);
     sizes.push_back(other.size(1));
-    return cresset::mm(rows, other).reshape(sizes);
+    return with_sizes(cresset::mm(rows, other), sizes);
   }
-  if (d1 == 1) return matmul_impl(self.unsqueeze(0), other).squeeze(-2);
-  if (d2 == 1) return matmul_impl(self, other.unsqueeze(1)).squeeze(-1);
-  const IntArrayRef s1 = self.sizes(), s2 = other.sizes();
+  const Tensor left = d1 == 1 ? self.unsqueeze(0) : self;
+  const IntArrayRef s1 = left.sizes(), s2 = other.sizes();
   const DimVector batch = infer_broadcast(s1.slice(0, s1.size() - 2), s2.slice(0, s2.size() - 2));
   const auto flat = [&](const Tensor& t) {
     DimVector full(batch);
@@ -200,9 +206,9 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
     return t.expand(full).reshape({n, t.size(-2), t.size(-1)});
   };
   DimVector out(batch);
-  out.push_back(self.size(-2));
+  if (d1 > 1) out.push_back(left.size(-2));
   out.push_back(other.size(-1));
-  return cresset::bmm(flat(self), flat(other)).reshape(out);
+  return with_sizes(cresset::bmm(flat(left), flat(other)), out);
 }
 
 Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
@@ -279,7 +285,7 @@ Tensor kron_impl(const Tensor& self, const Tensor& other) {
     b.push_back(y);
     out.push_back(x * y);
   }
-  return (self.reshape(a) * other.reshape(b)).reshape(out);
+  return with_sizes(self.reshape(a) * other.reshape(b), out);
 }
 
 Tensor trilinear_impl(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntArrayRef expand1, IntArrayRef expand2, IntArrayRef expand3,

@@ -272,6 +272,7 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
   DimVector first;
   for (int64_t d = 0; d < order.dims; ++d)
     if (alignment.summed_at(0) >> d & 1) first.push_back(d);
+  if (!first.empty() && operands.size() == 1) return result.sum(first, false);  // itself, no view of it
   if (!first.empty()) result = result.sum(first, true);
   for (std::size_t k = 1; k < operands.size(); ++k) result = contract(result, operands[k], alignment.summed_at(k));
   for (int64_t d = order.dims; d-- > order.kept;) result = result.squeeze(d);

@@ -8,6 +8,7 @@
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/norm.h"
 #include "ops/ops_decl_norm.h"
@@ -253,7 +254,7 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
   auto [y, mean, rstd] = cresset::native_layer_norm(input.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
   DimVector affine(static_cast<std::size_t>(input.dim()), 1);
   affine[1] = c;
-  Tensor out = y.reshape(input.sizes()).contiguous(input.suggest_memory_format());
+  Tensor out = cresset::_unsafe_view(y, input.sizes()).contiguous(input.suggest_memory_format());
   if (weight) out = out * weight->view(affine);
   if (bias) out = out + bias->view(affine);
   return {out.to(type), mean.reshape({n, group}).to(statistics), rstd.reshape({n, group}).to(statistics)};

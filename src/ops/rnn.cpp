@@ -144,7 +144,7 @@ struct Network {
     CRESSET_CHECK(steps.size(0) > 0, "Expected sequence length to be larger than 0 in RNN");
     const std::vector<int64_t> sizes(static_cast<std::size_t>(steps.size(0)), steps.size(1));
     auto [data, h, c] = run(steps.reshape({-1, steps.size(2)}), sizes, hx, cx, params);
-    const Tensor out = data.view({steps.size(0), steps.size(1), data.size(-1)});
+    const Tensor out = cresset::_unsafe_view(data, {steps.size(0), steps.size(1), data.size(-1)});
     return {batch_first ? out.transpose(0, 1) : out, h, c};
   }
 

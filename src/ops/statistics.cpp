@@ -77,7 +77,8 @@ Tensor quantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
     else if (self.dim() > 0)
       values = values.unsqueeze(d < self.dim() ? d : -2);
   }
-  return q.dim() == 0 ? values.squeeze(-1) : cresset::movedim(values, -1, 0);
+  if (q.dim() > 0) return cresset::movedim(values, -1, 0);
+  return cresset::_unsafe_view(values, values.sizes().slice(0, values.sizes().size() - 1));  // one value a row: the same elements, no view
 }
 
 Tensor quantile_at(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation,
