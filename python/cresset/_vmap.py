@@ -321,7 +321,7 @@ class _BatchContext:
     """The ctx of a generated rule: what the function saves is batched, what the real ctx saves is not."""
 
     def __init__(self, ctx, number):
-        self.__dict__.update(_ctx=ctx, _number=number, _saved_dims=(), needs_input_grad=ctx.needs_input_grad)
+        self.__dict__.update(_ctx=ctx, _number=number, _saved_dims=(), _forward_dims=(), needs_input_grad=ctx.needs_input_grad)
 
     def save_for_backward(self, *tensors):
         plain, dims = _take_off(tensors, self._number)
@@ -330,7 +330,7 @@ class _BatchContext:
 
     def save_for_forward(self, *tensors):
         plain, dims = _take_off(tensors, self._number)
-        self.__dict__["_saved_dims"] = dims
+        self.__dict__["_forward_dims"] = dims
         self._ctx.save_for_forward(*plain)
 
     def mark_dirty(self, *tensors):
@@ -342,10 +342,18 @@ class _BatchContext:
     def set_materialize_grads(self, value):
         self._ctx.set_materialize_grads(value)
 
+    def _put_on(self, tensors, dims):
+        return tuple(t if d is None else _C._add_batch_dim(t, d, self._number) for t, d in zip(tensors, dims, strict=True))
+
+    @property
+    def saved_for_forward(self):
+        plain = self._ctx.saved_for_forward
+        return None if plain is None else self._put_on(plain, self._forward_dims)
+
     @property
     def saved_tensors(self):
-        number = self._number
-        return tuple(t if d is None else _C._add_batch_dim(t, d, number) for t, d in zip(self._ctx.saved_tensors, self._saved_dims))
+        saved = self.saved_for_forward  # until jvp has ended it stands before what is saved for backward
+        return self._put_on(self._ctx.saved_tensors, self._saved_dims) if saved is None else saved
 
 
 def _wrap(values, dims, number):

@@ -232,6 +232,25 @@ PyObject* get_needs_input_grad(PyObject* o, void*) {
   return Py_NewRef(v ? v : Py_None);
 }
 int set_needs_input_grad(PyObject* o, PyObject* v, void*) { return set_slot(ctx_of(o)->needs_input_grad, v ? v : Py_None); }
+// What the methods were told, for programs that read or set it by these names; None before and after forward.
+template <PyObject* PyContext::* slot>
+PyObject* get_told(PyObject* o, void*) {
+  PyObject* v = ctx_of(o)->*slot;
+  return Py_NewRef(v ? v : Py_None);
+}
+template <PyObject* PyContext::* slot>
+int set_told(PyObject* o, PyObject* v, void*) {
+  if (v && v != Py_None && !PyTuple_Check(v)) {
+    PyErr_Format(PyExc_TypeError, "a tuple of tensors was expected; got %.200s", Py_TYPE(v)->tp_name);
+    return -1;
+  }
+  Py_XSETREF(ctx_of(o)->*slot, v && v != Py_None ? Py_NewRef(v) : nullptr);
+  return 0;
+}
+template <PyObject* PyContext::* slot>
+constexpr PyGetSetDef told(const char* name, const char* doc) {
+  return {name, get_told<slot>, set_told<slot>, doc, nullptr};
+}
 PyObject* get_materialize(PyObject* o, void*) { return PyBool_FromLong(ctx_of(o)->materialize_grads); }
 
 template <PyObject* (*f)(PyObject*, PyObject*, PyObject*)>
@@ -250,6 +269,10 @@ PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr, "The tensors given to save_for_backward, checked for changes in place.", nullptr},
     {"saved_variables", saved_variables, nullptr, "The older name of saved_tensors.", nullptr},
     {"needs_input_grad", get_needs_input_grad, set_needs_input_grad, "For each argument of forward: does it need a gradient?", nullptr},
+    told<&PyContext::to_save>("to_save", "The tensors given to save_for_backward, until forward has ended."),
+    told<&PyContext::saved_for_forward>("saved_for_forward", "The tensors given to save_for_forward, until jvp has ended."),
+    told<&PyContext::dirty>("dirty_tensors", "The tensors given to mark_dirty, until forward has ended."),
+    told<&PyContext::non_differentiable>("non_differentiable", "The tensors given to mark_non_differentiable, until forward has ended."),
     {"materialize_grads", get_materialize, nullptr, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {}};
