@@ -10,6 +10,11 @@ __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 _OUTPUTS = "outputs of the user-provided function"
 
 
+def _as_tuple(value, arg_name=None, fn_name=None):
+    """`_tensors` under PyTorch's name."""
+    return _tensors(value, f"{arg_name} of the user-provided function" if arg_name == "outputs" else arg_name, fn_name)
+
+
 def _tensors(value, what, caller):
     """(was it a tuple?, the tuple of tensors); anything else raises TypeError."""
     is_tuple = isinstance(value, tuple)
@@ -161,6 +166,22 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         products = _grad(grads, u, v, create_graph)
         products = _filled(products, outputs, strict, create_graph, "double_back")
     return _give(_results(outputs, create_graph), outputs_tuple), _give(_results(products, create_graph), outputs_tuple)
+
+
+def _grad_postprocess(values, create_graph):
+    """Under PyTorch's name, for libraries with a `jacobian` of their own: tensors in tuples of any depth, apart from their graph without create_graph."""
+    if isinstance(values, cresset.Tensor):
+        return values if create_graph else values.detach()
+    return tuple(_grad_postprocess(v, create_graph) for v in values)
+
+
+def _tuple_postprocess(values, to_unpack):
+    """Likewise: a tuple, or its only entry where `to_unpack` is False; of two flags the second decides about each entry of the tuple."""
+    if isinstance(to_unpack, tuple):
+        outer, inner = to_unpack
+        values = tuple(_give(v, inner) for v in values)
+        return _give(values, outer)
+    return _give(values, to_unpack)
 
 
 def _construct_standard_basis_for(tensors, numels):

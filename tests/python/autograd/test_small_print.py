@@ -243,3 +243,83 @@ def test_set_parts_a_leaf_from_what_was_recorded():
     with pytest.raises(RuntimeError, match="to not have been used in the graph"):
         torch.autograd.grad(out.sum(), x)
     assert torch.autograd.grad(out.sum(), edge)[0].tolist() == [1.0, 1.0]
+
+
+def test_a_ctx_says_what_it_was_told_until_forward_has_ended():
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            told = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable")
+            seen.append([getattr(ctx, name) for name in told])
+            positive = x > 0
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(y)
+            ctx.mark_non_differentiable(positive)
+            seen.append([len(getattr(ctx, name) or ()) for name in told])
+            return x * y, positive
+
+        @staticmethod
+        def backward(ctx, g, _):
+            seen.append((ctx.to_save, ctx.saved_for_forward, ctx.non_differentiable))
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+        @staticmethod
+        def jvp(ctx, x_t, y_t):
+            (y,) = ctx.saved_for_forward
+            return x_t * y, None
+
+    x, y = torch.tensor([2.0], requires_grad=True), torch.tensor([3.0])
+    Product.apply(x, y)[0].backward()
+    assert seen == [[None] * 4, [2, 1, 0, 1], (None, None, None)] and x.grad.item() == 3.0
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x.detach(), torch.tensor([5.0]))
+        assert torch.autograd.forward_ad.unpack_dual(Product.apply(dual, y)[0]).tangent.item() == 15.0
+    ctx = torch.autograd.function.FunctionCtx()
+    ctx.to_save = (y,)
+    assert ctx.to_save == (y,)
+
+
+def test_a_generated_vmap_rule_keeps_apart_what_is_saved_for_backward_and_for_forward():
+    class Product(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, y = inputs
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(y)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+        @staticmethod
+        def jvp(ctx, x_t, y_t):
+            assert len(ctx.saved_tensors) == 1
+            return x_t * ctx.saved_for_forward[0]
+
+    x, y = torch.arange(6.0).reshape(2, 3), torch.full((3,), 3.0)
+    by_y = torch.vmap(torch.func.grad(lambda a, b: Product.apply(a, b).sum(), argnums=1), in_dims=(0, None))
+    assert by_y(x, y).tolist() == x.tolist()
+    tangent = torch.vmap(lambda a: torch.func.jvp(lambda q: Product.apply(q, y), (a,), (torch.ones(3),))[1])
+    assert tangent(x).tolist() == [[3.0] * 3] * 2
+
+
+def test_private_parts_of_jacobians_that_libraries_call():
+    x = torch.ones(2, requires_grad=True)
+    grads = functional._grad_postprocess(((x * 2, x * 3), (x * 4,)), False)
+    assert [[g.requires_grad for g in row] for row in grads] == [[False, False], [False]]
+    assert functional._grad_postprocess(x * 2, True).requires_grad
+    assert functional._tuple_postprocess((1, 2), True) == (1, 2) and functional._tuple_postprocess((1,), False) == 1
+    assert functional._tuple_postprocess(((1, 2),), (False, True)) == (1, 2) and functional._tuple_postprocess(((1,), (2,)), (True, False)) == (1, 2)
+    assert functional._as_tuple(x, "inputs", "jacobian") == (False, (x,))
+    with pytest.raises(TypeError, match="The inputs given to jacobian must be either a Tensor or a tuple of Tensors"):
+        functional._as_tuple([x], "inputs", "jacobian")
