@@ -26,7 +26,7 @@ def _cubic_minimum(a, b, bounds=None):
     return min(max(t, low), high)
 
 
-def _strong_wolfe(evaluate, start, t, length, tolerance, c1=1e-4, c2=0.9, limit=25):
+def _search(evaluate, start, t, length, tolerance, c1=1e-4, c2=0.9, limit=25):
     """(point, evaluations): a step from `start` that lowers the loss enough and flattens the slope (Nocedal and Wright 2006, 3.5 and 3.6).
 
     `length` is the largest element of the direction, `evaluate(t)` the point at a step.
@@ -83,6 +83,26 @@ def _strong_wolfe(evaluate, start, t, length, tolerance, c1=1e-4, c2=0.9, limit=
                 other = best
             bracket = [new, other]
     return bracket[0], evaluations
+
+
+# The parts of the search under PyTorch's names, for libraries that search for themselves.
+
+
+def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
+    """Where the cubic through (x1, f1) and (x2, f2) with slopes g1 and g2 is lowest, within bounds."""
+    return _cubic_minimum(_Point(x1, f1, None, g1), _Point(x2, f2, None, g2), bounds)
+
+
+def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
+    """(loss, gradient, step, evaluations) of a step from x along d: f, g and gtd are loss, gradient and slope at x, `t` the first step to try, and
+    obj_func(x, t, d) gives loss and gradient at x + t d."""
+
+    def evaluate(step):
+        loss, grad = obj_func(x, step, d)
+        return _Point(step, loss, grad.clone(memory_format=cresset.contiguous_format), grad.dot(d))
+
+    point, evaluations = _search(evaluate, _Point(0, f, g, gtd), t, d.abs().max(), tolerance_change, c1, c2, max_ls)
+    return point.loss, point.grad, point.t, evaluations
 
 
 class LBFGS(Optimizer):
@@ -209,7 +229,7 @@ class LBFGS(Optimizer):
                     return _Point(t, new_loss, new_grad, new_grad.dot(d).item())
 
                 start = _Point(0, loss, grad, slope)
-                point, calls = _strong_wolfe(along, start, state["t"], d.abs().max().item(), tolerance)
+                point, calls = _search(along, start, state["t"], d.abs().max().item(), tolerance)
                 loss, grad, state["t"] = point.loss, point.grad, point.t
                 self._move(point.t, d)
             evaluations += calls

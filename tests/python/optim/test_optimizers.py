@@ -318,3 +318,22 @@ def test_a_subclass_that_does_not_call_init():
     optimizer.zero_grad()
     assert p.tolist() == [0.5, 0.5] and p.grad is None and seen == [1] and "lr: 0.5" in repr(optimizer)
     assert not Plain([p])._optimizer_step_post_hooks
+
+
+def test_the_search_of_lbfgs_under_the_names_that_libraries_import():
+    from cresset.optim.lbfgs import _cubic_interpolate, _strong_wolfe
+
+    # t^3 - t falls to 1 / sqrt(3); the cubic through two of its points is the function itself.
+    assert _cubic_interpolate(0.0, 0.0, -1.0, 1.0, 0.0, 2.0) == pytest.approx(3**-0.5)
+    assert _cubic_interpolate(1.0, 0.0, 2.0, 0.0, 0.0, -1.0, bounds=(0.0, 0.5)) == 0.5
+
+    def parabola(x, t, d):
+        y = x + t * d
+        return (y * y).sum().item(), 2 * y
+
+    x = cresset.tensor([3.0, 4.0], dtype=cresset.float64)
+    loss, grad = parabola(x, 0, x)
+    found, slope, step, calls = _strong_wolfe(parabola, x, 0.5, -grad, loss, grad, -grad.dot(grad))
+    assert (found, slope.tolist(), step, calls) == (0.0, [0.0, 0.0], 0.5, 1)  # half of the gradient leads to the minimum
+    found, slope, step, calls = _strong_wolfe(parabola, x, 1.0, -grad, loss, grad, -grad.dot(grad))  # as far up on the other side
+    assert found == pytest.approx(0.0) and float(step) == pytest.approx(0.5) and calls == 2
