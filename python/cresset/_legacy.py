@@ -65,7 +65,7 @@ class tensortype(type):  # noqa: N801
         return _make(cls.dtype, args)
 
     def __instancecheck__(cls, instance):
-        return isinstance(instance, cresset.Tensor) and instance.dtype == cls.dtype and instance.device.type == "cpu"
+        return isinstance(instance, cresset.Tensor) and (instance.dtype, instance.layout, instance.device.type) == (cls.dtype, cls.layout, "cpu")
 
     def __repr__(cls):
         return f"<class 'torch.{cls.__name__}'>"
@@ -76,6 +76,11 @@ class tensortype(type):  # noqa: N801
 
     is_cuda = False
     is_sparse = False
+
+
+def dtype_named(name):
+    """The dtype of a legacy type: float32 of "FloatTensor"."""
+    return getattr(_C, _TYPES[name])
 
 
 def types():
@@ -152,7 +157,12 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's kind, or the tensor converted to a dtype (also "torch.FloatTensor" or FloatTensor)."""
     if isinstance(dtype, tensortype):
         dtype = dtype.dtype
-    return _type(self) if dtype is None else _type(self, dtype, non_blocking)
+    sparse = self.layout == cresset.sparse_coo
+    if isinstance(dtype, str) and sparse:
+        dtype = dtype.replace("torch.sparse.", "torch.", 1)
+    if dtype is not None:
+        return _type(self, dtype, non_blocking)
+    return _type(self).replace("torch.", "torch.sparse.", 1) if sparse else _type(self)
 
 
 @tensor_method

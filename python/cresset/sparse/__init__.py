@@ -7,6 +7,7 @@ import cresset
 
 from .. import _C
 from .._overridable import overridable
+from . import _legacy
 from ._create import (
     convert, sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor, spdiags,
 )  # fmt: skip
@@ -14,6 +15,7 @@ from ._create import (
 __all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
 
 Tensor = _C.Tensor
+globals().update(_legacy.types())
 
 
 class check_sparse_tensor_invariants:
