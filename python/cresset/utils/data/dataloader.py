@@ -4,6 +4,8 @@ import multiprocessing
 import multiprocessing.context
 import os
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import cresset
 
@@ -18,6 +20,10 @@ from ._utils.pin_memory import pinning_device, why_not_pinned
 from ._utils.worker import WorkerInfo, get_worker_info  # noqa: F401
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+# Types of what a loader is given, by the names that libraries annotate with.
+_collate_fn_t = Callable[[list], Any]
+_worker_init_fn_t = Callable[[int], None]
 
 __all__ = ["DataLoader", "get_worker_info", "default_collate", "default_convert"]
 
