@@ -2,12 +2,21 @@
 
 from . import _C
 
+_NUMBERS = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C.bool}  # what Python's types stand for
+
+
+def _dtype_of(type, name):
+    dtype = _NUMBERS.get(type, type)
+    if not isinstance(dtype, _C.dtype):
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {dtype.__class__.__name__}")
+    return dtype
+
 
 class finfo:
     """Limits of a floating dtype (of the real part, for complex ones): bits, eps, max, min, tiny, resolution."""
 
     def __init__(self, type=None):
-        self._dtype = _C.get_default_dtype() if type is None else type
+        self._dtype = _C.get_default_dtype() if type is None else _dtype_of(type, "finfo")
         self.bits, self.eps, self.max, self.min, self.tiny, self.smallest_subnormal, self.resolution = _C._finfo(self._dtype)
         self.smallest_normal = self.tiny
 
@@ -33,10 +42,10 @@ class iinfo:
     """Limits of an integral dtype: bits, min, max."""
 
     def __init__(self, type):
-        if type == _C.bool:
+        self._dtype = _dtype_of(type, "iinfo")
+        if self._dtype == _C.bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
-        self._dtype = type
-        self.bits, self.min, self.max = _C._iinfo(type)
+        self.bits, self.min, self.max = _C._iinfo(self._dtype)
 
     @property
     def dtype(self):

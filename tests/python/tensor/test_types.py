@@ -127,3 +127,15 @@ def test_memory_of_the_import():
     )
     used = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
     assert used < 30 * 1024, f"import takes {used / 1024:.1f} MB"
+
+
+def test_limits_of_what_pythons_types_stand_for():
+    assert torch.finfo(float) == torch.finfo(torch.float64) and torch.finfo(complex).eps == 2**-52 and torch.iinfo(int).max == 2**63 - 1
+    refused = {
+        (torch.finfo, int): "requires a floating point input type", (torch.iinfo, float): "requires an integer input type",
+        (torch.iinfo, bool): "torch.bool is not supported by torch.iinfo", (torch.finfo, str): r"finfo\(\): argument 'type' \(position 1\) must be torch.dtype, not type",
+    }  # fmt: skip
+    for (limits, kind), words in refused.items():
+        with pytest.raises(TypeError, match=words):
+            limits(kind)
+    assert torch.nn.Linear(1, 1).to(float).weight.dtype == torch.nn.Linear(1, 1).to("cpu", float).weight.dtype == torch.float64
