@@ -172,7 +172,7 @@ def _remove_batch_dim(tensor, number, batch_size, dim):
 
 def _create_batched_inputs(dims, leaves, number, spec):
     """The arguments of the function: leaves with a dimension are batched."""
-    return pytree.tree_unflatten([leaf if dim is None else _C._add_batch_dim(leaf, dim, number) for leaf, dim in zip(leaves, dims)], spec)
+    return pytree.tree_unflatten([leaf if dim is None else _add_batch_dim(leaf, dim, number) for leaf, dim in zip(leaves, dims)], spec)
 
 
 def _unwrap_batched(result, out_dims, number, batch_size, func):

@@ -85,7 +85,7 @@ class _Renamer(importlib.abc.MetaPathFinder):
                 run(module)
                 _rename(module)
                 if _is_ours(_renamed(name)):
-                    sys.modules.setdefault(_renamed(name), module)
+                    sys.modules.setdefault(_renamed(name), sys.modules.get(name, module))  # a module may put another in its place
 
             spec.loader.exec_module = exec_module
         return spec

@@ -1,7 +1,7 @@
 """The transforms of `cresset.func`, by the module that defines them in PyTorch."""
 
 from cresset.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
-from cresset.func._transforms import _check_argnums, _selected
+from cresset.func._transforms import _check_argnums, _selected, _wrap_tensor_for_grad  # noqa: F401
 
 __all__ = ["functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
 

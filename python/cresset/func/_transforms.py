@@ -57,13 +57,18 @@ def _replaced(args, argnums, values):
     return tuple(args)
 
 
+def _wrap_tensor_for_grad(tensor, level=None):
+    """The input that the function of a transform sees in place of a tensor, under PyTorch's name: libraries put their own step in its place."""
+    return _C._fresh_input(tensor)
+
+
 def _fresh(tree):
     """(tree of inputs that gradients can be asked for, its leaves)."""
     leaves, spec = pytree.tree_flatten(tree)
     for leaf in leaves:
         if not isinstance(leaf, cresset.Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
-    fresh = [_C._fresh_input(leaf) for leaf in leaves]
+    fresh = [_wrap_tensor_for_grad(leaf) for leaf in leaves]
     return pytree.tree_unflatten(fresh, spec), fresh
 
 

@@ -1,5 +1,7 @@
 """The parts of torch._functorch that programs name: chosen arguments, ensembles made from a class, gradients of batched functions."""
 
+import importlib
+
 import cresset
 import pytest
 from cresset import nn
@@ -48,3 +50,31 @@ def test_gradients_where_the_examples_are_elsewhere():
 def test_levels_count_from_one():
     with pytest.raises(RuntimeError, match="levels of vmap count from 1; level 0 was given"):
         cresset._C._functorch._add_batch_dim(cresset.ones(2), 0, 0)
+
+
+def test_steps_that_libraries_put_their_own_in_place_of(monkeypatch):
+    from cresset._functorch import eager_transforms, vmap
+
+    seen = []
+
+    class Marked(cresset.Tensor):
+        pass
+
+    def keeps_class(module_name, name):
+        module = importlib.import_module(module_name)
+        step = getattr(module, name)
+
+        def wrapper(tensor, *more):
+            seen.append(name)
+            made = step(tensor, *more)
+            return made.as_subclass(Marked) if isinstance(tensor, Marked) else made
+
+        monkeypatch.setattr(module, name, wrapper)
+
+    keeps_class(eager_transforms._wrap_tensor_for_grad.__module__, "_wrap_tensor_for_grad")
+    keeps_class(vmap.__name__, "_add_batch_dim")
+    x = cresset.ones(2, 3).as_subclass(Marked)
+    kinds = []
+    cresset.func.grad(lambda t: (kinds.append(type(t)), t.sum())[1])(x)
+    cresset.vmap(lambda t: (kinds.append(type(t)), t + 1)[1])(x)
+    assert kinds == [Marked, Marked] and seen == ["_wrap_tensor_for_grad", "_add_batch_dim"]
