@@ -37,12 +37,11 @@ void mark_fresh_memory(const Tensor& t) {
   cresset::fill_(whole, mark);
 }
 
-Tensor new_sparse(IntArrayRef size, ScalarType dtype, std::optional<Layout> layout, std::optional<Device> device) {
-  if (CRESSET_LIKELY(!layout || *layout == kStrided)) return {};
+Tensor make_sparse(IntArrayRef size, ScalarType dtype, Layout layout, std::optional<Device> device) {
   const auto op = Dispatcher::singleton().findSchema({"aten::_new_sparse", ""});
   if (!op) return {};
   cresset::detail::check_sizes_nonnegative(size);
-  return op->typed<Tensor(IntArrayRef, ScalarType, Layout, std::optional<Device>)>().call(size, dtype, *layout, device);
+  return op->typed<Tensor(IntArrayRef, ScalarType, Layout, std::optional<Device>)>().call(size, dtype, layout, device);
 }
 
 namespace {
