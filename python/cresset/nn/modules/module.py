@@ -6,6 +6,7 @@ from collections import OrderedDict
 import cresset
 import cresset.__future__ as _conversion
 from cresset import Tensor
+from cresset._dtype_info import NUMBER_DTYPES
 from cresset._hints import with_hint
 from cresset.nn.parameter import Buffer, Parameter
 from cresset.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -44,17 +45,14 @@ def _check_name(kind, name):
         raise KeyError(f'{kind} name can\'t be empty string ""')
 
 
-_NUMBERS = {float: cresset.float64, int: cresset.int64, complex: cresset.complex128, bool: cresset.bool}
-
-
 def _parse_to(args, kwargs):
     """The arguments of Module.to as (device, dtype, non_blocking, memory_format)."""
     given = dict(kwargs)
     device, dtype = given.pop("device", None), given.pop("dtype", None)
     non_blocking, memory_format = given.pop("non_blocking", False), given.pop("memory_format", None)
     given.pop("copy", None)
-    rest = [_NUMBERS.get(a, a) if isinstance(a, type) else a for a in args]
-    dtype = _NUMBERS.get(dtype, dtype) if isinstance(dtype, type) else dtype
+    rest = [NUMBER_DTYPES.get(a, a) if isinstance(a, type) else a for a in args]
+    dtype = NUMBER_DTYPES.get(dtype, dtype) if isinstance(dtype, type) else dtype
     if "tensor" in given:
         rest.insert(0, given.pop("tensor"))
     ok = not given
