@@ -233,12 +233,12 @@ PyObject* get_needs_input_grad(PyObject* o, void*) {
 }
 int set_needs_input_grad(PyObject* o, PyObject* v, void*) { return set_slot(ctx_of(o)->needs_input_grad, v ? v : Py_None); }
 // What the methods were told, for programs that read or set it by these names; None before and after forward.
-template <PyObject* PyContext::* slot>
+template <PyObject* PyContext::*slot>
 PyObject* get_told(PyObject* o, void*) {
   PyObject* v = ctx_of(o)->*slot;
   return Py_NewRef(v ? v : Py_None);
 }
-template <PyObject* PyContext::* slot>
+template <PyObject* PyContext::*slot>
 int set_told(PyObject* o, PyObject* v, void*) {
   if (v && v != Py_None && !PyTuple_Check(v)) {
     PyErr_Format(PyExc_TypeError, "a tuple of tensors was expected; got %.200s", Py_TYPE(v)->tp_name);
@@ -247,7 +247,7 @@ int set_told(PyObject* o, PyObject* v, void*) {
   Py_XSETREF(ctx_of(o)->*slot, v && v != Py_None ? Py_NewRef(v) : nullptr);
   return 0;
 }
-template <PyObject* PyContext::* slot>
+template <PyObject* PyContext::*slot>
 constexpr PyGetSetDef told(const char* name, const char* doc) {
   return {name, get_told<slot>, set_told<slot>, doc, nullptr};
 }

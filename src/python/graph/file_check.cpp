@@ -50,7 +50,8 @@ PyObject* run(PyObject* o, PyObject* args, PyObject* kwargs) {
   PyObject *first = nullptr, *text = nullptr, *graph = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$O:run", const_cast<char**>(names), &first, &text, &graph)) return nullptr;
   const auto shown = [](PyObject* any) {
-    if (PyBytes_Check(any)) return std::string(PyBytes_AS_STRING(any), static_cast<std::size_t>(PyBytes_GET_SIZE(any)));  // what a process wrote
+    if (PyBytes_Check(any))
+      return std::string(PyBytes_AS_STRING(any), static_cast<std::size_t>(PyBytes_GET_SIZE(any)));  // what a process wrote
     return Convert<std::string>::from(checked(PyObject_Str(any)).get());
   };
   if (graph) text = graph;
@@ -92,7 +93,8 @@ void init_file_check(PyObject* module) {
           "check_regex", [](PyObject* o, std::string pattern) { return checks_of(o).check_regex(pattern), itself(o); },
           "A match of the regular expression (ECMAScript's, without back references) occurs behind the last match."),
       {"run", with_keywords(&run), METH_VARARGS | METH_KEYWORDS,
-       "run(text) or run(checks_file, test_file), run(checks_file, graph=...)\n\nChecks a text (bytes, or anything with a str, such as a graph).\n"
+       "run(text) or run(checks_file, test_file), run(checks_file, graph=...)\n\nChecks a text (bytes, or anything with a str, such as a "
+       "graph).\n"
        "With two arguments the first holds the checks as comments: `# CHECK: ...`, `# CHECK-NEXT: ...`."},
       {}};
   constexpr const char* kDoc =

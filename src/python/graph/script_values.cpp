@@ -207,7 +207,8 @@ class OverloadedValue final : public SugaredValue {
 /// An operator, and functions for the arguments that it does not take.
 class OperatorElseFunctions final : public SugaredValue {
  public:
-  OperatorElseFunctions(Symbol kind, SugaredValuePtr functions) : operator_(jit::builtin_function(kind)), functions_(std::move(functions)) {}
+  OperatorElseFunctions(Symbol kind, SugaredValuePtr functions)
+      : operator_(jit::builtin_function(kind)), functions_(std::move(functions)) {}
   std::string kind() const override { return "builtin"; }
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
                        std::size_t results) override {
