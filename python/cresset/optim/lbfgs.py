@@ -154,24 +154,25 @@ class LBFGS(Optimizer):
     def _direction(self, state, grad, history_size):
         """Minus the inverse Hessian's estimate times the gradient, by the two-loop recursion (Nocedal and Wright 2006, 7.4)."""
         y, s = grad.sub(state["prev_flat_grad"]), state["d"].mul(state["t"])
-        curvature = y.dot(s).item()
+        # Numbers of the parameters' type: what they cannot hold becomes inf, and a step that is nan.
+        curvature = y.dot(s)
         directions, steps, inverse = state["old_dirs"], state["old_stps"], state["ro"]
-        if curvature > 1e-10:
+        if curvature.item() > 1e-10:
             if len(directions) == history_size:
                 del directions[0], steps[0], inverse[0]
             directions.append(y)
             steps.append(s)
             inverse.append(1.0 / curvature)
-            state["H_diag"] = curvature / y.dot(y).item()
+            state["H_diag"] = curvature / y.dot(y)
         state.setdefault("al", [None] * history_size)
         weights = state["al"]
         q = grad.neg()
         for i in reversed(range(len(directions))):
-            weights[i] = steps[i].dot(q).item() * inverse[i]
+            weights[i] = steps[i].dot(q) * inverse[i]
             q.add_(directions[i], alpha=-weights[i])
         r = q.mul(state["H_diag"])
         for i in range(len(directions)):
-            r.add_(steps[i], alpha=weights[i] - directions[i].dot(r).item() * inverse[i])
+            r.add_(steps[i], alpha=weights[i] - directions[i].dot(r) * inverse[i])
         return r
 
     @cresset.no_grad()
@@ -208,7 +209,9 @@ class LBFGS(Optimizer):
                 state["d"] = self._direction(state, grad, group["history_size"])
             d = state["d"]
             state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
-            state["t"] = min(1.0, 1.0 / grad.abs().sum().item()) * lr if state["n_iter"] == 1 else lr
+            # At most 1, the size for a gradient of zero; of nan, too, as min(1, nan) is.
+            length = grad.abs().sum().item()
+            state["t"] = (1.0 / length if length > 1.0 else 1.0) * lr if state["n_iter"] == 1 else lr
             slope = grad.dot(d).item()
             if slope > -tolerance:
                 break

@@ -1,5 +1,7 @@
 """foreach and fused steps against the loop over parameters, their refusals, averages of models."""
 
+import math
+
 import cresset
 import pytest
 from cresset import nn, optim
@@ -226,3 +228,28 @@ def test_average_refusals():
     optimizer = optim.SGD([cresset.ones(1, requires_grad=True)], lr=0.1)
     with pytest.raises(ValueError, match="anneal_strategy must be one of"):
         swa_utils.SWALR(optimizer, 0.1, anneal_strategy="x")
+
+
+def test_lbfgs_goes_on_where_numbers_overflow():
+    """The curvature of a loss that hardly changes is tiny: factors beyond the parameters' type are inf there, and no error."""
+    p = cresset.nn.Parameter(cresset.tensor([1.0, 2.0]))
+    optimizer = optim.LBFGS([p], max_iter=4)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((p - 3) ** 4).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    state = optimizer.state[p]
+    assert all(isinstance(v, cresset.Tensor) and v.dtype is p.dtype for v in (*state["ro"], state["H_diag"], *state["al"][: len(state["ro"])]))
+    state["ro"] = [cresset.tensor(3e38) for _ in state["ro"]]
+    state["old_stps"] = [s * 1e4 for s in state["old_stps"]]
+    optimizer.step(closure)
+    assert not p.isfinite().all()
+
+
+def test_lbfgs_without_gradient():
+    p = cresset.ones(2, requires_grad=True)
+    assert optim.LBFGS([p], tolerance_grad=-math.inf).step(lambda: cresset.tensor([10.0])) == 10 and p.tolist() == [1, 1]

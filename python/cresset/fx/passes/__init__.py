@@ -3,7 +3,7 @@
 import importlib
 
 _MODULES = (
-    "fake_tensor_prop", "graph_drawer", "graph_manipulation", "graph_transform_observer", "operator_support", "shape_prop", "split_module", "tools_common", "infra", "utils", "dialect",
+    "fake_tensor_prop", "graph_drawer", "graph_manipulation", "graph_transform_observer", "operator_support", "reinplace", "shape_prop", "split_module", "tools_common", "infra", "utils", "dialect",
 )  # fmt: skip
 
 
