@@ -7,6 +7,8 @@ used. `func.functionalize` is made of this.
 
 import contextlib
 import functools
+import math
+import weakref
 
 import cresset
 from cresset import _C
@@ -30,12 +32,12 @@ def _is_contiguous_in(value, order):
 
 class _Storage:
     """The value of a tensor that is no view; `generation` counts its changes. New values get the order of dimensions of the first one, so
-    that as_strided finds the same elements."""
+    that as_strided finds the same elements. `users`: the tensors that have it, by id, as long as they live."""
 
-    __slots__ = ("_order", "generation", "value")
+    __slots__ = ("_order", "generation", "users", "value")
 
     def __init__(self, value):
-        self.value, self.generation = value, 0
+        self.value, self.generation, self.users = value, 0, weakref.WeakValueDictionary()
         self._order = sorted(range(value.dim()), key=value.stride, reverse=True)
 
     def put(self, value):
@@ -66,6 +68,7 @@ class FunctionalTensor(cresset.Tensor):
         self.elem, self._functional_mode = elem, mode
         self._storage = _Storage(elem) if storage is None else storage
         self._views, self._generation = views, self._storage.generation
+        self._storage.users[id(self)] = self
         return self
 
     @staticmethod
@@ -226,6 +229,8 @@ class FunctionalTensorMode(TorchDispatchMode):
         view = _geometry_view(func)
         if view is not None:
             return self._change_geometry(args[0], view, args[1:], kwargs)
+        if schema.name == "aten::resize_" and (view := self._resized(args[0], args[1])) is not None:
+            return self._change_geometry(args[0], *view)
         values, named = tree_map(self._value, args), tree_map(self._value, kwargs)
         with _scope_of(self):
             results = functional_form(func)(values, named)
@@ -238,7 +243,9 @@ class FunctionalTensorMode(TorchDispatchMode):
                 value = _as_written(func, target, value)
             if value.shape != target.shape:  # out= and resize_: the tensor itself gets other sizes
                 _C._take_sizes(target, value)
+                del target._storage.users[id(target)]
                 target._storage, target._views = _Storage(value), ()
+                target._storage.users[id(target)] = target
                 target._storage.generation = target._generation = 1
                 target.elem = value
                 continue
@@ -247,6 +254,19 @@ class FunctionalTensorMode(TorchDispatchMode):
         if not schema.returns:
             return None
         return written[0] if len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor" else tuple(written)
+
+    def _resized(self, target, size):
+        """The view of itself that a tensor becomes by resize_, as (operator, arguments, keyword arguments); None where it is a tensor of its own
+        that gets other memory. RuntimeError where others see the memory that it would leave."""
+        value, numel = target.from_functional(), math.prod(size)
+        if not target._views and list(target._storage.users) == [id(target)]:
+            return None
+        if numel > value.numel():
+            raise RuntimeError("Attempted to resize a view tensor to a larger size. This is not allowed in the functionalization pass")
+        if not _is_contiguous_in(value, range(value.dim())):
+            raise RuntimeError("functionalize: resize_ of a view whose elements do not lie one after the other is not possible. Clone it first.")
+        strides = [math.prod(size[d + 1 :]) for d in range(len(size))]
+        return cresset.ops.aten.as_strided.default, (list(size), strides), {}
 
     def _change_geometry(self, target, view, args, kwargs):
         """`t_` and its like: the tensor becomes the view of itself that the functional operator gives."""

@@ -236,3 +236,67 @@ def test_functionalization_by_hand():
     assert x.tolist() == [1, 1, 1, 1]
     with pytest.raises(RuntimeError, match="a functional tensor was required"):
         cresset._sync(x)
+
+
+def _view_smaller(x):
+    y = x + 1
+    z = y.view(4, 4)
+    z.resize_(3, 3)
+    z.fill_(7)
+    return y, z
+
+
+def _view_of_the_smaller(x):
+    y = x + 1
+    z = y.view(4, 4)
+    z.resize_(3, 3)
+    z.view(-1).add_(1)
+    return y, z
+
+
+def _base_smaller(x):
+    y = x + 1
+    z = y.view(16)
+    y.resize_(3, 3)
+    y.fill_(5)
+    z[0] = 2
+    return y, z
+
+
+def _own_memory(x):
+    y = cresset.empty(0)
+    y.resize_(2, 2)
+    y.fill_(3)
+    z = x + 1
+    z.view(-1)  # nobody keeps the view
+    z.resize_(5, 5)
+    return y, z.fill_(1), cresset.add(x, x, out=cresset.empty(0))
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+@pytest.mark.parametrize("function", [_view_smaller, _view_of_the_smaller, _base_smaller, _own_memory])
+def test_resized_tensors_stay_views(function, remove):
+    x = cresset.arange(16.0).reshape(8, 2)
+    for a, b in zip(function(x), functionalize(function, remove=remove)(x)):
+        assert cresset.equal(a, b)
+
+
+def test_resizes_that_would_leave_a_view():
+    def view(x):
+        return (x + 1).view(4, 4).resize_(5, 5)
+
+    def base(x):
+        y = x + 1
+        z = y.view(16)
+        return y.resize_(5, 5), z
+
+    def apart(x):
+        y = x + 1
+        return y.t().resize_(3, 3), y
+
+    x = cresset.ones(8, 2)
+    for function in (view, base):
+        with pytest.raises(RuntimeError, match="^Attempted to resize a view tensor to a larger size. This is not allowed in the functionalization pass"):
+            functionalize(function)(x)
+    with pytest.raises(RuntimeError, match="resize_ of a view whose elements do not lie one after the other"):
+        functionalize(apart)(x)
