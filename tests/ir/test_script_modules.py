@@ -678,3 +678,47 @@ def test_an_attribute_has_the_given_type_even_if_it_is_a_module():
     m = HoldsAModule()
     m.hold(3)
     assert m.hold(4) == 3
+
+
+class Overridden(nn.Module):
+    @jit.ignore
+    def left(self) -> int:
+        return 1
+
+    @jit.unused
+    def unused(self) -> int:
+        return 1
+
+    def helper(self, x):
+        return x + 1
+
+    def forward(self, x):
+        return self.helper(x) + self.left()
+
+
+def test_methods_of_one_object():
+    """A method that was bound to the object takes the place of its class's, compiled or ignored as it is marked; other objects keep theirs."""
+    import types
+
+    @jit.ignore
+    def left(self) -> int:
+        return 100
+
+    @jit.unused
+    def unused(self) -> int:
+        return 7
+
+    def helper(self, x):
+        return x + 20
+
+    def forward(self, x):
+        return x * 2
+
+    m, plain, whole = Overridden(), Overridden(), Overridden()
+    for name, function in (("left", left), ("unused", unused), ("helper", helper)):
+        setattr(m, name, types.MethodType(function, m))
+    whole.forward = types.MethodType(forward, whole)
+    scripted = jit.script(m)
+    assert scripted(cresset.zeros(1)).item() == m(cresset.zeros(1)).item() == 120 and (scripted.left(), scripted.unused()) == (100, 7)
+    assert jit.script(plain)(cresset.zeros(1)).item() == 2 and jit.script(plain).unused() == 1
+    assert jit.script(whole)(cresset.ones(1)).item() == 2 and jit.script(Overridden())(cresset.zeros(1)).item() == 2

@@ -468,6 +468,9 @@ def _infer_plain(made, module, annotations):
         value = module.__dict__[name] if name in module.__dict__ else getattr(module, name, None)
         if inspect.isfunction(static) and name not in module.__dict__ and _marks.is_dropped(static):
             continue
+        if isinstance(value, types.MethodType) and value.__self__ is module and name in module.__dict__:
+            made._methods[name] = value.__func__  # the object's own, in the place of its class's
+            continue
         if inspect.isfunction(static) and name not in module.__dict__:
             made._methods[name] = _state.replacement_of(static) or static
         elif isinstance(static, classmethod) and name not in module.__dict__:

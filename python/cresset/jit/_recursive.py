@@ -403,9 +403,10 @@ def _value_of(module, name):
 def _face(module, c, concrete):
     """The Python module of a new object, with what is not in the object: ignored methods and attributes."""
     face = wrap_module(c, concrete)
-    for name in dir(type(module)):
-        item = inspect.getattr_static(type(module), name, None)
-        if inspect.isfunction(item) and _marks.is_ignored(item):
+    for name in dict.fromkeys((*dir(type(module)), *module.__dict__)):
+        item = module.__dict__.get(name, inspect.getattr_static(type(module), name, None))
+        item = item.__func__ if isinstance(item, types.MethodType) and item.__self__ is module else item
+        if inspect.isfunction(item) and (_marks.is_ignored(item) or _marks.is_unused(item)):
             face.__dict__[name] = types.MethodType(item, face)
     for name in getattr(module, "__jit_ignored_attributes__", ()):
         static = inspect.getattr_static(type(module), name, None)
