@@ -128,7 +128,8 @@ _LAZY_NAMES |= {"_amp_foreach_non_finite_check_and_unscale_": "amp._scaling", "_
 _LAZY_NAMES["PyTorchFileReader"] = "serialization._zip"
 _LAZY_NAMES["register_privateuse1_backend"] = "utils.backend_registration"  # its name before PyTorch 2.0
 _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
-    "AcceleratorError": "accelerator", "compile": "compiler", "_disable_dynamo": "compiler", "compile_report": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
+    "_disable_dynamo": "compiler",
+    "AcceleratorError": "accelerator", "compile": "compiler", "compile_report": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
     "FileCheck": "testing", "ThroughputBenchmark": "utils.throughput_benchmark", "ExcludeDispatchKeyGuard": "_C",
 } | dict.fromkeys((
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
