@@ -17,18 +17,22 @@ def _inverse_permutation(dims):
     return out
 
 
-def _reshaped(base, view, place, args, kwargs):
-    return view.reshape(base.shape)
+def _reshaped(base, view, place, args, kwargs, form):
+    return view.reshape(base.shape) if form is _as_it_is else aten.view_copy.default(view, list(base.shape))
 
 
-def _same(base, view, place, args, kwargs):
+def _same(base, view, place, args, kwargs, form):
     return view
+
+
+def _as_it_is(operator):
+    return operator
 
 
 def _pieces(sizes, dim):
     """Puts the piece with the number `place` back: sizes(base, *args) are the lengths of all of them."""
 
-    def put(base, view, place, args, kwargs):
+    def put(base, view, place, args, kwargs, form):
         d = args[dim] if len(args) > dim else kwargs.get("dim", 0)
         lengths = sizes(base, d, *args)
         start = sum(lengths[:place])
@@ -43,7 +47,7 @@ def _equal_pieces(base, d, size, *rest):
 
 
 def _scatter(name):
-    def put(base, view, place, args, kwargs):
+    def put(base, view, place, args, kwargs, form):
         return getattr(aten, name).default(base, view, *args, **kwargs)
 
     return put
@@ -55,19 +59,19 @@ _INVERSES = {
     "diagonal": _scatter("diagonal_scatter"),
     "select": _scatter("select_scatter"),
     "slice": _scatter("slice_scatter"),
-    "t": lambda base, view, place, args, kwargs: aten.t.default(view),
-    "transpose": lambda base, view, place, args, kwargs: aten.transpose.int(view, *args),
-    "swapaxes": lambda base, view, place, args, kwargs: aten.transpose.int(view, *args),
-    "swapdims": lambda base, view, place, args, kwargs: aten.transpose.int(view, *args),
-    "permute": lambda base, view, place, args, kwargs: aten.permute.default(view, _inverse_permutation(args[0])),
+    "t": lambda base, view, place, args, kwargs, form: form(aten.t.default)(view),
+    "transpose": lambda base, view, place, args, kwargs, form: form(aten.transpose.int)(view, *args),
+    "swapaxes": lambda base, view, place, args, kwargs, form: form(aten.transpose.int)(view, *args),
+    "swapdims": lambda base, view, place, args, kwargs, form: form(aten.transpose.int)(view, *args),
+    "permute": lambda base, view, place, args, kwargs, form: form(aten.permute.default)(view, _inverse_permutation(args[0])),
     "split": _pieces(_equal_pieces, 1),
     "split_with_sizes": _pieces(lambda base, d, sizes, *rest: list(sizes), 1),
     "squeeze": _reshaped, "unsqueeze": _reshaped, "view": _reshaped, "_unsafe_view": _reshaped, "_reshape_alias": _reshaped,
-    "unbind": lambda base, view, place, args, kwargs: aten.select_scatter.default(base, view, args[0] if args else kwargs.get("dim", 0), place),
-    "view_as_real": lambda base, view, place, args, kwargs: aten.view_as_complex.default(view),
-    "view_as_complex": lambda base, view, place, args, kwargs: aten.view_as_real.default(view),
-    "real": lambda base, view, place, args, kwargs: cresset.complex(view, base.imag),
-    "imag": lambda base, view, place, args, kwargs: cresset.complex(base.real, view),
+    "unbind": lambda base, view, place, args, kwargs, form: aten.select_scatter.default(base, view, args[0] if args else kwargs.get("dim", 0), place),
+    "view_as_real": lambda base, view, place, args, kwargs, form: form(aten.view_as_complex.default)(view),
+    "view_as_complex": lambda base, view, place, args, kwargs, form: form(aten.view_as_real.default)(view),
+    "real": lambda base, view, place, args, kwargs, form: cresset.complex(view, base.imag),
+    "imag": lambda base, view, place, args, kwargs, form: cresset.complex(base.real, view),
 }  # fmt: skip
 
 
@@ -79,6 +83,10 @@ def _name_of(view):
 def _one(base, view, args, kwargs, place):
     out = view(base, *args, **kwargs)
     return out if place is None else out[place]
+
+
+def _is_copying(view):
+    return hasattr(view, "_schema") and view._schema.name.endswith("_copy")
 
 
 def replay(base, views):
@@ -101,7 +109,8 @@ def put_into(base, views, value):
         )
     if _name_of(view) == "view" and inner.dtype != base.dtype:
         return inner.view(base.dtype)
-    return inverse(base, inner, place, args, kwargs)
+    # Where views are copies, the way back has no views either.
+    return inverse(base, inner, place, args, kwargs, copying_form if _is_copying(view) else _as_it_is)
 
 
 @functools.lru_cache(maxsize=None)
