@@ -155,7 +155,7 @@ _type = cresset.Tensor.type
 @tensor_method(name="type")
 def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's kind, or the tensor converted to a dtype (also "torch.FloatTensor" or FloatTensor)."""
-    if isinstance(dtype, tensortype):
+    if isinstance(dtype, type) and isinstance(getattr(dtype, "dtype", None), _C.dtype):  # also one of sparse tensors
         dtype = dtype.dtype
     sparse = self.layout == cresset.sparse_coo
     if isinstance(dtype, str) and sparse:

@@ -357,10 +357,17 @@ class _BatchContext:
 
 
 def _wrap(values, dims, number):
-    """Tensors of a level, with their examples at these dimensions (None: alike for all)."""
-    return tuple(
-        _C._add_batch_dim(v, d, number) if d is not None and isinstance(v, cresset.Tensor) else v for v, d in zip(values, dims, strict=True)
-    )
+    """Tensors of a level, also those in trees, with their examples at these dimensions (None: alike for all)."""
+
+    def wrap(value, dim):
+        if isinstance(value, cresset.Tensor):
+            return value if dim is None else _C._add_batch_dim(value, dim, number)
+        if value is None or dim is None or isinstance(dim, int):
+            return value
+        leaves, spec = pytree.tree_flatten(value)
+        return pytree.tree_unflatten([wrap(leaf, d) for leaf, d in zip(leaves, _broadcast_to_and_flatten(dim, spec), strict=True)], spec)
+
+    return tuple(wrap(v, d) for v, d in zip(values, dims, strict=True))
 
 
 def _unwrap(values, number, batch_size, dims=None):

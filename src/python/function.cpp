@@ -3,6 +3,7 @@
 #include <cresset/autograd/saved_values.h>
 
 #include "autograd/nodes.h"
+#include "batching/batched_tensor.h"
 #include "python/autograd.h"
 #include "python/bind.h"
 #include "python/override.h"
@@ -316,6 +317,21 @@ PyObject* wrap_like(PyObject* returned, const Tensor& t) {
   return wrap_as(Py_TYPE(returned), t);
 }
 
+// Is there a batched tensor in a tuple, list or dictionary, however deep?
+bool holds_batched(PyObject* o) {
+  if (is_tensor(o)) return unwrap(o).key_set().has(DispatchKey::FuncTorchBatched);
+  if (PyDict_CheckExact(o)) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+      if (holds_batched(value)) return true;
+    return false;
+  }
+  if (!PyTuple_Check(o) && !PyList_CheckExact(o)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (holds_batched(PySequence_Fast_GET_ITEM(o, i))) return true;
+  return false;
+}
+
 // What apply was called with.
 struct Arguments {
   variable_list tensors;
@@ -325,6 +341,7 @@ struct Arguments {
 
 Arguments read_arguments(PyObject* const* args, Py_ssize_t n, FunctionNode& node) {
   Arguments out;
+  const bool under_vmap = !batching::levels().empty();
   out.all = checked(PyTuple_New(n));
   out.needs_grad = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -336,6 +353,7 @@ Arguments read_arguments(PyObject* const* args, Py_ssize_t n, FunctionNode& node
       grad = autograd::impl::requires_grad(out.tensors.back());
       out.any_batched |= out.tensors.back().key_set().has(DispatchKey::FuncTorchBatched);
     }
+    if (!tensor && under_vmap) out.any_batched |= holds_batched(args[i]);
     out.any_grad |= grad;
     PyTuple_SET_ITEM(out.needs_grad.get(), i, PyBool_FromLong(grad));
     PyTuple_SET_ITEM(out.all.get(), i, Py_NewRef(args[i]));

@@ -1,10 +1,12 @@
 // Attributes of the class Tensor.
 #include <cresset/ops/functions_view.h>
 
+#include "batching/batched_tensor.h"
 #include "python/autograd.h"
 #include "python/dispatch_mode.h"
 #include "python/graph_part.h"
 #include "python/override.h"
+#include "python/transforms.h"
 
 namespace cresset::python {
 
@@ -23,6 +25,11 @@ namespace {
     CRESSET_PY_CATCH(nullptr)                        \
   }
 #define CRESSET_BOOL(name, expression) CRESSET_GETTER(name, PyBool_FromLong(expression))
+
+// The tensor whose history t has: of a batched one inside of vmap(grad(f)) its value.
+Tensor recorded_of(const Tensor& t) {
+  return CRESSET_UNLIKELY(t.key_set().has(DispatchKey::FuncTorchBatched)) && derivatives_are_innermost() ? batching::physical(t) : t;
+}
 
 // Whoever asks for the node may give it hooks that refer to the tensor, so the collector must see the tensor from now on.
 PyObject* node_of_tensor(PyObject* self, const Tensor& t) {
@@ -45,10 +52,10 @@ CRESSET_GETTER(grad_dtype, [&] {
   const std::optional<ScalarType> dtype = autograd::impl::grad_dtype(t);
   return dtype ? wrap_dtype(*dtype) : Py_NewRef(Py_None);
 }())
-CRESSET_GETTER(grad_fn, node_of_tensor(self, t))
+CRESSET_GETTER(grad_fn, node_of_tensor(self, recorded_of(t)))
 CRESSET_GETTER(_grad_fn, node_of_tensor(self, t))
-CRESSET_BOOL(requires_grad, t.requires_grad())
-CRESSET_BOOL(is_leaf, t.is_leaf())
+CRESSET_BOOL(requires_grad, t.requires_grad() || recorded_of(t).requires_grad())
+CRESSET_BOOL(is_leaf, recorded_of(t).is_leaf())
 CRESSET_BOOL(retains_grad, t.retains_grad())
 CRESSET_GETTER(output_nr, PyLong_FromLongLong(t.output_nr()))
 CRESSET_GETTER(_version, PyLong_FromLongLong(t._version()))

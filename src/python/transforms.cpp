@@ -4,6 +4,7 @@
 #include <cresset/dispatch/dispatcher.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "autograd/captured_tensors.h"
 #include "autograd/transforms.h"
@@ -15,6 +16,18 @@
 namespace cresset::python {
 
 namespace {
+
+// Of each transform of derivatives that this thread is in: the levels of vmap around it.
+thread_local std::vector<std::size_t> levels_around;
+
+void enter_transform(const std::vector<Tensor>& inputs) {
+  autograd::transforms::enter_function(inputs);
+  levels_around.push_back(batching::levels().size());
+}
+void leave_transform() {
+  levels_around.pop_back();
+  autograd::transforms::leave_function();
+}
 
 batching::Randomness to_randomness(const std::string& word) {
   return word == "error" ? batching::Randomness::Error : word == "same" ? batching::Randomness::Same : batching::Randomness::Different;
@@ -43,6 +56,8 @@ int64_t count_vmap_mode(int64_t step) {
 }
 
 }  // namespace
+
+bool derivatives_are_innermost() { return !levels_around.empty() && levels_around.back() == batching::levels().size(); }
 
 void init_transforms(PyObject* module) {
   using namespace autograd;
@@ -95,8 +110,8 @@ void init_transforms(PyObject* module) {
     return Object(checked(Py_BuildValue("(NN)", PyBool_FromLong(settings.enabled), PyBool_FromLong(settings.warns))));
   });
 
-  def(module, "_transform_enter", [](std::vector<Tensor> inputs) { transforms::enter_function(inputs); });
-  def(module, "_transform_leave", [] { transforms::leave_function(); });
+  def(module, "_transform_enter", [](std::vector<Tensor> inputs) { enter_transform(inputs); });
+  def(module, "_transform_leave", [] { leave_transform(); });
   def(module, "_fresh_input", [](Tensor t) { return without_lock(may_wait(t), [&] { return transforms::fresh_input(t); }); });
   def(module, "_without_own_history",
       [](Tensor t, std::vector<Tensor> inputs, bool always) { return transforms::without_own_history(t, inputs, always); });

@@ -102,3 +102,10 @@ def test_partial_objects_of_operators_are_called_in_python():
     assert scripted("return f(x)", f=functools.partial(torch.log))(torch.ones(2)).tolist() == [0.0, 0.0]
     with pytest.raises(RuntimeError, match="functools.partial objects of Python functions are not supported in scripts"):
         scripted("return f(x)", f=functools.partial(lambda a, b: a, 1))
+
+
+def test_annotations_name_typing_as_the_program_does():
+    import typing as tp
+
+    text = "sizes: tp.List[int] = []\n    found: tp.Dict[str, tp.Optional[int]] = {}\n    sizes.append(x.size(0))\n    return sizes"
+    assert scripted(text, tp=tp)(X) == [2]

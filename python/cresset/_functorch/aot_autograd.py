@@ -116,7 +116,8 @@ class _Compiled:
             def backward(ctx, *grads):
                 tensors = iter(ctx.saved_tensors)
                 saved = [next(tensors) if other is None else other[0] for other in ctx.others]
-                given = [*saved, *(g for g, flag in zip(grads, self.outputs) if flag)]
+                # As recorded: what the graph does to make them contiguous was nothing then.
+                given = [*saved, *(g.contiguous() for g, flag in zip(grads, self.outputs) if flag)]
                 if "backward" not in compiled:
                     compiled["backward"] = self.options["bw_compiler"](backward, given)
                 found = dict(zip(self.needed, _called(compiled["backward"], given)))

@@ -1,5 +1,6 @@
 """What is compiled in place of the few functions, classes and methods of the library that scripts cannot read as they are."""
 
+import importlib
 import inspect
 import warnings
 
@@ -7,7 +8,7 @@ import cresset
 from cresset import nn
 from cresset._same_names import own_module
 
-from . import _grad_mode, _second_texts
+from . import _grad_mode
 
 __all__ = ["table", "alternatives_of", "lists_of"]
 
@@ -15,8 +16,9 @@ __all__ = ["table", "alternatives_of", "lists_of"]
 def table():
     """{function, method or class: the function or class that is compiled for it, or the operator's kind}."""
     out = {warnings.warn: "aten::warn", cresset.manual_seed: "aten::manual_seed", cresset.autograd.grad: "aten::grad", cresset.autograd.backward: "aten::backward"}
-    for name, function in vars(_second_texts).items():
-        if inspect.isfunction(function) and own_module(function.__module__) == _second_texts.__name__ and not name.startswith("_"):
+    texts = importlib.import_module("cresset.jit._second_texts")  # not above: it imports what imports this
+    for name, function in vars(texts).items():
+        if inspect.isfunction(function) and own_module(function.__module__) == texts.__name__ and not name.startswith("_"):
             out[getattr(cresset, name)] = function
     out.update({getattr(cresset, cls.__name__): cls for cls in (_grad_mode.no_grad, _grad_mode.enable_grad)})
     out[cresset.autograd.profiler.record_function] = _grad_mode.record_function

@@ -133,7 +133,8 @@ class Annotations {
 
   TypePtr constructed(const Expr& e) {
     const std::string name = dotted(*e.parts[0]);
-    const auto constructor = find(kConstructors, plain(name));
+    auto constructor = find(kConstructors, plain(name));
+    if (!constructor) constructor = find(kConstructors, std::string_view(name).substr(name.rfind('.') + 1));  // import typing as tp
     if (name.empty()) fail(*e.parts[0], "Subscripted type must be a type identifier");
     if (!constructor) fail(*e.parts[0], "Unknown type constructor " + name);
     std::vector<ExprPtr> written(e.parts.begin() + 1, e.parts.end());

@@ -98,3 +98,18 @@ def test_modules():
     model.zero_grad()
     model(X).sum().backward()
     torch.testing.assert_close(found, [p.grad for p in model.parameters()])
+
+
+def test_gradients_come_to_the_recorded_backward_as_they_were_recorded():
+    class Identity(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.contiguous().as_strided((2, 2), (2, 1))  # row by row, in memory
+
+    x, g = torch.ones(2, 2, requires_grad=True), torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t()
+    assert torch.autograd.grad(Identity.apply(x), x, g)[0].equal(g)
+    assert torch.autograd.grad(aot_function(Identity.apply, nop)(x), x, g)[0].equal(g)

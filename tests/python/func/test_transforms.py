@@ -263,3 +263,30 @@ def test_tangents_beside_constants_of_other_types(constant):
     number = constant.double()
     assert close(jvp(lambda v: constant / v, (o,), (t,))[1], -number / o**2)
     assert close(jvp(lambda v: cresset.fmod(v, constant), (o,), (t,))[1], t)
+
+
+def test_what_a_function_under_vmap_of_a_derivative_sees_of_its_history():
+    seen = []
+
+    def look(x):
+        y = x * 2
+        seen.append((x.requires_grad, y.requires_grad, y.grad_fn is not None, y.is_leaf))
+        return y.sum()
+
+    recorded, plain = (True, True, True, False), (False, False, False, True)
+    x = cresset.ones(2, 3)
+    cases = {
+        "vmap(grad)": (lambda: cresset.vmap(grad(look))(x), recorded),
+        "vmap(vmap(grad))": (lambda: cresset.vmap(cresset.vmap(grad(look)))(x), recorded),
+        "vmap(grad(vmap))": (lambda: cresset.vmap(grad(lambda q: cresset.vmap(look)(q[None]).sum()))(x), plain),
+        "grad(vmap)": (lambda: grad(lambda q: cresset.vmap(look)(q).sum())(x), plain),
+        "vmap": (lambda: cresset.vmap(look)(x.clone().requires_grad_()), plain),
+        "vmap(grad) of another tensor": (lambda: cresset.vmap(grad(lambda q: look(q.detach()) + q.sum()))(x), plain),
+    }
+    for name, (call, expected) in cases.items():
+        seen.clear()
+        call()
+        assert seen == [expected], name
+    with cresset.no_grad():
+        cresset.vmap(grad(look))(x)
+    assert seen[-1] == recorded

@@ -390,3 +390,55 @@ def test_a_batch_of_what_is_not_read():
     x, g, buffers = cresset.randn(3), cresset.ones(3), cresset.empty(2, 0)
     got = vmap(lambda b: cresset.ops.aten.log_sigmoid_backward(g, x, b))(buffers)
     assert cresset.equal(got, cresset.ops.aten.log_sigmoid_backward(g, x, buffers[0]).expand(2, 3))
+
+
+def test_functions_take_batched_tensors_in_tuples_lists_and_dictionaries():
+    seen = []
+
+    class Sum(cresset.autograd.Function):
+        @staticmethod
+        def forward(pair, more, factor):
+            return pair[0] * pair[1] + more["k"] * factor
+
+        @staticmethod
+        def setup_context(*_):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, pair, more, factor):
+            seen.append((info.batch_size, in_dims))
+            return pair[0] * pair[1] + more["k"] * factor, 0
+
+    class Generated(cresset.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, pair):
+            return x * pair[0] + pair[1]
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[1][0])
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0], None
+
+    class NoRule(cresset.autograd.Function):
+        @staticmethod
+        def forward(pair):
+            return pair[0] + 1
+
+        @staticmethod
+        def setup_context(*_):
+            pass
+
+    x, ones = cresset.arange(6.0).reshape(2, 3), cresset.ones(3)
+    assert cresset.vmap(lambda a: Sum.apply((a, ones), {"k": a}, 2.0))(x).equal(x * 3)
+    assert cresset.vmap(lambda a: Sum.apply([ones, a], {"k": ones}, 2.0))(x).equal(x + 2)
+    assert seen == [(2, ((0, None), {"k": 0}, None)), (2, ([None, 0], {"k": None}, None))]
+    assert cresset.vmap(lambda a: Generated.apply(a, (a, ones)))(x).equal(x * x + 1)
+    slopes = cresset.vmap(lambda b: cresset.func.grad(lambda a: Generated.apply(a, (b, ones)).sum())(ones))(x)
+    assert slopes.equal(x)
+    with pytest.raises(RuntimeError, match="does not have vmap support"):
+        cresset.vmap(lambda a: NoRule.apply((a,)))(x)
