@@ -2,11 +2,11 @@
 
 from . import _C
 
-_NUMBERS = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C.bool}  # what Python's types stand for
+NUMBER_DTYPES = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C.bool}  # what Python's types stand for
 
 
 def _dtype_of(type, name):
-    dtype = _NUMBERS.get(type, type)
+    dtype = NUMBER_DTYPES.get(type, type)
     if not isinstance(dtype, _C.dtype):
         raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {dtype.__class__.__name__}")
     return dtype

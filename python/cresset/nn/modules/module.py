@@ -45,17 +45,14 @@ def _check_name(kind, name):
         raise KeyError(f'{kind} name can\'t be empty string ""')
 
 
-_NUMBERS = {float: cresset.float64, int: cresset.int64, complex: cresset.complex128, bool: cresset.bool}
-
-
 def _parse_to(args, kwargs):
     """The arguments of Module.to as (device, dtype, non_blocking, memory_format)."""
     given = dict(kwargs)
     device, dtype = given.pop("device", None), given.pop("dtype", None)
     non_blocking, memory_format = given.pop("non_blocking", False), given.pop("memory_format", None)
     given.pop("copy", None)
-    rest = [_NUMBERS.get(a, a) if isinstance(a, type) else a for a in args]
-    dtype = _NUMBERS.get(dtype, dtype) if isinstance(dtype, type) else dtype
+    rest = [NUMBER_DTYPES.get(a, a) if isinstance(a, type) else a for a in args]
+    dtype = NUMBER_DTYPES.get(dtype, dtype) if isinstance(dtype, type) else dtype
     if "tensor" in given:
         rest.insert(0, given.pop("tensor"))
     ok = not given
