@@ -455,7 +455,8 @@ class Parser {
       if (w == "False") return repeat(IValue(false), t, n);
       if (t.kind == TypeKind::Device) return IValue(Device(std::string(w)));
       const bool takes_numbers = t.kind != TypeKind::Tensor && t.kind != TypeKind::String && t.kind != TypeKind::Bool;
-      if (const auto v = takes_numbers ? named_constant(w, t.kind) : std::nullopt) return IValue(*v);
+      if (const auto v = takes_numbers ? named_constant(w, t.kind) : std::nullopt)
+        return t.kind == TypeKind::Float ? IValue(static_cast<double>(*v)) : repeat(IValue(*v), t, n);
       fail("invalid numeric default value");
     }
     if (t.kind == TypeKind::Tensor) fail_expected("None");

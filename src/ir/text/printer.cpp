@@ -193,7 +193,8 @@ class Printer {
       any = true;
       out_ += a.name.toUnqualString();
       out_ += "=";
-      attribute(a, n.kind() == prim::Constant && a.name == attr::value ? n.outputs().at(0)->type().get() : nullptr);
+      const bool typed = n.kind() == prim::Constant && a.name == attr::value && !n.outputs().empty();
+      attribute(a, typed ? n.outputs()[0]->type().get() : nullptr);
     }
     if (any) out_ += "]";
   }

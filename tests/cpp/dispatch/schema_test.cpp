@@ -34,6 +34,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "a::d(str reduction=\"mean\") -> Scalar", "a::e(Dict(str, Tensor) d, (int, Tensor) t) -> Tensor[]", "a::f(...) -> ...",
                     "a::g(Tensor(a!)[] self) -> ()", "a::h(t[] l, t x) -> t"));
 
+TEST(Schema, words_for_numbers_are_of_the_type_that_takes_them) {
+  for (const char* text : {"f(Tensor x, float g=float) -> Tensor", "f(int[2] k=Mean, ScalarType d=long) -> ()"}) {
+    const std::string printed = parse_schema(text).str();
+    EXPECT_EQ(parse_schema(printed).str(), printed);
+  }
+  EXPECT_TRUE(parse_schema("f(float g=float) -> ()").arguments()[0].default_value->isDouble());
+}
+
 TEST(Schema, ReadsOtherSpellings) {
   EXPECT_EQ(parse_schema("a::b( int[2] k=[1,1] ,float y=2.0)->Tensor").str(), "a::b(int[2] k=1, float y=2.) -> Tensor");
   EXPECT_EQ(parse_schema("a::b(int reduction=Mean) -> (Tensor)").str(), "a::b(int reduction=1) -> Tensor");
