@@ -38,6 +38,8 @@ void mark_fresh_memory(const Tensor& t) {
 }
 
 Tensor make_sparse(IntArrayRef size, ScalarType dtype, Layout layout, std::optional<Device> device) {
+  constexpr auto kSparseBsc = static_cast<Layout>(6);  // the last of the compressed layouts; what follows is not sparse
+  if (layout == Layout::Mkldnn || layout > kSparseBsc) return {};
   const auto op = Dispatcher::singleton().findSchema({"aten::_new_sparse", ""});
   if (!op) return {};
   cresset::detail::check_sizes_nonnegative(size);
@@ -239,8 +241,7 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
-  if (integral ||
-      type == kLong) {  // ends and step of int64 are integers before they are counted: arange(2.5, dtype=int64) ends in front of 2
+  if (integral) {
     const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
     count = static_cast<double>((last - first + stride - sign) / stride);
   } else {

@@ -205,17 +205,3 @@ def test_integers_of_more_than_64_bits(call, error, words):
 def test_the_operator_of_inversion_is_for_whole_numbers(dtype):
     with pytest.raises(TypeError, match=r"^~ \(operator.invert\) is only implemented on integer and Boolean-type tensors$"):
         ~torch.ones(1, dtype=dtype)
-
-
-# Of int64, ends and step are integers before they are counted; of other integral types after it.
-@pytest.mark.parametrize(
-    "arguments, dtype, expected",
-    [
-        ((2.585,), torch.int64, [0, 1]), ((0, 3.999, 1.0), torch.int64, [0, 1, 2]), ((5.5, 1.2, -1), torch.int64, [5, 4, 3, 2]), ((0, 3, 1.7), torch.int64, [0, 1, 2]),
-        ((-1.5, 2), torch.int64, [-1, 0, 1]), ((2.585,), torch.int32, [0, 1, 2]), ((2.585,), torch.uint8, [0, 1, 2]), ((2.585,), torch.float32, [0.0, 1.0, 2.0]),
-    ],
-)  # fmt: skip
-def test_ranges_of_integers_between_fractions(arguments, dtype, expected):
-    assert torch.arange(*arguments, dtype=dtype).tolist() == expected
-    assert torch.arange(*arguments, dtype=dtype, device="meta").shape == (len(expected),)
-    assert torch.arange(*arguments, out=torch.empty(0, dtype=dtype)).tolist() == expected
