@@ -1,8 +1,19 @@
-"""finfo and iinfo: limits of the dtypes."""
+"""finfo and iinfo: limits of the dtypes; what else is known of them by name."""
 
 from . import _C
 
 NUMBER_DTYPES = {float: _C.float64, complex: _C.complex128, int: _C.int64, bool: _C.bool}  # what Python's types stand for
+
+# The names of C++, in errors and in the legacy tensor types.
+DTYPE_WORDS = {
+    _C.float64: "Double", _C.float32: "Float", _C.float16: "Half", _C.bfloat16: "BFloat16", _C.int64: "Long", _C.int32: "Int", _C.int16: "Short",
+    _C.int8: "Char", _C.uint8: "Byte", _C.bool: "Bool", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
+}  # fmt: skip
+
+
+def word_of(dtype):
+    """ "Float" of float32; Python's name without its module for dtypes that have no such word."""
+    return DTYPE_WORDS.get(dtype) or str(dtype).rpartition(".")[2]
 
 
 def _dtype_of(type, name):

@@ -5,12 +5,10 @@ import operator
 import cresset
 
 from . import _C
+from ._dtype_info import DTYPE_WORDS, word_of
 from ._overridable import tensor_attribute, tensor_method
 
-_TYPES = {
-    "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "LongTensor": "int64",
-    "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8", "BoolTensor": "bool",
-}  # fmt: skip
+_TYPES = {f"{word}Tensor": dtype for dtype, word in DTYPE_WORDS.items() if not dtype.is_complex}
 
 
 _NO_CONSTRUCTOR = (
@@ -68,7 +66,7 @@ class tensortype(type):  # noqa: N801
         return isinstance(instance, cresset.Tensor) and (instance.dtype, instance.layout, instance.device.type) == (cls.dtype, cls.layout, "cpu")
 
     def __repr__(cls):
-        return f"<class 'torch.{cls.__name__}'>"
+        return f"<class '{cls.__module__.replace('cresset', 'torch', 1)}.{cls.__name__}'>"
 
     @property
     def layout(cls):
@@ -78,17 +76,12 @@ class tensortype(type):  # noqa: N801
     is_sparse = False
 
 
-def dtype_named(name):
-    """The dtype of a legacy type: float32 of "FloatTensor"."""
-    return getattr(_C, _TYPES[name])
-
-
-def types():
-    """The legacy tensor types by name."""
+def types(kind=tensortype, module="cresset", what="Tensors", without=()):
+    """The legacy tensor types by name, as classes of the metaclass `kind`."""
     return {
-        name: tensortype(name, (), {"dtype": getattr(_C, number), "__module__": "cresset", "__doc__": f"Tensors of {number} on the CPU."})
-        for name, number in _TYPES.items()
-    }
+        name: kind(name, (), {"dtype": dtype, "__module__": module, "__doc__": f"{what} of {str(dtype).rpartition('.')[2]} on the CPU."})
+        for name, dtype in _TYPES.items() if dtype not in without
+    }  # fmt: skip
 
 
 # --- methods of Tensor ---------------------------------------------------------------------------------------------------------
@@ -155,7 +148,7 @@ _type = cresset.Tensor.type
 @tensor_method(name="type")
 def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's kind, or the tensor converted to a dtype (also "torch.FloatTensor" or FloatTensor)."""
-    if isinstance(dtype, type) and isinstance(getattr(dtype, "dtype", None), _C.dtype):  # also one of sparse tensors
+    if isinstance(dtype, tensortype):
         dtype = dtype.dtype
     sparse = self.layout == cresset.sparse_coo
     if isinstance(dtype, str) and sparse:
@@ -286,9 +279,7 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
             "aten::range(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
     if out is not None and dtype not in (None, out.dtype):
-        from .sparse._rules import _WORDS as words
-
-        raise RuntimeError(f"dtype {words[dtype]} does not match dtype of out parameter ({words[out.dtype]})")
+        raise RuntimeError(f"dtype {word_of(dtype)} does not match dtype of out parameter ({word_of(out.dtype)})")
     if out is not None and layout is not out.layout:
         raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})".replace("cresset.", ""))
     if out is not None and device is not None and cresset.device(device).type != out.device.type:

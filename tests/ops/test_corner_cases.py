@@ -100,7 +100,7 @@ REFUSED = [
     (lambda: cresset.eye(2**32, out=cresset.empty(0)), RuntimeError, "numel: integer multiplication overflow"),
     (lambda: cresset.empty(0).resize_(2**32, 2**32), RuntimeError, "numel: integer multiplication overflow"),
     (lambda: cresset.arange(0, 64, 0.5, dtype=cresset.int64), ValueError, "step must be nonzero"),
-    (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "value cannot be converted to type int64_t without overflow"),
+    (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "invalid size"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).double(), [4], cresset.ones(4), None, 1e-5), RuntimeError, "share same datatype"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).half(), [4], cresset.ones(4).bfloat16(), None, 1e-5), RuntimeError, "scalar type of Float"),
 ]  # fmt: skip

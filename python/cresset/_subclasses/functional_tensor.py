@@ -12,6 +12,7 @@ import weakref
 
 import cresset
 from cresset import _C
+from cresset._dtype_info import word_of
 from cresset.utils._python_dispatch import TorchDispatchMode
 from cresset.utils._pytree import tree_leaves, tree_map
 
@@ -311,7 +312,7 @@ def _as_written(func, target, value):
     if value.dtype != target.dtype:
         if not cresset.can_cast(value.dtype, target.dtype):
             raise RuntimeError(
-                f"result type {_type_word(value)} can't be cast to the desired output type {_type_word(target)}"
+                f"result type {word_of(value.dtype)} can't be cast to the desired output type {word_of(target.dtype)}"
             )
         value = value.to(target.dtype)
     if (
@@ -324,14 +325,6 @@ def _as_written(func, target, value):
         )
     return value
 
-
-_WORDS = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-          "float16": "Half", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
-
-
-def _type_word(t):
-    name = str(t.dtype).rpartition(".")[2]
-    return _WORDS.get(name, name.title())
 
 
 def functionalize(func, *, remove="mutations"):

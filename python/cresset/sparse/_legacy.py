@@ -4,11 +4,8 @@ import operator
 import warnings
 
 import cresset
+from cresset import _legacy
 
-_TYPES = {
-    "BFloat16Tensor": "bfloat16", "ByteTensor": "uint8", "CharTensor": "int8", "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16",
-    "IntTensor": "int32", "LongTensor": "int64", "ShortTensor": "int16",
-}  # fmt: skip
 _ONLY_SIZES = (
     "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or construct a strided tensor and convert it "
     "to sparse via to_sparse."
@@ -16,7 +13,7 @@ _ONLY_SIZES = (
 _FORMS = "(), (*size), (Tensor indices, Tensor values) or (Tensor indices, Tensor values, tuple of ints size), each with a device by name"
 
 
-class sparsetype(type):  # noqa: N801
+class sparsetype(_legacy.tensortype):  # noqa: N801
     """The type of the legacy types of sparse tensors. They make coordinate tensors; `isinstance` asks for layout, dtype and device."""
 
     def __call__(cls, *args, device=None, **named):
@@ -42,23 +39,13 @@ class sparsetype(type):  # noqa: N801
             raise TypeError(f"new() received an invalid combination of arguments - got ({given}), but expected {_FORMS}") from None
         return cresset.sparse_coo_tensor(size, dtype=cls.dtype)
 
-    def __instancecheck__(cls, instance):
-        return isinstance(instance, cresset.Tensor) and (instance.dtype, instance.layout, instance.device.type) == (cls.dtype, cls.layout, "cpu")
-
-    def __repr__(cls):
-        return f"<class 'torch.sparse.{cls.__name__}'>"
-
     @property
     def layout(cls):
         return cresset.sparse_coo
 
     is_sparse = True
-    is_cuda = False
 
 
 def types():
     """The legacy types of sparse tensors by name."""
-    return {
-        name: sparsetype(name, (), {"dtype": getattr(cresset, number), "__module__": "cresset.sparse", "__doc__": f"Sparse tensors of {number} on the CPU."})
-        for name, number in _TYPES.items()
-    }
+    return _legacy.types(sparsetype, "cresset.sparse", "Sparse tensors", (cresset.bool,))

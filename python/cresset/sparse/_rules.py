@@ -3,6 +3,7 @@
 import cresset
 
 from .. import _C
+from .._dtype_info import word_of
 from ._create import NAMES, coalesced, compress, convert, coordinates, dense, empty_like, from_dense, keys, matched
 from ._tensor import Compressed, Coordinates, Sparse
 
@@ -584,14 +585,8 @@ def _mm(a, b):
     return _spread(_permute(coordinates(b), (1, 0)), a.t()).t().contiguous()
 
 
-_WORDS = {
-    _C.float32: "Float", _C.float64: "Double", _C.float16: "Half", _C.bfloat16: "BFloat16", _C.int64: "Long", _C.int32: "Int", _C.int16: "Short",
-    _C.int8: "Char", _C.uint8: "Byte", _C.bool: "Bool", _C.complex64: "ComplexFloat", _C.complex128: "ComplexDouble",
-}  # fmt: skip
-
-
 def _word(tensor):
-    return _WORDS.get(tensor.dtype, str(tensor.dtype))
+    return word_of(tensor.dtype)
 
 
 @_rule("mv")

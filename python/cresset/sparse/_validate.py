@@ -1,6 +1,7 @@
 """What indices and values of sparse tensors have to satisfy."""
 
 from .. import _C
+from .._dtype_info import word_of
 
 __all__ = ["check_compressed", "check_coordinates"]
 
@@ -13,10 +14,6 @@ _COMPRESSED = {  # layout: (name of the pointers, name of the others, whether ro
 def _require(holds, text):
     if not holds:
         raise RuntimeError(text)
-
-
-def _word(dtype):
-    return {_C.int32: "Int", _C.int64: "Long", _C.float32: "Float", _C.float64: "Double"}.get(dtype, str(dtype).rpartition(".")[2].capitalize())
 
 
 def check_compressed(plain, other, values, size, layout):
@@ -47,9 +44,9 @@ def check_compressed(plain, other, values, size, layout):
     nnz = values.shape[batch]
     _require(other.shape[-1] == nnz, f"{second}.shape[-1] must be equal to nnz (={nnz}) as defined by values.shape[{batch}], but got {other.shape[-1]}")
     _require(
-        plain.dtype == other.dtype, f"{first} and {second} must have the same dtype, bot got {_word(plain.dtype)} and {_word(other.dtype)}, respectively"
+        plain.dtype == other.dtype, f"{first} and {second} must have the same dtype, bot got {word_of(plain.dtype)} and {word_of(other.dtype)}, respectively"
     )
-    _require(plain.dtype in (_C.int32, _C.int64), f"{first} and {second} dtype must be Int or Long, but got {_word(plain.dtype)}")
+    _require(plain.dtype in (_C.int32, _C.int64), f"{first} and {second} dtype must be Int or Long, but got {word_of(plain.dtype)}")
     steps = plain[..., 1:] - plain[..., :-1]
     _require(bool((plain[..., 0] == 0).all()), f"`{first}[..., 0] == 0` is not satisfied.")
     _require(bool((plain[..., -1] == nnz).all()), f"`{first}[..., -1] == nnz` is not satisfied.")

@@ -8,7 +8,6 @@
 #include <cresset/dispatch/tuple_type.h>
 
 namespace cresset::jit {
-class ClassType;
 class EnumType;
 class FunctionType;
 class InterfaceType;
@@ -31,12 +30,10 @@ CRESSET_USE(TupleType, Tuple)
 CRESSET_USE(UnionType, Union)
 CRESSET_USE(VarType, Var)
 #undef CRESSET_USE
-using cresset::QualifiedName;
 using cresset::typeKindToString;
 using cresset::unifyTypes;
 using cresset::VaryingShape;
 // Of scripts; complete with torch/csrc/jit/api/module.h.
-using cresset::jit::ClassType;
 using cresset::jit::EnumType;
 using cresset::jit::FunctionType;
 using cresset::jit::InterfaceType;

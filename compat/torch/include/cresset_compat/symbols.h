@@ -6,7 +6,6 @@
 #include <cresset/ir/symbols.h>
 
 namespace c10 {
-using cresset::jit::Symbol;
 // The same namespaces everywhere, so that sources that use two of them find one name.
 namespace aten = cresset::jit::aten;
 namespace attr = cresset::jit::attr;

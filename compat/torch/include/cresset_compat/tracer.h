@@ -45,14 +45,14 @@ inline void addOutput(Node* node, const std::vector<at::Tensor>& list) {
 }
 /// What the user passed goes into the node as its next input; the name says what for, and is not kept.
 inline void addInputs(Node* node, const char* /*name*/, const IValue& v) { node->addInput(getValueTrace(v)); }
-inline Node* recordSourceLocation(Node* node) { return node; }  // nodes that a trace creates know theirs
 
 /// Sizes as tensors that the trace knows.
 inline at::Tensor getSizeOf(const at::Tensor& t, int64_t dim) { return cresset::jit::tracer::traced_size(t, dim); }
 inline at::Tensor getNumelOf(const at::Tensor& t) { return cresset::jit::tracer::traced_numel(t); }
 
 /// Runs the function on the inputs while its operators are recorded; gives the state, whose graph has an output for each result, and the
-/// results. The names of values are not asked for: values have numbers. Of modules the calls of those below them become methods.
+/// results. The names of values are not asked for: values have numbers. Lists and dictionaries are taken as results, strict or not. Of
+/// modules the calls of those below them become methods.
 inline std::pair<std::shared_ptr<TracingState>, Stack> trace(Stack inputs, const std::function<Stack(Stack)>& traced_fn,
                                                              const std::function<std::string(const at::Tensor&)>& /*var_name_lookup_fn*/,
                                                              bool /*strict*/ = true, bool force_outplace = false, Module* self = nullptr,
