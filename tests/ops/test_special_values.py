@@ -37,6 +37,15 @@ def test_known_values(name):
             assert call(name, arguments, cresset.float32).item() == pytest.approx(value, rel=2e-7, abs=1e-37), arguments
 
 
+# mpmath, 40 digits: on both sides of where one estimate follows the other, and the last double below one.
+@pytest.mark.parametrize(
+    "y, value",
+    [(1 - 1.192003e-7, 3.7439309077955105), (1 - 2**-23, 3.7439211627767994), (1 - 2**-30, 4.328028275800946), (1 - 2**-53, 5.8635847487551676)],
+)  # fmt: skip
+def test_erfinv_of_doubles_near_one(y, value):
+    assert cresset.erfinv(cresset.tensor([-y], dtype=cresset.float64)).item() == pytest.approx(-value, rel=1e-15)
+
+
 @pytest.mark.parametrize(
     "name, point, value",
     [

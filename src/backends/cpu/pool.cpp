@@ -199,42 +199,48 @@ bool goes_by_channels(const Tensor& self, const Tensor& out) {
          (self.scalar_type() == kFloat || self.scalar_type() == kDouble);
 }
 
-// f(image, number of the window, its ranges of the input, memory of the thread) for all windows of all images.
+// A window of an image, by its number and its places in each dimension.
+struct WindowOfImage {
+  int64_t image, number;
+  std::array<int64_t, 3> at;
+};
+// f(window, elements of its plane, how many) for all windows of all images.
 template <class R, class F>
 void for_windows_of_images(const PoolWindows& w, int64_t images, int64_t channels, const R& range, const F& f) {
   const int64_t lines = images * w.out[0] * w.out[1], cost = w.out[2] * volume(w.kernel) * channels;
   parallel_for(0, lines, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> scratch;
+    std::vector<int64_t> elements;
     for (int64_t line = begin; line < end; ++line) {
       check_interrupt();
-      const int64_t at = line % (w.out[0] * w.out[1]), d = at / w.out[1], h = at % w.out[1];
-      for (int64_t x = 0; x < w.out[2]; ++x)
-        f(line / (w.out[0] * w.out[1]), at * w.out[2] + x, range(w, 0, d), range(w, 1, h), range(w, 2, x), scratch);
+      const int64_t image = line / (w.out[0] * w.out[1]), at = line % (w.out[0] * w.out[1]), d = at / w.out[1], h = at % w.out[1];
+      const Range rd = range(w, 0, d), rh = range(w, 1, h);
+      for (int64_t x = 0; x < w.out[2]; ++x) {
+        elements.clear();
+        each_position(w, rd, rh, range(w, 2, x), [&](int64_t i) { elements.push_back(i); });
+        f(WindowOfImage{image, at * w.out[2] + x, {d, h, x}}, elements.data(), static_cast<int64_t>(elements.size()));
+      }
     }
   });
 }
 
 template <class T, class R>
 void max_pool_channels(const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
-  const int64_t images = self.size(0), channels = self.size(1);
+  const int64_t images = self.size(0), channels = self.size(1), from = volume(w.in) * channels, to = volume(w.out);
   const PoolLoops<T>& loops = find_pool_loops<T>();
   const T* const px = self.const_data_ptr<T>();
   T* const py = out.mutable_data_ptr<T>();
   int64_t* const pi = indices.mutable_data_ptr<int64_t>();
-  for_windows_of_images(w, images, channels, range,
-                        [&](int64_t image, int64_t o, Range rd, Range rh, Range rw, std::vector<int64_t>& elements) {
-                          elements.clear();
-                          each_position(w, rd, rh, rw, [&](int64_t i) { elements.push_back(i); });
-                          const int64_t to = (image * volume(w.out) + o) * channels;
-                          loops.channels(px + image * volume(w.in) * channels, elements.data(), static_cast<int64_t>(elements.size()),
-                                         channels, py + to, pi + to);
-                        });
+  for_windows_of_images(w, images, channels, range, [&](const WindowOfImage& window, const int64_t* elements, int64_t count) {
+    const int64_t o = (window.image * to + window.number) * channels;
+    loops.largest(px + window.image * from, elements, count, channels, py + o, pi + o);
+  });
 }
 
 template <class R>
 void max_pool(const char* name, const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
   if (out.numel() == 0) return;
-  if (goes_by_channels(self, out) && has_channels_last(indices) && !any_empty(w, range)) {
+  constexpr int64_t kPlaces = std::numeric_limits<PoolPlace<float>>::max();
+  if (goes_by_channels(self, out) && has_channels_last(indices) && !any_empty(w, range) && volume(w.in) <= kPlaces) {
     if (self.scalar_type() == kFloat) return max_pool_channels<float>(w, range, self, out, indices);
     return max_pool_channels<double>(w, range, self, out, indices);
   }
@@ -349,19 +355,16 @@ void avg_pool_channels(const PoolWindows& w, const Averages& averages, const Ten
   const PoolLoops<T>& loops = find_pool_loops<T>();
   const T* const px = self.const_data_ptr<T>();
   T* const py = out.mutable_data_ptr<T>();
+  const auto place = [&](std::size_t d, int64_t o) -> const Averages::Window& { return averages.windows[d][static_cast<std::size_t>(o)]; };
   const auto range = [&](const PoolWindows&, int d, int64_t o) {
-    const auto& window = averages.windows[static_cast<std::size_t>(d)][static_cast<std::size_t>(o)];
+    const Averages::Window& window = place(static_cast<std::size_t>(d), o);
     return Range{window.begin, window.end, 1};
   };
-  for_windows_of_images(w, images, channels, range, [&](int64_t image, int64_t o, Range rd, Range rh, Range rw, std::vector<int64_t>&) {
-    const T* const plane = px + image * volume(w.in) * channels;
-    T* const sum = py + (image * volume(w.out) + o) * channels;
-    std::fill_n(sum, channels, T(0));
-    each_position(w, rd, rh, rw, [&](int64_t i) { loops.add_row(plane + i * channels, channels, sum); });
-    const auto window = [&](std::size_t k, int64_t number) { return averages.windows[k][static_cast<std::size_t>(number)]; };
-    const auto divisor =
-        static_cast<T>(averages.divisor(window(0, o / (w.out[1] * w.out[2])), window(1, o / w.out[2] % w.out[1]), window(2, o % w.out[2])));
-    for (int64_t c = 0; c < channels; ++c) sum[c] /= divisor;
+  const int64_t from = volume(w.in) * channels, to = volume(w.out);
+  for_windows_of_images(w, images, channels, range, [&](const WindowOfImage& window, const int64_t* elements, int64_t count) {
+    const auto& [d, h, x] = window.at;
+    const auto divisor = static_cast<T>(averages.divisor(place(0, d), place(1, h), place(2, x)));
+    loops.mean(px + window.image * from, elements, count, channels, divisor, py + (window.image * to + window.number) * channels);
   });
 }
 

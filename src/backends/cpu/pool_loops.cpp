@@ -111,24 +111,28 @@ void one_row(const T* row, const PoolRow& windows, int64_t first, T* value, int6
 }
 
 template <class T>
-void channels(const T* plane, const int64_t* elements, int64_t count, int64_t n, T* value, int64_t* index) {
-  constexpr int64_t kLanes = 64 / sizeof(T);
-  using Values = typename VectorOf<T, kLanes>::type;
-  using Places = typename VectorOf<PoolPlace<T>, kLanes>::type;
+constexpr int64_t kLanes = 64 / sizeof(T);
+template <class T>
+using Values = typename VectorOf<T, kLanes<T>>::type;
+
+template <class T>
+void largest(const T* plane, const int64_t* elements, int64_t count, int64_t n, T* value, int64_t* index) {
+  using Place = PoolPlace<T>;
+  using Places = typename VectorOf<Place, kLanes<T>>::type;
   int64_t c = 0;
-  for (; c + kLanes <= n; c += kLanes) {
-    Values best = load_as<Values>(plane + elements[0] * n + c);
-    Places place = all<Places>(PoolPlace<T>(0));
+  for (; c + kLanes<T> <= n; c += kLanes<T>) {
+    Values<T> best = load_as<Values<T>>(plane + elements[0] * n + c);
+    Places place = all<Places>(static_cast<Place>(elements[0]));
     for (int64_t k = 1; k < count; ++k) {
-      const Values v = load_as<Values>(plane + elements[k] * n + c);
+      const Values<T> v = load_as<Values<T>>(plane + elements[k] * n + c);
       const auto larger = (v > best) | (v != v);
       best = choose(larger, v, best);
-      place = choose(larger, all<Places>(static_cast<PoolPlace<T>>(k)), place);
+      place = choose(larger, all<Places>(static_cast<Place>(elements[k])), place);
     }
-    PoolPlace<T> places[kLanes];
+    Place places[kLanes<T>];
     __builtin_memcpy(value + c, &best, sizeof best);
     __builtin_memcpy(places, &place, sizeof place);
-    for (int64_t i = 0; i < kLanes; ++i) index[c + i] = elements[places[i]];
+    for (int64_t i = 0; i < kLanes<T>; ++i) index[c + i] = places[i];
   }
   for (; c < n; ++c) {
     int64_t place = elements[0];
@@ -142,13 +146,31 @@ void channels(const T* plane, const int64_t* elements, int64_t count, int64_t n,
   }
 }
 
+// Several vectors at a time are as many independent sums.
+template <int vectors, class T>
+CRESSET_VECTOR_INLINE void mean_of_vectors(const T* channel, const int64_t* elements, int64_t count, int64_t n, T divisor, T* value) {
+  Values<T> sum[vectors]{};
+  for (int64_t k = 0; k < count; ++k)
+    for (int v = 0; v < vectors; ++v) sum[v] += load_as<Values<T>>(channel + elements[k] * n + v * kLanes<T>);
+  for (int v = 0; v < vectors; ++v) {
+    const Values<T> mean = sum[v] / divisor;
+    __builtin_memcpy(value + v * kLanes<T>, &mean, sizeof mean);
+  }
+}
 template <class T>
-void add_row(const T* row, int64_t n, T* sum) {
-  CRESSET_POINTWISE_FOR(i, n) sum[i] += row[i];
+void mean(const T* plane, const int64_t* elements, int64_t count, int64_t n, T divisor, T* value) {
+  int64_t c = 0;
+  for (; c + 4 * kLanes<T> <= n; c += 4 * kLanes<T>) mean_of_vectors<4>(plane + c, elements, count, n, divisor, value + c);
+  for (; c + kLanes<T> <= n; c += kLanes<T>) mean_of_vectors<1>(plane + c, elements, count, n, divisor, value + c);
+  for (; c < n; ++c) {
+    T sum = 0;
+    for (int64_t k = 0; k < count; ++k) sum += plane[elements[k] * n + c];
+    value[c] = sum / divisor;
+  }
 }
 
 template <class T>
-constexpr PoolLoops<T> loops = {take_row<T>, by_residue<T>, windows<T>, elements<T>, one_row<T>, channels<T>, add_row<T>};
+constexpr PoolLoops<T> loops = {take_row<T>, by_residue<T>, windows<T>, elements<T>, one_row<T>, largest<T>, mean<T>};
 
 }  // namespace
 

@@ -33,9 +33,10 @@ struct PoolLoops {
   void (*elements)(const PoolPlace<T>* at, const PoolPlace<T>* tap, const PoolRow& row, const int64_t* starts, int64_t first, int64_t* to);
   // Windows of a single row that lies in them whole: the largest element of each and where it lies, `first` for the row's first element.
   void (*one_row)(const T* row, const PoolRow& windows, int64_t first, T* value, int64_t* index);
-  // The largest of `count` elements at plane + elements[k] * n for each of n neighbouring channels, and its element.
-  void (*channels)(const T* plane, const int64_t* elements, int64_t count, int64_t n, T* value, int64_t* index);
-  void (*add_row)(const T* row, int64_t n, T* sum);
+  // Of n neighbouring channels of the `count` elements at plane + elements[k] * n: the largest of each and its element, which PoolPlace<T>
+  // can hold; or their sum over the divisor.
+  void (*largest)(const T* plane, const int64_t* elements, int64_t count, int64_t n, T* value, int64_t* index);
+  void (*mean)(const T* plane, const int64_t* elements, int64_t count, int64_t n, T divisor, T* value);
 };
 
 CRESSET_IN_EACH_ISA(const PoolLoops<float>& pool_loops(float); const PoolLoops<double>& pool_loops(double);)

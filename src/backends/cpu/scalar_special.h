@@ -7,6 +7,15 @@ namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 namespace scalar_math {
 
+// Coefficients by rising power, from `first` on, whose power then counts as x^0. No loop: one inside of a kernel's keeps that from being vectorised.
+template <int first = 0, class T, int n>
+inline __attribute__((always_inline)) T polynomial(const T (&c)[n], T x) {
+  if constexpr (first + 1 == n)
+    return c[first];
+  else
+    return multiply_add(polynomial<first + 1>(c, x), x, c[first]);
+}
+
 // The C library's, without its global sign.
 inline float lgamma(float x) {
   int sign;
@@ -16,26 +25,38 @@ inline double lgamma(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
 }
-
-// Coefficients by rising power.
-template <int n>
-inline double polynomial(const double (&c)[n], double x) {
-  double y = c[n - 1];
-  for (int i = n - 2; i >= 0; --i) y = c[i] + y * x;
-  return y;
+// Can positive_lgamma tell what lgamma does?
+inline bool has_positive_lgamma(float x) { return x > 0 && x < kInf<float>; }
+inline bool has_positive_lgamma(double) { return false; }
+// In double, which is exact enough for floats near the zeros at one and two: (x - 1)(x - 2) times an interpolation at Chebyshev's points of [1, 3]
+// (relative error 1e-10; below one, log(gamma(x + 1)) - log(x)), from three on Stirling's series (NIST DLMF 5.11.1; relative error 4e-9).
+inline float positive_lgamma(float given) {
+  constexpr double kNear[] = {0.42278433506504504,    -0.10031730165840978,   0.032965004891564564,   -0.012384194230569828,
+                              0.004998552300004513,   -0.002108088442672437,  0.0009160753652910803,  -0.0004060405522927123,
+                              0.0001798884008053009,  -8.182445119199867e-05, 4.358498803212707e-05,  -2.0244296438057547e-05,
+                              2.3377832871042997e-06, -1.0423813294330275e-06, 4.848753396804804e-06, -2.301277182486616e-06};
+  constexpr double kSeries[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360};
+  constexpr double kHalfLogTwoPi = 0.91893853320467274178;
+  const double x = static_cast<double>(given), l = log(x);
+  const double t = select(x < 1, x - 1, x - 2), near = polynomial(kNear, t) * (t * (t + 1)) - select(x < 1, l, 0.0);
+  const double r = 1 / x, far = multiply_add(x - 0.5, l, polynomial(kSeries, r * r) * r + (kHalfLogTwoPi - x));
+  return static_cast<float>(select(x < 3, near, far));
 }
+inline double positive_lgamma(double x) { return lgamma(x); }
 
 // Inverse error function as y times a polynomial of w = -log(1 - y^2) for w < 5, and one of sqrt(w) above (M. Giles (2010), "Approximating
-// the erfinv function"), computed in double: interpolated at Chebyshev's points, relative error 4e-9 up to the last float below one.
+// the erfinv function"): interpolated at Chebyshev's points, relative error 4e-9 up to the last float below one.
+template <class T>
+constexpr T kErfinvCentre[] = {T(1.5014093517481764),    T(0.24664027674858424),    T(-0.004177325080457763), T(-0.0012527079573557702),
+                               T(0.0002182641252155226), T(-4.996000110143956e-06), T(-3.426266209734268e-06), T(4.786897084558858e-07),
+                               T(1.650364404121373e-08), T(-1.0861761271594343e-08), T(4.340626803853993e-10), T(1.2346577114502573e-10)};
+template <class T>
+constexpr T kErfinvTail[] = {T(2.8329768011588836),     T(1.0016752853175022),     T(0.009445322998191417),  T(-0.0076437457320701185),
+                             T(0.005687687558257992),   T(-0.0035616784594681124), T(0.0014737455981858327), T(-0.00013131994271710926),
+                             T(-0.0002722671058703768), T(0.00016854158453274745), T(-3.457579213452002e-05)};
 inline double erfinv_estimated(double y) {
-  constexpr double kCentre[] = {1.5014093517481764,    0.24664027674858424,     -0.004177325080457763,  -0.0012527079573557702,
-                                0.0002182641252155226, -4.996000110143956e-06,  -3.426266209734268e-06, 4.786897084558858e-07,
-                                1.650364404121373e-08, -1.0861761271594343e-08, 4.340626803853993e-10,  1.2346577114502573e-10};
-  constexpr double kTail[] = {2.8329768011588836,     1.0016752853175022,     0.009445322998191417,  -0.0076437457320701185,
-                              0.005687687558257992,   -0.0035616784594681124, 0.0014737455981858327, -0.00013131994271710926,
-                              -0.0002722671058703768, 0.00016854158453274745, -3.457579213452002e-05};
   const double w = -log((1 - y) * (1 + y));
-  return select(w < 5, polynomial(kCentre, w - 2.5), polynomial(kTail, sqrt(w) - 3)) * y;
+  return select(w < 5, polynomial(kErfinvCentre<double>, w - 2.5), polynomial(kErfinvTail<double>, sqrt(w) - 3)) * y;
 }
 // The same for doubles that are nearer to one than floats are: 4 < sqrt(w) < 6.1.
 inline double erfinv_estimated_far(double y) {
@@ -43,20 +64,24 @@ inline double erfinv_estimated_far(double y) {
                              7.55802706492408e-05, -1.972328799136079e-05, 5.120169045807351e-06,  -1.0789893647295428e-06};
   return polynomial(kFar, sqrt(-log((1 - y) * (1 + y))) - 5) * y;
 }
-inline double erfinv_ends(double y, double x) {
-  const double a = abs(y);
-  return select(a < 1, x, select(a == 1, y * kInf<double>, kNan<double>));
+template <class T>
+inline T erfinv_ends(T y, T x) {
+  const T a = abs(y);
+  return select(a < 1, x, select(a == 1, y * kInf<T>, kNan<T>));
 }
 // A Newton step makes it a double's. Near one what is left over is taken of erfc, which is exact there.
 inline double erfinv(double y) {
   constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
-  const double a = abs(y), x = select(a < 1 - 0x1p-23, erfinv_estimated(a), erfinv_estimated_far(a));
+  const double a = abs(y), x = select(a <= 1 - 0x1p-24, erfinv_estimated(a), erfinv_estimated_far(a));
   const double over = select(a < 0.5, erf(x) - a, (1 - a) - erfc(x));
   return erfinv_ends(y, copysign(x - over / (kTwoOverSqrtPi * exp(-x * x)), y));
 }
+// Within 2 ulp: the largest term of the centre is added last, and so rounded once with the result.
 inline float erfinv(float y) {
-  const double d = static_cast<double>(y);
-  return static_cast<float>(erfinv_ends(d, erfinv_estimated(d)));
+  constexpr float kLow = static_cast<float>(kErfinvCentre<double>[0] - static_cast<double>(kErfinvCentre<float>[0]));
+  const float inside = select(abs(y) < 1, y, 0.0f), w = -log((1 - inside) * (1 + inside)), u = w - 2.5f;
+  const float centre = multiply_add(kErfinvCentre<float>[0], y, multiply_add(polynomial<1>(kErfinvCentre<float>, u), u, kLow) * y);
+  return erfinv_ends(y, copysign(select(w < 5, centre, polynomial(kErfinvTail<float>, sqrt(w) - 3) * y), y));
 }
 
 // Rectifiers. A NaN stays NaN.
