@@ -104,7 +104,7 @@ _PARTS = ("storage", "_tensor_str", "_dtype_info", "_classes", "_tags")  # their
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides",
     "serialization", "testing", "return_types", "jit", "lowering", "engine", "export", "_overrides", "types",
-    "backends", "masked", "accelerator", "cpu", "cuda", "xpu", "version", "func", "amp", "distributed",
+    "backends", "masked", "accelerator", "cpu", "cuda", "xpu", "mps", "mtia", "version", "func", "amp", "distributed",
     "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "_custom_op", "_custom_ops",
     "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
     "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",

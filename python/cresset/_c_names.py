@@ -106,11 +106,16 @@ def _jit_check_alias_annotation(graph, args, name):
         _C._create_function_from_graph("checked", graph)(*copies)
 
 
+# What a build can have beside the CPU and this one has not.
+_ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "mkldnn_acl", "mps", "xpu")
+
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
     "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
     "_get_flash_sdp_enabled": "backends.cuda.flash_sdp_enabled", "_get_math_sdp_enabled": "backends.cuda.math_sdp_enabled",
-    "_get_mem_efficient_sdp_enabled": "backends.cuda.mem_efficient_sdp_enabled", "_set_sdp_use_flash": "backends.cuda.enable_flash_sdp",
+    "_get_cudnn_enabled": "backends.cudnn.enabled", "has_mkl": "backends.mkl.is_available()", "has_openmp": "backends.openmp.is_available()",
+    "_has_mkldnn": "backends.mkldnn.is_available()", "_has_distributed": "distributed.is_available", "_get_mem_efficient_sdp_enabled":
+    "backends.cuda.mem_efficient_sdp_enabled", "_set_sdp_use_flash": "backends.cuda.enable_flash_sdp",
     "_set_sdp_use_math": "backends.cuda.enable_math_sdp", "_set_sdp_use_mem_efficient": "backends.cuda.enable_mem_efficient_sdp",
 }  # fmt: skip
 
@@ -158,4 +163,6 @@ def install():
     _C._jit_check_alias_annotation = _jit_check_alias_annotation
     _C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled
     _C._TensorMeta = type(_C.Tensor)
+    for name in _ABSENT:
+        setattr(_C, f"_has_{name}", False)
     _C._are_functorch_transforms_active = _are_functorch_transforms_active

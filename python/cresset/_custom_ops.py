@@ -3,6 +3,7 @@
 import inspect
 
 from ._custom_op import impl as _impl
+from ._library.fake import get_ctx  # noqa: F401  (also here in PyTorch)
 
 __all__ = ["custom_op", "impl", "impl_abstract", "impl_backward", "impl_save_for_backward"]
 

@@ -25,7 +25,8 @@ class AliasInfo:
     __slots__ = ("is_write", "before_set", "after_set")
 
     def __init__(self, name, is_write):
-        self.is_write, self.before_set, self.after_set = is_write, {name}, {name}
+        self.is_write, self.before_set = is_write, {name}
+        self.after_set = set() if name.startswith("$") else {name}  # "Tensor!" goes back to nobody
 
     def __repr__(self):
         return f"AliasInfo(is_write={self.is_write}, before_set={self.before_set})"

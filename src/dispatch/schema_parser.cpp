@@ -2,7 +2,8 @@
 //   schema   := name ["." overload] "(" [argument {"," argument} | "*" | "..."] ")" ["->" returns]
 //   argument := type [name] ["=" default]
 //   type     := base [alias] {"[" [N] "]" [alias]} ["?"]
-//   alias    := "(" set {"|" set} ["!"] ["->" set {"|" set}] ")"
+//   alias    := "(" set {"|" set} ["!"] ["->" [set {"|" set}]] ")" | "!"
+//   set      := name | "*" | "$" number    (the last is what "!" alone stands for: written, and nobody else's)
 // A recursive-descent reader over the text; every error shows the text with a caret and gives the column.
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/function_schema.h>
@@ -203,24 +204,36 @@ class Parser {
     return n;
   }
 
+  std::string alias_set() {
+    if (accept('*')) return "*";
+    if (accept('$')) return "$" + std::to_string(integer());
+    return std::string(word());
+  }
+  // Is the next thing behind spaces this one? What is skipped here might be the end of a type.
+  bool is_next(char c) const {
+    const std::size_t next = text_.find_first_not_of(" \t\n\r", at_);
+    return next != std::string_view::npos && text_[next] == c;
+  }
   std::optional<AliasInfo> alias() {
+    AliasInfo a;
+    if (is_next('!')) {
+      expect('!');
+      a.is_write = true;
+      a.before.push_back("$" + std::to_string(fresh_sets_++));
+      return a;
+    }
     if (at_ >= text_.size() || text_[at_] != '(') return std::nullopt;
     expect('(');
-    AliasInfo a;
     const auto sets = [&](std::vector<std::string>& out) {
-      do {
-        if (accept('*'))
-          out.push_back("*");
-        else
-          out.emplace_back(word());
-      } while (accept('|'));
+      do out.push_back(alias_set());
+      while (accept('|'));
     };
     sets(a.before);
     a.is_write = accept('!');
-    if (accept("->"))
-      sets(a.after);
-    else
+    if (!accept("->"))
       a.after = a.before;
+    else if (!is_next(')'))
+      sets(a.after);
     expect(')');
     return a;
   }
@@ -499,6 +512,7 @@ class Parser {
   std::string_view text_;
   std::size_t at_ = 0;
   int depth_ = 0, marks_ = 0;  // of the type that is being read
+  int fresh_sets_ = 0;         // sets without a name, counted over the schema
   bool of_operator_ = false;   // operators name classes that are registered; types of files may come before them
 };
 

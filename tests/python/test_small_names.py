@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import typing
 
 import pytest
 
@@ -323,3 +324,52 @@ def test_none_is_no_tensor_of_an_operator(call, index, name):
         library.define("first(Tensor x, Tensor y) -> bool")
         library.impl("first", lambda x, y: x is None and y is None, "CompositeExplicitAutograd")
         assert cresset.ops.none_for_tensors.first(None, None) is True
+
+
+# What programs import from the places where PyTorch has it, and finds there the same thing as elsewhere.
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ("nn.modules.conv._pair", "nn.modules.utils._pair"), ("nn.modules.conv._ConvTransposeMixin", "nn.modules.conv._ConvTransposeNd"),
+        ("cuda.amp.grad_scaler.OptState", "amp.grad_scaler.OptState"), ("_custom_ops.get_ctx", "library.get_ctx"),
+        ("utils.data.datapipes.iter.combinatorics.ShufflerIterDataPipe", "utils.data.datapipes.iter.Shuffler"),
+        ("utils.data.datapipes.iter.callable.MapperIterDataPipe", "utils.data.datapipes.iter.Mapper"),
+    ],
+)  # fmt: skip
+def test_places(first, second):
+    def found(path):
+        module, name = f"cresset.{path}".rsplit(".", 1)
+        return getattr(importlib.import_module(module), name)
+
+    assert found(first) is found(second)
+
+
+def test_hints_of_a_layer():
+    # typing asks an object for __annotations__, which a class without hints of its own has from Module.
+    hints = typing.get_type_hints(cresset.nn.CrossEntropyLoss())
+    assert hints["training"] is bool and hints["call_super_init"] is bool
+
+
+def test_masks_and_copies_of_transformers():
+    from cresset.nn.modules import transformer
+
+    mask = transformer._generate_square_subsequent_mask(3)
+    assert mask.tolist() == cresset.nn.Transformer.generate_square_subsequent_mask(3).tolist()
+    assert transformer._detect_is_causal_mask(mask) and not transformer._detect_is_causal_mask(mask.t()) and not transformer._detect_is_causal_mask(None)
+    assert not transformer._detect_is_causal_mask(mask, size=4) and transformer._detect_is_causal_mask(None, True)
+    first, second = transformer._get_clones(cresset.nn.Linear(2, 2), 2)
+    assert first is not second and first.weight.tolist() == second.weight.tolist()
+
+
+def test_flattening_by_a_structure():
+    from cresset.fx import _pytree
+    from cresset.utils import _pytree as pytree
+
+    assert _pytree._dict_flatten_spec({"a": 1, "b": 2}, pytree.tree_flatten({"b": 0, "a": 0})[1]) in ([2, 1], [1, 2])
+    assert _pytree._list_flatten_spec([1, 2, 3], pytree.tree_flatten([0, 0])[1]) == [1, 2]
+
+
+def test_the_profilers_schedule_when_none_is_given():
+    from cresset.profiler import profiler
+
+    assert profiler._default_schedule_fn(7) is profiler.ProfilerAction.RECORD

@@ -128,7 +128,7 @@ xnnpack = _module("xnnpack", enabled=False)
 quantized = _module("quantized")
 quantized.__class__ = _quantized.QuantizedModule
 openmp = _module("openmp", is_available=_no)
-opt_einsum = _module("opt_einsum", is_available=_no, enabled=False)
+opt_einsum = _module("opt_einsum", is_available=_no, enabled=False, strategy=None)
 kleidiai = _module("kleidiai", is_available=_no)
 cusparselt = _module("cusparselt", is_available=_no, version=lambda: None, get_max_alg_id=lambda: None)
 _precision.install(__name__, mkldnn, cudnn, cuda)

@@ -34,6 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 default_generators = ()
+_initialized = False
 has_half, has_magma = True, False
 _SUBMODULES = ("amp", "comm", "jiterator", "nccl", "profiler", "sparse", "tunable")
 

@@ -39,12 +39,16 @@ def tree_flatten_spec(pytree, spec: TreeSpec):
     return [leaf for child, child_spec in zip(children, spec.children_specs) for leaf in tree_flatten_spec(child, child_spec)]
 
 
-def _first(values, spec):
+def _dict_flatten_spec(d, spec):
+    return [d[k] for k in spec.context]
+
+
+def _list_flatten_spec(values, spec):
     return [values[i] for i in range(spec.num_children)]
 
 
-register_pytree_flatten_spec(dict, lambda d, spec: [d[k] for k in spec.context], lambda d, spec: list(d) == spec.context)
-register_pytree_flatten_spec(list, _first, lambda v, spec: len(v) == spec.num_children)
-register_pytree_flatten_spec(tuple, _first, lambda v, spec: len(v) == spec.num_children)
-register_pytree_flatten_spec(namedtuple, _first, lambda v, spec: len(v) == spec.num_children)
-register_pytree_flatten_spec(_structseq, _first, lambda v, spec: len(v) == spec.num_children)  # results with named fields
+_tuple_flatten_spec = _namedtuple_flatten_spec = _list_flatten_spec
+
+register_pytree_flatten_spec(dict, _dict_flatten_spec, lambda d, spec: list(d) == spec.context)
+for _kind in (list, tuple, namedtuple, _structseq):  # the last: results with named fields
+    register_pytree_flatten_spec(_kind, _list_flatten_spec, lambda v, spec: len(v) == spec.num_children)

@@ -12,6 +12,18 @@ import cresset
 from cresset import Tensor, _C
 from cresset.utils.hooks import RemovableHandle
 
+from ._for_others import (  # noqa: F401  (optimisers of others import them from here)
+    _default_to_fused_or_foreach,
+    _disable_dynamo_if_unsupported,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _group_tensors_by_device_and_dtype,
+    _stack_if_compiling,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
+
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
 
 
@@ -135,6 +147,8 @@ class Optimizer:
 
     Subclasses define `step(closure=None)`.
     """
+
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

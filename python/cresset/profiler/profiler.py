@@ -98,7 +98,8 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     return handler
 
 
-def _always(step):
+def _default_schedule_fn(_):
+    """Every step is recorded."""
     return ProfilerAction.RECORD
 
 
@@ -129,7 +130,7 @@ class profile:
             "with_modules": with_modules, "custom_trace_id_callback": custom_trace_id_callback, "experimental_config": experimental_config,
         }  # fmt: skip
         self.with_stack, self.record_shapes, self.profile_memory = with_stack, record_shapes, profile_memory
-        self.schedule = schedule or _always
+        self.schedule = schedule or _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready, self.acc_events = on_trace_ready, acc_events
         self.step_num = 0

@@ -7,7 +7,8 @@ namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 namespace scalar_math {
 
-// Coefficients by rising power, from `first` on, whose power then counts as x^0. No loop: one inside of a kernel's keeps that from being vectorised.
+// Coefficients by rising power, from `first` on, whose power then counts as x^0. No loop: one inside of a kernel's keeps that from being
+// vectorised.
 template <int first = 0, class T, int n>
 inline __attribute__((always_inline)) T polynomial(const T (&c)[n], T x) {
   if constexpr (first + 1 == n)
@@ -28,12 +29,13 @@ inline double lgamma(double x) {
 // Can positive_lgamma tell what lgamma does?
 inline bool has_positive_lgamma(float x) { return x > 0 && x < kInf<float>; }
 inline bool has_positive_lgamma(double) { return false; }
-// In double, which is exact enough for floats near the zeros at one and two: (x - 1)(x - 2) times an interpolation at Chebyshev's points of [1, 3]
-// (relative error 1e-10; below one, log(gamma(x + 1)) - log(x)), from three on Stirling's series (NIST DLMF 5.11.1; relative error 4e-9).
+// In double, which is exact enough for floats near the zeros at one and two: (x - 1)(x - 2) times an interpolation at Chebyshev's points of
+// [1, 3] (relative error 1e-10; below one, log(gamma(x + 1)) - log(x)), from three on Stirling's series (NIST DLMF 5.11.1; relative error
+// 4e-9).
 inline float positive_lgamma(float given) {
-  constexpr double kNear[] = {0.42278433506504504,    -0.10031730165840978,   0.032965004891564564,   -0.012384194230569828,
-                              0.004998552300004513,   -0.002108088442672437,  0.0009160753652910803,  -0.0004060405522927123,
-                              0.0001798884008053009,  -8.182445119199867e-05, 4.358498803212707e-05,  -2.0244296438057547e-05,
+  constexpr double kNear[] = {0.42278433506504504,    -0.10031730165840978,    0.032965004891564564,  -0.012384194230569828,
+                              0.004998552300004513,   -0.002108088442672437,   0.0009160753652910803, -0.0004060405522927123,
+                              0.0001798884008053009,  -8.182445119199867e-05,  4.358498803212707e-05, -2.0244296438057547e-05,
                               2.3377832871042997e-06, -1.0423813294330275e-06, 4.848753396804804e-06, -2.301277182486616e-06};
   constexpr double kSeries[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360};
   constexpr double kHalfLogTwoPi = 0.91893853320467274178;
@@ -47,9 +49,9 @@ inline double positive_lgamma(double x) { return lgamma(x); }
 // Inverse error function as y times a polynomial of w = -log(1 - y^2) for w < 5, and one of sqrt(w) above (M. Giles (2010), "Approximating
 // the erfinv function"): interpolated at Chebyshev's points, relative error 4e-9 up to the last float below one.
 template <class T>
-constexpr T kErfinvCentre[] = {T(1.5014093517481764),    T(0.24664027674858424),    T(-0.004177325080457763), T(-0.0012527079573557702),
-                               T(0.0002182641252155226), T(-4.996000110143956e-06), T(-3.426266209734268e-06), T(4.786897084558858e-07),
-                               T(1.650364404121373e-08), T(-1.0861761271594343e-08), T(4.340626803853993e-10), T(1.2346577114502573e-10)};
+constexpr T kErfinvCentre[] = {T(1.5014093517481764),    T(0.24664027674858424),     T(-0.004177325080457763),  T(-0.0012527079573557702),
+                               T(0.0002182641252155226), T(-4.996000110143956e-06),  T(-3.426266209734268e-06), T(4.786897084558858e-07),
+                               T(1.650364404121373e-08), T(-1.0861761271594343e-08), T(4.340626803853993e-10),  T(1.2346577114502573e-10)};
 template <class T>
 constexpr T kErfinvTail[] = {T(2.8329768011588836),     T(1.0016752853175022),     T(0.009445322998191417),  T(-0.0076437457320701185),
                              T(0.005687687558257992),   T(-0.0035616784594681124), T(0.0014737455981858327), T(-0.00013131994271710926),

@@ -48,6 +48,16 @@ TEST(Schema, ReadsOtherSpellings) {
   EXPECT_EQ(parse_schema("a::b(str x='none') -> Tensor").str(), "a::b(str x=\"none\") -> Tensor");
 }
 
+// As PyTorch 2.13 reads and prints them.
+TEST(Schema, WrittenWithoutASetIsASetOfItsOwn) {
+  const FunctionSchema s = parse_schema("a::b(Tensor(a!) x, Tensor!? y, Tensor ! z, Tensor[]! w) -> (Tensor!, Tensor(a!))");
+  EXPECT_EQ(s.str(), "a::b(Tensor(a!) x, Tensor($0! -> )? y, Tensor($1! -> ) z, Tensor[]($2! -> ) w) -> (Tensor($3! -> ), Tensor(a!))");
+  EXPECT_EQ(parse_schema(s.str()), s);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(s.arguments()[i].is_mutable());
+  EXPECT_NE(error_of("a::b(Tensor?! x) -> ()").find("expected ident but found '!' here"), std::string::npos);
+  EXPECT_NE(error_of("a::b(Tensor(!) x) -> ()").find("expected ident but found '!' here"), std::string::npos);
+}
+
 TEST(Schema, SaysWhatIsKnownOfArguments) {
   const FunctionSchema s = parse_schema("a::b(Tensor(a!) self, int[3] k=2, *, Tensor(b!) out) -> Tensor(a!)");
   ASSERT_EQ(s.arguments().size(), 3u);

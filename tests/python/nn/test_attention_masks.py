@@ -1,8 +1,10 @@
 """Masks of multi-head attention: with and without weights as a result, alone and together, the values are the same."""
 
 import itertools
+import math
 
 import cresset
+import cresset.nn.functional as F
 import pytest
 from cresset import nn
 
@@ -35,3 +37,18 @@ def test_an_encoder_layer_takes_padding_alone(batch_first):
     again = layer(changed, src_key_padding_mask=padding)
     kept = (slice(None), slice(-1)) if batch_first else (slice(-1),)
     cresset.testing.assert_close(out[kept], again[kept])
+
+
+# PyTorch 2.13's answers.
+def test_canonical_masks():
+    own, f = F._canonical_mask, cresset.float32
+    marks = cresset.tensor([True, False])
+    assert own(marks, "m", f, "o", f).tolist() == own(marks, "m", cresset.bool, "o", f, check_other=False).tolist() == [-math.inf, 0]
+    assert own(None, "m", None, "o", f) is None
+    with pytest.warns(UserWarning, match="Support for mismatched m and o is deprecated. Use same type for both instead."):
+        assert own(cresset.tensor([1.0, 0.0]), "m", cresset.bool, "o", f).tolist() == [1, 0]
+    with pytest.raises(AssertionError, match="^only bool and floating types of m are supported$"):
+        own(cresset.tensor([1, 0]), "m", None, "o", f)
+    assert F._none_or_dtype(None) is None and F._none_or_dtype(marks) == cresset.bool
+    with pytest.raises(RuntimeError, match="must be None or torch.Tensor"):
+        F._none_or_dtype(3)

@@ -1,6 +1,7 @@
 """The scaler of gradients for the device type "cuda", under PyTorch's older name."""
 
 from ... import amp
+from ...amp.grad_scaler import OptState  # noqa: F401  (also here in PyTorch)
 from .autocast_mode import _deprecated
 
 __all__ = ["GradScaler"]

@@ -12,13 +12,28 @@ from cresset._overridable import overridable
 __all__ = ["multi_head_attention_forward"]
 
 
-def _float_mask(mask: Tensor, name: str, dtype: cresset.dtype) -> Tensor:
-    """A bool or float mask as a float one (-inf where it was True)."""
+def _none_or_dtype(input: Optional[Tensor]) -> Optional[cresset.dtype]:
+    """The dtype of a tensor; None for None. RuntimeError for others."""
+    if input is None:
+        return None
+    if isinstance(input, Tensor):
+        return input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _canonical_mask(
+    mask: Optional[Tensor], mask_name: str, other_type: Optional[cresset.dtype], other_name: str, target_type: cresset.dtype, check_other: bool = True
+) -> Optional[Tensor]:
+    """A bool or float mask as a float one (-inf where it was True). A warning where the mask beside it is of another dtype, with check_other."""
+    if mask is None:
+        return None
+    if mask.dtype != cresset.bool and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4)
     if mask.is_floating_point():
         return mask
-    if mask.dtype != cresset.bool:
-        raise AssertionError(f"only bool and floating types of {name} are supported; got {mask.dtype}")
-    return cresset.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
+    return cresset.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
 def _check_masks(
@@ -100,19 +115,12 @@ def _float_masks(
     key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor], is_causal: bool, need_weights: bool, dtype: cresset.dtype
 ) -> Tuple[Optional[Tensor], Optional[Tensor], bool]:
     """Both masks as float ones, and whether the kernel shall apply causality itself."""
-    if key_padding_mask is not None:
-        if attn_mask is not None and key_padding_mask.dtype != attn_mask.dtype:
-            warnings.warn(
-                "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
-                stacklevel=4,
-            )
-        key_padding_mask = _float_mask(key_padding_mask, "key_padding_mask", dtype)
+    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if is_causal and key_padding_mask is None and not need_weights:
         return key_padding_mask, None, True
-    if attn_mask is not None:
-        attn_mask = _float_mask(attn_mask, "attn_mask", dtype)
+    attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", dtype, check_other=False)
     return key_padding_mask, attn_mask, is_causal and key_padding_mask is None  # two masks are merged
 
 

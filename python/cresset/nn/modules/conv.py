@@ -11,6 +11,7 @@ from cresset.nn.parameter import Parameter
 from ._parameters import reset_linear, weight_and_bias
 from .lazy import LazyModuleMixin
 from .module import Module
+from .utils import _pair, _reverse_repeat_tuple, _single, _triple  # noqa: F401  (layers of others import them from here)
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
@@ -180,6 +181,9 @@ class _ConvTransposeNd(_ConvNd):
             input, weight, bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups,
             self.dilation,
         )  # fmt: skip
+
+
+_ConvTransposeMixin = _ConvTransposeNd  # its older name
 
 
 class ConvTranspose1d(_ConvTransposeNd):

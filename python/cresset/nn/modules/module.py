@@ -2,6 +2,8 @@
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Optional
 
 import cresset
 import cresset.__future__ as _conversion
@@ -91,8 +93,12 @@ class Module(_HookedModule, _StatefulModule):
     Parameters, buffers and modules that are assigned as attributes are registered under the attribute's name.
     """
 
-    dump_patches = False
-    call_super_init = False
+    dump_patches: bool = False
+    call_super_init: bool = False
+    training: bool
+    forward: Callable[..., Any]
+    _parameters: dict[str, Optional[Parameter]]
+    _buffers: dict[str, Optional[Tensor]]
 
     def __init__(self, *args, **kwargs):
         if not type(self).call_super_init and (args or kwargs):

@@ -35,19 +35,22 @@ def _activation(activation):
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
 
 
-def _causal_mask(size: int, device: Optional[cresset.device] = None, dtype: Optional[cresset.dtype] = None) -> Tensor:
-    return cresset.triu(cresset.full([size, size], float("-inf"), dtype=dtype, device=device), diagonal=1)
+def _generate_square_subsequent_mask(sz: int, device: Optional[cresset.device] = None, dtype: Optional[cresset.dtype] = None) -> Tensor:
+    return cresset.triu(cresset.full([sz, sz], float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
-def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: int) -> bool:
-    """Whether `mask` leaves out exactly the future; found by comparing when `is_causal` is None."""
+def _detect_is_causal_mask(mask: Optional[Tensor], is_causal: Optional[bool] = None, size: Optional[int] = None) -> bool:
+    """Whether `mask` leaves out exactly the future; found by comparing when `is_causal` is None. size: of the sequence (None: the mask's)."""
     if is_causal is not None:
         return is_causal
-    if mask is None or list(mask.shape[-2:]) != [size, size]:
+    if mask is None:
+        return False
+    n = mask.size(-2) if size is None else size
+    if list(mask.shape[-2:]) != [n, n]:
         return False
     if mask.dtype == cresset.bool:
-        return bool((mask == (_causal_mask(size, mask.device, None) != 0)).all())
-    return bool((mask == _causal_mask(size, mask.device, mask.dtype)).all())
+        return bool((mask == (_generate_square_subsequent_mask(n, mask.device, None) != 0)).all())
+    return bool((mask == _generate_square_subsequent_mask(n, mask.device, mask.dtype)).all())
 
 
 class TransformerEncoderLayer(Module):
@@ -163,7 +166,7 @@ class TransformerDecoderLayer(Module):
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-def _clones(module, n):
+def _get_clones(module, n):
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
@@ -190,7 +193,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
-        self.layers = _clones(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         # Sequences that are computed as nested tensors come back with zeros for padding; here only the zeros are made.
@@ -202,7 +205,7 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         first = self.layers[0]
         size = 0 if mask is None else src.shape[1 if first.self_attn.batch_first and src.dim() == 3 else 0]
-        is_causal = _is_causal(mask, is_causal, size)
+        is_causal = _detect_is_causal_mask(mask, is_causal, size)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
         if not cresset.jit.is_scripting():
@@ -216,7 +219,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
-        self.layers = _clones(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -227,7 +230,7 @@ class TransformerDecoder(Module):
     ) -> Tensor:  # fmt: skip
         first = self.layers[0]
         size = tgt.shape[1 if first.self_attn.batch_first and tgt.dim() == 3 else 0]
-        tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, size)
+        tgt_is_causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, size)
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
@@ -288,7 +291,7 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
         """A (sz, sz) mask with -inf above the diagonal and 0 elsewhere."""
-        return _causal_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self):
         for p in self.parameters():

@@ -15,20 +15,20 @@ __all__ = [
 ]  # fmt: skip
 
 # While a `cached()` block is active: (id of the module, name) -> computed tensor.
-_cache_depth = 0
+_cache_enabled = 0
 _cache = {}
 
 
 @contextmanager
 def cached():
     """Inside the block every parametrized tensor is computed once, at its first use."""
-    global _cache_depth
-    _cache_depth += 1
+    global _cache_enabled
+    _cache_enabled += 1
     try:
         yield
     finally:
-        _cache_depth -= 1
-        if not _cache_depth:
+        _cache_enabled -= 1
+        if not _cache_enabled:
             _cache.clear()
 
 
@@ -188,7 +188,7 @@ def _parametrized_class(module):
 
 def _add_property(module, name):
     def get(self):
-        if not _cache_depth:
+        if not _cache_enabled:
             return self.parametrizations[name]()
         if cresset.jit.is_tracing():
             raise RuntimeError("Cannot trace a model while caching the parametrized tensors.")

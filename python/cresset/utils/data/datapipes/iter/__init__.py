@@ -1,10 +1,12 @@
 """Streams of samples, and the steps between them."""
 
-import collections
+import collections.abc
 import copy
 import fnmatch
 import os
 import random
+import sys
+import types
 import warnings
 
 from ..._utils.collate import default_collate
@@ -110,7 +112,7 @@ class Collator(Mapper):
     def __init__(self, datapipe, conversion=default_collate, collate_fn=None):
         if collate_fn is not None:
             function = collate_fn
-        elif callable(conversion):
+        elif isinstance(conversion, collections.abc.Callable):
             function = conversion
         else:
             function = _Convert(conversion)
@@ -599,3 +601,19 @@ class RoutedDecoder(_Step):
 def extension_extract_fn(pathname):
     """The extension of a file's name, without its dot."""
     return os.path.splitext(pathname)[1].removeprefix(".")
+
+
+def _modules(**names):
+    """PyTorch has each few of these in a module of their own, under longer names: `combinatorics.ShufflerIterDataPipe`."""
+    for module, classes in names.items():
+        place = types.ModuleType(f"{__name__}.{module}")
+        place.__all__ = [f"{name}IterDataPipe" for name in classes]
+        vars(place).update({f"{name}IterDataPipe": globals()[name] for name in classes})
+        sys.modules[place.__name__] = globals()[module] = place
+
+
+_modules(
+    callable=("Collator", "Mapper"), combinatorics=("Sampler", "Shuffler"), combining=("Concater", "Demultiplexer", "Forker", "Multiplexer", "Zipper"),
+    filelister=("FileLister",), fileopener=("FileOpener",), grouping=("Batcher", "Grouper", "UnBatcher"), routeddecoder=("RoutedDecoder",),
+    selecting=("Filter",), streamreader=("StreamReader",), utils=("IterableWrapper",),
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""What optimisers outside of this package import from `optim.optimizer`: choices of an implementation, and lists of tensors by device and dtype."""
+
+import functools
+
+import cresset
+from cresset import Tensor
+from cresset.nn.parameter import Parameter
+
+_FUSED = ("cpu", "cuda", "mps", "mtia", "xpu", "hpu")
+_FOREACH = ("cuda", "xpu", "mtia")
+
+
+def _use_grad_for_differentiable(func):
+    """A `step` that runs with gradients as the optimiser's `defaults["differentiable"]` says."""
+
+    @functools.wraps(func)
+    def step(*args, **kwargs):
+        with cresset.set_grad_enabled(args[0].defaults["differentiable"]):
+            return func(*args, **kwargs)
+
+    return step
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """(fused, foreach) for an optimiser that was not told: one of them at most, and none where gradients flow through the step."""
+    if cresset.jit.is_scripting() or differentiable:
+        return False, False
+
+    def all_on(kinds, floating):
+        plain = all(p is None or (type(p) in (Tensor, Parameter) and p.device.type in kinds) for p in params)
+        return plain and not (floating and any(p is not None and not p.is_floating_point() for p in params))
+
+    private = cresset._C._get_privateuse1_backend_name()
+    fused = use_fused and all_on((*_FUSED, private), True)
+    return fused, not fused and all_on((*_FOREACH, private), False)
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    """Kinds of device whose steps can be recorded in graphs."""
+    return ["cuda", "xpu", "hpu", cresset._C._get_privateuse1_backend_name(), *(["xla"] if supports_xla else [])]
+
+
+def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
+    """{(device, dtype) of the first list's tensor: (the lists with what stands at the same places, these places)}. Other lists may be empty.
+
+    RuntimeError where the first list has None, or another one another length.
+    """
+    firsts, *others = tensorlistlist
+    if any(given and len(given) != len(firsts) for given in others):
+        raise RuntimeError(f"lists of {len(firsts)} tensors, or empty ones, were required; {[len(given) for given in others]} were given")
+    groups = {}
+    for place, first in enumerate(firsts):
+        if first is None:
+            raise RuntimeError(f"Tensors of the first list of nested Tensor lists are supposed to be defined but the {place}-th Tensor is not.")
+        lists, places = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))
+        for own, given in zip(lists, tensorlistlist):
+            own.extend(given[place : place + 1])
+        places.append(place)
+    return groups if with_indices else {key: (lists, []) for key, (lists, _) in groups.items()}
+
+
+def _get_value(x):
+    """The number in a tensor; others as they are."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _stack_if_compiling(x):
+    return x
+
+
+def _get_scalar_dtype(is_fused=None):
+    """The dtype of step counts: float64 where that is the default and the step is not fused, else float32."""
+    return cresset.float32 if is_fused or cresset.get_default_dtype() != cresset.float64 else cresset.float64
+
+
+def _view_as_real(params, *state_and_grads):
+    """Puts pairs of real numbers in the place of complex tensors, and of what lies beside them in the other lists."""
+    for i, p in enumerate(params):
+        if cresset.is_complex(p):
+            params[i] = cresset.view_as_real(p)
+            for other in state_and_grads:
+                other[i] = cresset.view_as_real(other[i])
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn=None):
+    """A decorator that changes nothing: steps are not traced by bytecode here."""
+    return lambda func: func
