@@ -5,18 +5,15 @@ namespace cresset {
 
 // The numbers without a name are layouts that only tensor types of Python have.
 std::string to_string(Layout layout) {
-  switch (static_cast<int>(layout)) {
-    case 4: return "sparse_csc";
-    case 5: return "sparse_bsr";
-    case 6: return "sparse_bsc";
-    case 7: return "jagged";
-    default: break;
-  }
   switch (layout) {
     case Layout::Strided: return "strided";
     case Layout::Sparse: return "sparse_coo";
     case Layout::SparseCsr: return "sparse_csr";
     case Layout::Mkldnn: return "_mkldnn";
+    case Layout::SparseCsc: return "sparse_csc";
+    case Layout::SparseBsr: return "sparse_bsr";
+    case Layout::SparseBsc: return "sparse_bsc";
+    case Layout::Jagged: return "jagged";
     default: return "custom";
   }
 }

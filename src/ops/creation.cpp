@@ -38,8 +38,7 @@ void mark_fresh_memory(const Tensor& t) {
 }
 
 Tensor make_sparse(IntArrayRef size, ScalarType dtype, Layout layout, std::optional<Device> device) {
-  constexpr auto kSparseBsc = static_cast<Layout>(6);  // the last of the compressed layouts; what follows is not sparse
-  if (layout == Layout::Mkldnn || layout > kSparseBsc) return {};
+  if (layout == kMkldnn || layout > kSparseBsc) return {};  // the last of the compressed layouts; what follows is not sparse
   const auto op = Dispatcher::singleton().findSchema({"aten::_new_sparse", ""});
   if (!op) return {};
   cresset::detail::check_sizes_nonnegative(size);

@@ -159,11 +159,11 @@ void init_constants(PyObject* module) {
   layout(Layout::SparseCsr, "sparse_csr");
   layout(Layout::Mkldnn, "_mkldnn");
   layout(Layout::Custom, "custom_layout");
-  // Layouts that only Python's tensor types have, which no operator in C++ meets; their numbers are PyTorch's.
-  layout(static_cast<Layout>(4), "sparse_csc");
-  layout(static_cast<Layout>(5), "sparse_bsr");
-  layout(static_cast<Layout>(6), "sparse_bsc");
-  layout(static_cast<Layout>(7), "jagged");
+  // Layouts that only Python's tensor types have, which no operator in C++ meets.
+  layout(Layout::SparseCsc, "sparse_csc");
+  layout(Layout::SparseBsr, "sparse_bsr");
+  layout(Layout::SparseBsc, "sparse_bsc");
+  layout(Layout::Jagged, "jagged");
   const auto format = [&](MemoryFormat f, const char* name) {
     memory_format_objects[static_cast<int>(f)] = make_constant(module, memory_format_type, static_cast<int>(f), name);
   };

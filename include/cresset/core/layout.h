@@ -9,9 +9,21 @@
 
 namespace cresset {
 
-/// Strided is built in; the others are names that out-of-tree tensor types may carry.
-enum class Layout : int8_t { Strided = 0, Sparse = 1, SparseCsr = 2, Mkldnn = 3, Custom = 8 };
-inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
+/// Strided is built in; the others are names that out-of-tree and Python's tensor types may carry. The numbers are PyTorch's.
+enum class Layout : int8_t {
+  Strided = 0,
+  Sparse = 1,
+  SparseCsr = 2,
+  Mkldnn = 3,
+  SparseCsc = 4,
+  SparseBsr = 5,
+  SparseBsc = 6,
+  Jagged = 7,
+  Custom = 8
+};
+inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse, kSparseCsr = Layout::SparseCsr, kMkldnn = Layout::Mkldnn;
+inline constexpr Layout kSparseCsc = Layout::SparseCsc, kSparseBsr = Layout::SparseBsr, kSparseBsc = Layout::SparseBsc;
+inline constexpr Layout kJagged = Layout::Jagged;
 CRESSET_API std::string to_string(Layout layout);
 
 /// Order of dimensions in memory. Preserve is only a request.
