@@ -1,6 +1,10 @@
 // TensorType: printing, comparison and merging of partial knowledge about tensors.
 #include <cresset/dispatch/tensor_type.h>
 
+#include <algorithm>
+
+#include <cresset/core/grad_mode.h>
+
 namespace cresset {
 namespace {
 
@@ -76,7 +80,27 @@ std::shared_ptr<TensorType> TensorType::create(std::optional<ScalarType> dtype, 
   r->strides = r->sizes && r->sizes->empty() ? Dims() : std::move(strides);  // rank 0 has no other ones
   r->requires_grad = requires_grad;
   r->device = device;
+  // Names are given once, so that whoever asks twice finds the same ones.
+  if (r->sizes && !r->concrete_sizes()) r->size_symbols = *SymbolicShape(*r->sizes).sizes();
   return r;
+}
+namespace {
+void check_defined(std::optional<bool> undefined) {
+  CRESSET_CHECK(!undefined.value_or(false), "TensorType.create: types say nothing of undefined tensors; undefined=true was given.");
+}
+}  // namespace
+TensorTypePtr TensorType::create(std::optional<ScalarType> dtype, std::optional<cresset::Device> device, const VaryingShape<int64_t>& sizes,
+                                 const VaryingShape<int64_t>& strides, std::optional<bool> requires_grad, std::optional<bool> undefined,
+                                 bool /*tensor_contiguity*/) {
+  check_defined(undefined);
+  CRESSET_CHECK(!strides.isComplete() || (sizes.isComplete() && sizes.size() == strides.size()),
+                "TensorType.create: ", strides.size().value_or(0), " strides need as many known sizes.");
+  return create(dtype, sizes.sizes(), strides.sizes(), requires_grad, device);
+}
+TensorTypePtr TensorType::create(std::optional<ScalarType> dtype, std::optional<cresset::Device> device, const SymbolicShape& sizes,
+                                 const VaryingShape<Stride>& strides, std::optional<bool> requires_grad, std::optional<bool> undefined) {
+  check_defined(undefined);
+  return create(dtype, std::nullopt, std::nullopt, requires_grad, device)->withSymbolicShapes(sizes)->withStrides(strides);
 }
 namespace {
 TensorType::Dims contiguous_dims(IntArrayRef sizes) {
@@ -87,9 +111,21 @@ TensorType::Dims contiguous_dims(IntArrayRef sizes) {
 TensorTypePtr TensorType::createContiguous(ScalarType dtype, cresset::Device device, IntArrayRef sizes) {
   return create(dtype, Dims(sizes.begin(), sizes.end()), contiguous_dims(sizes), std::nullopt, device);
 }
-TensorTypePtr TensorType::withScalarType(std::optional<ScalarType> t) const { return create(t, sizes, strides, requires_grad, device); }
-TensorTypePtr TensorType::withDevice(std::optional<cresset::Device> d) const { return create(dtype, sizes, strides, requires_grad, d); }
-TensorTypePtr TensorType::withRequiresGrad(std::optional<bool> r) const { return create(dtype, sizes, strides, r, device); }
+TensorTypePtr TensorType::withScalarType(std::optional<ScalarType> t) const {
+  auto r = copy();
+  r->dtype = t;
+  return r;
+}
+TensorTypePtr TensorType::withDevice(std::optional<cresset::Device> d) const {
+  auto r = copy();
+  r->device = d;
+  return r;
+}
+TensorTypePtr TensorType::withRequiresGrad(std::optional<bool> known) const {
+  auto r = copy();
+  r->requires_grad = known;
+  return r;
+}
 TensorTypePtr TensorType::withDim(std::optional<std::size_t> n) const {
   return create(dtype, VaryingShape<int64_t>(n), std::nullopt, requires_grad, device);
 }
@@ -104,7 +140,92 @@ TensorTypePtr TensorType::contiguous() const {
   CRESSET_CHECK(known, "TensorType.contiguous: a type with known sizes was required; '", str(), "' was given.");
   return withSizes(*known);
 }
-std::shared_ptr<TensorType> TensorType::copy() const { return create(dtype, sizes, strides, requires_grad, device); }
+std::shared_ptr<TensorType> TensorType::copy() const {
+  auto r = create(dtype, std::nullopt, strides, requires_grad, device);
+  r->sizes = sizes;
+  if (sizes && sizes->empty()) r->strides = Dims();
+  r->size_symbols = size_symbols;
+  return r;
+}
+
+SymbolicShape TensorType::symbolic_sizes() const {
+  if (!sizes) return {};
+  if (size_symbols.size() != sizes->size()) return SymbolicShape(*sizes);
+  std::vector<ShapeSymbol> out = size_symbols;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if ((*sizes)[i]) out[i] = ShapeSymbol::fromStaticSize(*(*sizes)[i]);
+  return SymbolicShape(std::move(out));
+}
+TensorTypePtr TensorType::withSymbolicShapes(const SymbolicShape& shape) const {
+  auto r = copy();
+  r->sizes = std::nullopt;
+  r->size_symbols.clear();
+  if (!shape.rank()) return r;
+  Dims dims;
+  for (const ShapeSymbol s : *shape.sizes()) dims.push_back(s.is_static() ? std::optional(s.static_size()) : std::nullopt);
+  if (dims.empty()) r->strides = Dims();
+  r->sizes = std::move(dims);
+  if (!shape.isComplete()) r->size_symbols = *shape.sizes();
+  return r;
+}
+
+VaryingShape<Stride> TensorType::stride_properties() const {
+  if (!strides || std::ranges::none_of(*strides, [](const auto& s) { return s.has_value(); }))
+    return strides ? VaryingShape<Stride>(strides->size()) : VaryingShape<Stride>();
+  std::vector<std::size_t> known, unknown;
+  for (std::size_t i = 0; i < strides->size(); ++i) ((*strides)[i] ? known : unknown).push_back(i);
+  // Of equal strides the dimension behind is the inner one, of size 1 or not.
+  const auto outer = [&](std::size_t a, std::size_t b) {
+    return *(*strides)[a] != *(*strides)[b] ? *(*strides)[a] < *(*strides)[b] : a > b;
+  };
+  std::ranges::sort(known, outer);
+  VaryingShape<Stride>::Entries out;
+  std::optional<int64_t> follows = 1;  // the stride that leaves no gap, where it is known
+  for (const std::size_t i : known) {
+    const int64_t stride = *(*strides)[i];
+    out.push_back(Stride(i, follows ? std::optional(stride == *follows) : std::nullopt, static_cast<std::size_t>(stride)));
+    const bool sized = sizes && i < sizes->size() && (*sizes)[i];
+    follows = sized ? std::optional(stride_before(stride, *(*sizes)[i])) : std::nullopt;
+  }
+  // Which of several dimensions comes first is not known of those without strides.
+  for (const std::size_t i : unknown)
+    out.push_back(unknown.size() == 1 ? std::optional(Stride(i, std::nullopt, std::nullopt)) : std::optional<Stride>());
+  return VaryingShape<Stride>(std::optional(std::move(out)));
+}
+TensorTypePtr TensorType::withStrides(const VaryingShape<Stride>& properties) const {
+  auto r = copy();
+  r->strides = std::nullopt;
+  if (!properties.size()) return r;
+  Dims dims(*properties.size());
+  for (const auto& p : *properties.sizes()) {
+    if (!p || !p->stride_index_ || !p->stride_) continue;
+    CRESSET_CHECK(*p->stride_index_ < dims.size(), "TensorType.withStrides: dimension ", *p->stride_index_, " is out of range for ",
+                  dims.size(), " dimensions.");
+    dims[*p->stride_index_] = static_cast<int64_t>(*p->stride_);
+  }
+  if (dims.empty() || std::ranges::any_of(dims, [](const auto& d) { return d.has_value(); })) r->strides = std::move(dims);
+  return r;
+}
+
+bool TensorType::matchTensor(const Tensor& t) const {
+  if (!t.defined()) return !is_refined();
+  // A type asks for a gradient where one is recorded.
+  const bool grad = t.requires_grad() && GradMode::is_enabled();
+  const auto fits = [](const std::optional<Dims>& wanted, IntArrayRef given) {
+    if (!wanted) return true;
+    if (wanted->size() != given.size()) return false;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if ((*wanted)[i] && *(*wanted)[i] != given[i]) return false;
+    return true;
+  };
+  return (!dtype || *dtype == t.scalar_type()) && (!device || *device == t.device()) &&
+         (!static_cast<const std::optional<bool>&>(requires_grad) || *requires_grad == grad) && fits(sizes, t.sizes()) &&
+         (!strides || (t.has_storage() && fits(strides, t.strides())));
+}
+std::vector<int64_t> TensorType::contiguousStridesOf(IntArrayRef sizes, MemoryFormat format) {
+  const DimVector strides = strides_for(sizes, format);
+  return {strides.begin(), strides.end()};
+}
 
 std::optional<std::vector<int64_t>> TensorType::concrete_sizes() const { return concrete(sizes); }
 std::optional<std::vector<int64_t>> TensorType::concrete_strides() const { return concrete(strides); }
@@ -116,11 +237,12 @@ std::optional<int64_t> TensorType::numel() const {
   return n;
 }
 
-std::shared_ptr<TensorType> TensorType::merge(const TensorType& o) const {
-  auto both = create(common(dtype, o.dtype), common(sizes, o.sizes), common(strides, o.strides), common(requires_grad, o.requires_grad),
-                     common(device, o.device));
+std::shared_ptr<TensorType> TensorType::merge(const TensorType& o, bool merge_sizes) const {
+  const std::optional<Dims>& own = strides;
+  auto both = create(common(dtype, o.dtype), std::nullopt, merge_sizes ? common(own, o.strides) : own,
+                     common(requires_grad, o.requires_grad), common(device, o.device));
   both->hint = hint || o.hint;
-  return both;
+  return both->withSymbolicShapes(merge_sizes ? symbolic_sizes().merge(o.symbolic_sizes()) : symbolic_sizes());
 }
 
 // Rank 0 with nothing else known is "Float()"; an unknown rank is "Float(...)" where other things follow or not.

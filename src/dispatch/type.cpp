@@ -206,8 +206,8 @@ bool Type::same_details(const Type& other) const {
                     [](const TypePtr& x, const TypePtr& y) { return x == y || *x == *y; });
 }
 
-bool operator==(const Type& a, const Type& b) {
-  if (&a == &b) return true;
+bool Type::equals(const Type& b) const {
+  const Type& a = *this;
   const auto number_and_union = [](const Type& x, const Type& y) { return x.kind == TypeKind::Number && y.kind == TypeKind::Union; };
   if (number_and_union(a, b) || number_and_union(b, a)) return a.is_subtype_of(b) && b.is_subtype_of(a);
   if (a.kind != b.kind) return is_size_kind(a.kind) && is_size_kind(b.kind);

@@ -4,40 +4,10 @@
 #include <optional>
 
 #include <cresset/core/tensor.h>
+#include <cresset/dispatch/symbolic_shape.h>
 #include <cresset/dispatch/type.h>
 
 namespace cresset {
-
-/// What is known of sizes or strides: nothing, the number of dimensions, or some or all entries.
-template <class T>
-struct VaryingShape : std::optional<std::vector<std::optional<T>>> {
-  using Entries = std::vector<std::optional<T>>;
-  using std::optional<Entries>::optional;
-  VaryingShape() = default;
-  VaryingShape(std::optional<Entries> entries) : std::optional<Entries>(std::move(entries)) {}
-  explicit VaryingShape(ArrayRef<T> all) : std::optional<Entries>(Entries(all.begin(), all.end())) {}
-  explicit VaryingShape(std::size_t dimensions) : std::optional<Entries>(Entries(dimensions)) {}
-  explicit VaryingShape(std::optional<std::size_t> dimensions) {
-    if (dimensions) this->emplace(*dimensions);
-  }
-  /// The number of dimensions.
-  std::optional<std::size_t> size() const { return *this ? std::optional((*this)->size()) : std::nullopt; }
-  const std::optional<Entries>& sizes() const { return *this; }
-  const std::optional<T>& operator[](std::size_t i) const { return this->value().at(i); }
-  std::optional<std::vector<T>> concrete_sizes() const {
-    if (!*this) return std::nullopt;
-    std::vector<T> out;
-    for (const std::optional<T>& entry : **this) {
-      if (!entry) return std::nullopt;
-      out.push_back(*entry);
-    }
-    return out;
-  }
-  bool isComplete() const { return concrete_sizes().has_value(); }
-  // std::optional's own templates would take one side for a value.
-  friend bool operator==(const VaryingShape& a, const VaryingShape& b) { return a.sizes() == b.sizes(); }
-  friend bool operator==(const VaryingShape& a, const std::optional<Entries>& b) { return a.sizes() == b; }
-};
 
 /// Every type of kind Tensor is a TensorType; the plain `Tensor` knows nothing.
 struct CRESSET_API TensorType final : Type {
@@ -66,6 +36,8 @@ struct CRESSET_API TensorType final : Type {
   /// All this was seen on one example (of a trace) and need not hold for others: printed, and ignored by rewrites. It is no part of a
   /// type's equality.
   bool hint = false;
+  /// Names of sizes that are not known (see ShapeSymbol): none, or one for each dimension. No part of a type's equality.
+  std::vector<ShapeSymbol> size_symbols;
 
   TensorType() : Type(TypeKind::Tensor) {}
   static std::shared_ptr<TensorType> get() { return basic_type(TypeKind::Tensor)->expect<TensorType>(); }
@@ -82,6 +54,16 @@ struct CRESSET_API TensorType final : Type {
     type->device = std::optional<cresset::Device>(device);
     return type;
   }
+  /// The same in PyTorch's order of arguments.
+  static std::shared_ptr<TensorType> create(std::optional<ScalarType> dtype, std::optional<cresset::Device> device,
+                                            const SymbolicShape& sizes, const VaryingShape<Stride>& strides,
+                                            std::optional<bool> requires_grad, std::optional<bool> undefined = false);
+  /// Complete strides need complete sizes of as many dimensions. `undefined` has to be false, or not known: types say nothing of undefined
+  /// tensors. Whether the tensor is contiguous is what sizes and strides say.
+  static std::shared_ptr<TensorType> create(std::optional<ScalarType> dtype, std::optional<cresset::Device> device,
+                                            const VaryingShape<int64_t>& sizes, const VaryingShape<int64_t>& strides,
+                                            std::optional<bool> requires_grad, std::optional<bool> undefined = false,
+                                            bool tensor_contiguity = false);
   static std::shared_ptr<TensorType> createContiguous(ScalarType dtype, cresset::Device device, IntArrayRef sizes);
   /// The same, as a statement: no hint.
   std::shared_ptr<TensorType> copy() const;
@@ -99,6 +81,15 @@ struct CRESSET_API TensorType final : Type {
   std::optional<bool> requiresGrad() const { return requires_grad; }
   std::optional<std::size_t> ndim() const { return dim(); }
   bool isComplete() const { return is_complete(); }
+  /// Types say nothing of undefined tensors.
+  std::optional<bool> undefined() const { return false; }
+  /// The sizes, where the unknown ones have names: the same ones in every call.
+  SymbolicShape symbolic_sizes() const;
+  /// Dimensions by stride, the smallest first, with what is known of them; nothing where no stride is.
+  VaryingShape<Stride> stride_properties() const;
+  /// May the tensor be one of this type?
+  bool matchTensor(const Tensor& t) const;
+  static std::vector<int64_t> contiguousStridesOf(IntArrayRef sizes, MemoryFormat format = MemoryFormat::Contiguous);
   // Copies that know another thing.
   std::shared_ptr<TensorType> withScalarType(std::optional<ScalarType> dtype) const;
   std::shared_ptr<TensorType> withDevice(std::optional<cresset::Device> device) const;
@@ -111,8 +102,13 @@ struct CRESSET_API TensorType final : Type {
   std::shared_ptr<TensorType> contiguous() const;
   /// The number of dimensions only.
   std::shared_ptr<TensorType> dimensionedOnly() const { return withDim(dim()); }
-  /// What both know and agree about.
-  std::shared_ptr<TensorType> merge(const TensorType& other) const;
+  /// The same: types say nothing of undefined tensors.
+  std::shared_ptr<TensorType> withPossiblyUndefined() const { return copy(); }
+  /// With these sizes and names of sizes; the strides stay.
+  std::shared_ptr<TensorType> withSymbolicShapes(const SymbolicShape& sizes) const;
+  std::shared_ptr<TensorType> withStrides(const VaryingShape<Stride>& strides) const;
+  /// What both know and agree about; with merge_sizes = false the sizes and strides of this one.
+  std::shared_ptr<TensorType> merge(const TensorType& other, bool merge_sizes = true) const;
 
  protected:
   std::string own_str() const override;

@@ -102,7 +102,7 @@ struct TypeName : std::string {
 
 /// A type: a kind, the contained types, and a name where the kind has one (Var, Object, Interface, Enum, Function, named tuples).
 /// Each kind has a class of its own: those below, TensorType (tensor_type.h), tuples with field names (tuple_type.h), and the classes of
-/// scripts (ir/class_type.h).
+/// scripts (ir/class_type.h). Programs may derive classes of their own.
 struct CRESSET_API Type : std::enable_shared_from_this<Type> {
   Field<TypeKind> kind;            // also kind()
   std::vector<TypePtr> contained;  // element; key and value; tuple and union members
@@ -114,9 +114,9 @@ struct CRESSET_API Type : std::enable_shared_from_this<Type> {
   virtual ~Type();
 
   /// The spelling of schemas and IR: "Tensor?", "int[]", "Scalar", "(int, Tensor)", "Float(2, 3, device=cpu)".
-  std::string str() const;
+  virtual std::string str() const;
   /// The spelling of Python annotations: "Optional[Tensor]", "List[int]", "Tuple[int, Tensor]".
-  std::string annotation_str() const;
+  virtual std::string annotation_str() const;
   const TypePtr& element() const { return contained.at(0); }
   /// May a value of this type be used where `other` is expected? (Int for Number, T for T?, anything for Any.) Says why not when asked.
   bool is_subtype_of(const Type& other, std::string* why_not = nullptr) const;
@@ -147,14 +147,14 @@ struct CRESSET_API Type : std::enable_shared_from_this<Type> {
   const T& expectRef() const {
     return *expect<T>();
   }
-  friend CRESSET_API bool operator==(const Type& a, const Type& b);
+  friend bool operator==(const Type& a, const Type& b) { return &a == &b || a.equals(b); }
 
   // Under PyTorch's names.
   bool isSubtypeOf(const Type& other) const { return is_subtype_of(other); }
   bool isSubtypeOf(const TypePtr& other) const { return is_subtype_of(*other); }
   bool isSubtypeOfExt(const Type& other, std::ostream* why_not) const;
   bool isSubtypeOfExt(const TypePtr& other, std::ostream* why_not) const { return isSubtypeOfExt(*other, why_not); }
-  bool equals(const Type& other) const { return *this == other; }
+  virtual bool equals(const Type& other) const;
   std::string repr_str() const { return annotation_str(); }
   bool hasFreeVariables() const { return has_free_variables(); }
   bool isUnionType() const { return kind == TypeKind::Union; }
