@@ -39,7 +39,13 @@ void drop(Stack& stack, std::size_t n) { stack.erase(stack.end() - static_cast<s
 
 namespace {
 // Tensor::clone belongs to a layer above; it is reached through the dispatcher.
-Tensor deep_copy_of_tensor(const Tensor& t) {
+Tensor deep_copy_of_tensor(const Tensor& t, std::optional<Device> device) {
+  if (device && *device != t.device()) {
+    static const auto to = Dispatcher::singleton()
+                               .findSchemaOrThrow("aten::to", "device")
+                               .typed<Tensor(const Tensor&, Device, ScalarType, bool, bool, std::optional<MemoryFormat>)>();
+    return to.call(t, *device, t.scalar_type(), false, true, std::nullopt);
+  }
   static const auto clone =
       Dispatcher::singleton().findSchemaOrThrow("aten::clone", "").typed<Tensor(const Tensor&, std::optional<MemoryFormat>)>();
   return clone.call(t, std::nullopt);
@@ -206,25 +212,87 @@ bool IValue::overlaps(const IValue& o) const {
   return std::ranges::any_of(others, [&](const void* p) { return mine.count(p) > 0; });
 }
 
-IValue IValue::deepcopy() const {
-  const auto copies = [](const std::vector<IValue>& values) {
-    std::vector<IValue> out;
-    out.reserve(values.size());
-    for (const IValue& v : values) out.push_back(v.deepcopy());
-    return out;
+int64_t IValue::storage_address() const {
+  const cresset::Tensor& t = payload_.t;
+  if (!t.defined() || !t.has_storage()) return tensor_address();
+  return static_cast<int64_t>(reinterpret_cast<intptr_t>(t.storage().unsafeGetStorageImpl()));
+}
+
+namespace {
+// What a container or object holds, one after the other.
+template <class F>
+void each_member(const IValue& v, F&& f) {
+  if (v.isList()) {
+    for (const IValue& member : v.toListRef()) f(member);
+  } else if (v.isTuple()) {
+    for (const IValue& member : v.toTupleElements()) f(member);
+  } else if (v.isGenericDict()) {
+    for (const auto& [key, value] : v.toDictImpl().items) f(key), f(value);
+  } else if (v.isScriptObject()) {
+    for (const IValue& member : v.toObjectRef().slots()) f(member);
+  }
+}
+bool has_members(const IValue& v) { return v.isList() || v.isTuple() || v.isGenericDict() || v.isScriptObject(); }
+}  // namespace
+
+void IValue::getSubValues(HashAliasedIValues& values) const {
+  CRESSET_CHECK(!is_counted() || isString() || isComplexDouble() || isUnsigned() || isEnum() || has_members(*this),
+                "Cannot inspect value of type ", tagKind());
+  CRESSET_CHECK(!isDevice(), "Cannot inspect value of type ", tagKind());
+  if (!isTensor() && !has_members(*this)) return;
+  if (!values.insert(*this).second) return;
+  each_member(*this, [&](const IValue& member) { member.getSubValues(values); });
+}
+
+bool IValue::visit(const std::function<bool(const IValue&)>& visitor) const {
+  if (visitor(*this)) return true;
+  each_member(*this, [&](const IValue& member) { member.visit(visitor); });
+  return false;
+}
+
+IValue IValue::deepcopy(std::optional<cresset::Device> device) const {
+  HashIdentityIValueMap copies;
+  return deepcopy(copies, device);
+}
+
+IValue IValue::deepcopy(HashIdentityIValueMap& copies, std::optional<cresset::Device> device) const {
+  if (!isTensor() && !has_members(*this)) return *this;
+  if (isTensor() && !payload_.t.defined()) return *this;
+  if (const auto found = copies.find(*this); found != copies.end()) return found->second;
+  const auto copy = [&](const IValue& v) { return v.deepcopy(copies, device); };
+  // A container goes into the map before its members are copied: one of them may be the container again.
+  const auto fill = [&](std::vector<IValue>& into, const std::vector<IValue>& from) {
+    into.reserve(from.size());
+    for (const IValue& v : from) into.push_back(copy(v));
   };
   switch (tag_) {
-    case Tag::Tensor: return payload_.t.defined() ? IValue(deep_copy_of_tensor(payload_.t)) : *this;
-    case Tag::List: return make_intrusive<ivalue::ListImpl>(copies(toListRef()), toListImpl().element_type);
-    case Tag::Tuple: return make_intrusive<ivalue::TupleImpl>(copies(toTupleElements()));
-    case Tag::Dict: {
-      auto out = make_intrusive<ivalue::DictImpl>();
-      out->key_type = toDictImpl().key_type;
-      out->value_type = toDictImpl().value_type;
-      for (const auto& [k, v] : toDictImpl().items) out->items.insert_or_assign(k.deepcopy(), v.deepcopy());
+    case Tag::Tensor: return copies.emplace(*this, deep_copy_of_tensor(payload_.t, device)).first->second;
+    case Tag::List: {
+      auto out = make_intrusive<ivalue::ListImpl>(std::vector<IValue>(), toListImpl().element_type);
+      copies.emplace(*this, out);
+      fill(out->elements, toListRef());
       return out;
     }
-    default: return *this;
+    case Tag::Tuple: {
+      auto out = make_intrusive<ivalue::TupleImpl>(std::vector<IValue>(), toTupleRef().type);
+      copies.emplace(*this, out);
+      fill(out->elements, toTupleElements());
+      return out;
+    }
+    case Tag::Dict: {
+      auto out = make_intrusive<ivalue::DictImpl>();
+      copies.emplace(*this, out);
+      out->key_type = toDictImpl().key_type;
+      out->value_type = toDictImpl().value_type;
+      for (const auto& [k, v] : toDictImpl().items) out->items.insert_or_assign(copy(k), copy(v));
+      return out;
+    }
+    default: {
+      intrusive_ptr<ivalue::Object> out = toObject()->copy();
+      copies.emplace(*this, out);
+      for (std::size_t i = 0; i < out->slots().size(); ++i) out->set_slot(i, copy(out->slot(i)));
+      return out;
+    }
   }
 }
 

@@ -1,10 +1,16 @@
-// Futures.
+// Objects and futures.
 #include <cresset/base/interrupt.h>
 #include <cresset/dispatch/script_values.h>
 
 #include <chrono>
 
 namespace cresset::ivalue {
+
+intrusive_ptr<Object> Object::copy() const {
+  auto other = make_intrusive<Object>(type, slots.size(), unit_);
+  other->slots = slots;
+  return other;
+}
 
 void Future::finish(std::unique_lock<std::mutex> lock) {
   CRESSET_CHECK(!completed_, "Future: it may be completed once; it already is.");

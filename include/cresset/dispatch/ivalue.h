@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <new>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <cresset/core/tensor.h>
@@ -321,13 +323,36 @@ class CRESSET_API IValue {
   }
   /// Do the two hold, at any depth, the same container or object, or tensors on one storage?
   bool overlaps(const IValue& o) const;
-  /// A copy that shares nothing with this value: tensors are cloned, containers copied to the depth.
-  IValue deepcopy() const;
+  /// A copy that shares nothing with this value: tensors are cloned (to the device, where one is named), containers and objects of
+  /// scripts copied to the depth; objects of C++ classes are shared. What occurs twice in it is copied once.
+  IValue deepcopy(std::optional<cresset::Device> device = std::nullopt) const;
   TensorImpl* unsafeToTensorImpl() const { return payload_.t.unsafeGetTensorImpl(); }
   /// For maps by identity: is it the same tensor, or else the same object or value?
   struct CompIdentityIValues {
     bool operator()(const IValue& a, const IValue& b) const { return a.is(b); }
   };
+  /// Of equal values (CompIdentityIValues) equal numbers.
+  struct HashIdentityIValue {
+    std::size_t operator()(const IValue& v) const { return static_cast<std::size_t>(v.isTensor() ? v.tensor_address() : v.payload_.i); }
+  };
+  using HashIdentityIValueMap = std::unordered_map<IValue, IValue, HashIdentityIValue, CompIdentityIValues>;
+  /// The same with the copies that were made before, by their originals, to which it adds its own.
+  IValue deepcopy(HashIdentityIValueMap& copies, std::optional<cresset::Device> device = std::nullopt) const;
+  // For sets and maps by memory: tensors on one storage are one, and so are two values that share a container or object.
+  struct HashAliasedIValue {
+    std::size_t operator()(const IValue& v) const { return static_cast<std::size_t>(v.isTensor() ? v.storage_address() : v.payload_.i); }
+  };
+  struct CompAliasedIValues {
+    bool operator()(const IValue& a, const IValue& b) const { return a.isAliasOf(b); }
+  };
+  using HashAliasedIValues = std::unordered_set<IValue, HashAliasedIValue, CompAliasedIValues>;
+  using HashAliasedIValueMap = std::unordered_map<IValue, IValue, HashAliasedIValue, CompAliasedIValues>;
+  /// Adds this value and all that it contains, as far as it is a tensor, container or object. Numbers and texts add nothing; values that
+  /// cannot be looked into (futures, devices, objects of C++ classes) raise.
+  void getSubValues(HashAliasedIValues& values) const;
+  /// Calls `visitor` for this value and, where it gives false, for what it contains. Gives what the visitor gave for this value.
+  bool visit(const std::function<bool(const IValue&)>& visitor) const;
+  const IValue& toIValue() const { return *this; }
   /// Same object?
   bool is(const IValue& o) const { return tag_ == o.tag_ && (isTensor() ? payload_.t.is_same(o.payload_.t) : payload_.i == o.payload_.i); }
 
@@ -357,6 +382,9 @@ class CRESSET_API IValue {
       o.tag_ = Tag::None;
     }
   }
+  int64_t tensor_address() const { return static_cast<int64_t>(reinterpret_cast<intptr_t>(payload_.t.unsafeGetTensorImpl())); }
+  // Of the storage; of the tensor where it has none.
+  int64_t storage_address() const;
   void require(Tag t, const char* what) const {
     if (CRESSET_UNLIKELY(tag_ != t)) raise_tag(what);
   }

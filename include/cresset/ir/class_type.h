@@ -49,6 +49,8 @@ class CRESSET_API ClassType final : public Type {
 
   bool is_module() const override { return is_module_; }
   bool is_opaque() const { return is_opaque_; }
+  const std::string& doc_string() const { return doc_; }
+  void set_doc_string(std::string doc) { doc_ = std::move(doc); }
   /// "Linear" of "__torch__.torch.nn.Linear".
   std::string base_name() const { return name.substr(name.rfind('.') + 1); }
 
@@ -104,7 +106,8 @@ class CRESSET_API ClassType final : public Type {
   /// The unit that registered the class; null for none and when it is gone.
   std::shared_ptr<CompilationUnit> unit() const { return unit_.lock(); }
   std::shared_ptr<CompilationUnit> compilation_unit() const { return unit(); }
-  void unsafeRemoveMethod(const std::string& name) { removeMethod(name); }
+  /// From the class alone: it stays a function of the unit. Raises when there is none.
+  void unsafeRemoveMethod(const std::string& name);
   /// A class of the same name, in no unit, with the same methods and with other types of the attributes, each a subtype of the one here.
   std::shared_ptr<ClassType> refine(ArrayRef<TypePtr> types) const;
 
@@ -119,6 +122,7 @@ class CRESSET_API ClassType final : public Type {
   void leave_unit();
 
   bool is_module_, is_opaque_, left_unit_ = false;
+  std::string doc_;
   std::vector<ClassAttribute> attributes_;
   std::vector<std::pair<std::string, IValue>> constants_;
   std::vector<Function*> methods_, forward_pre_hooks_, forward_hooks_;  // of the unit

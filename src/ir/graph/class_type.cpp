@@ -129,12 +129,6 @@ void Object::setAttr(const std::string& name, IValue v) {
 }
 bool Object::hasAttr(const std::string& name) const { return type()->hasAttribute(name); }
 std::shared_ptr<jit::CompilationUnit> Object::compilation_unit() const { return std::static_pointer_cast<jit::CompilationUnit>(unit_); }
-intrusive_ptr<Object> Object::copy() const {
-  auto other = make_intrusive<Object>(type, slots.size(), unit_);
-  other->slots = slots;
-  return other;
-}
-
 }  // namespace cresset::ivalue
 
 namespace cresset::jit {
@@ -164,6 +158,11 @@ void ClassType::removeMethod(std::string_view method) {
   if (!f) return;
   std::erase(methods_, f);
   if (const auto owner = unit()) owner->drop_function(std::string(f->qualname()));
+}
+void ClassType::unsafeRemoveMethod(const std::string& method) {
+  Function* f = findMethod(method);
+  CRESSET_CHECK(f, "Can't delete undefined method ", method, " on class: ", name);
+  std::erase(methods_, f);
 }
 Function* ClassType::findMethod(std::string_view method) const {
   for (Function* m : methods_)
