@@ -15,6 +15,7 @@
 
 namespace cresset::jit {
 
+class ReadAdapterInterface;
 /// Files of the user beside the module, by name.
 using ExtraFilesMap = std::unordered_map<std::string, std::string>;
 
@@ -27,6 +28,8 @@ CRESSET_API Module load(std::istream& in, std::optional<Device> device = std::nu
 CRESSET_API Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra_files);
 /// The same from bytes in memory.
 CRESSET_API Module load_from_buffer(std::string_view bytes, std::optional<Device> device, ExtraFilesMap& extra_files);
+/// The same from a source of bytes (record_file.h).
+CRESSET_API Module load(const std::shared_ptr<ReadAdapterInterface>& in, std::optional<Device> device = std::nullopt);
 /// Names of the extra files in an archive.
 CRESSET_API std::vector<std::string> extra_file_names(std::string_view bytes);
 

@@ -1,6 +1,7 @@
 // load: zip file → constants, code, objects.
 #include <cresset/base/interrupt.h>
 #include <cresset/ir/archive.h>
+#include <cresset/ir/record_file.h>
 #include <cresset/ops/functions_creation.h>
 
 #include <charconv>
@@ -209,6 +210,10 @@ Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra
   std::string bytes(std::istreambuf_iterator<char>(in), {});
   CRESSET_CHECK(!in.bad(), "archive: the stream cannot be read.");
   return load_zip(ZipReader::of_bytes(std::move(bytes)), device, extra_files);
+}
+Module load(const std::shared_ptr<ReadAdapterInterface>& in, std::optional<Device> device) {
+  ExtraFilesMap no_files;
+  return load_from_buffer(bytes_of(*in), device, no_files);
 }
 Module load_from_buffer(std::string_view bytes, std::optional<Device> device, ExtraFilesMap& extra_files) {
   return load_zip(ZipReader::of_view(bytes), device, extra_files);

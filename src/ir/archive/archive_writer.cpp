@@ -76,14 +76,6 @@ class ArchiveNames {
   std::vector<Entry> entries_;
 };
 
-std::string fnv(const std::vector<std::string>& parts) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::string& part : parts)
-    for (unsigned char c : part + '\n') hash = (hash ^ c) * 0x100000001b3u;
-  std::string digits = std::to_string(hash);
-  return std::string(20 - digits.size(), '0') + digits;
-}
-
 /// The whole storage of a tensor as a tensor of one dimension.
 Tensor whole_storage(const Tensor& t) {
   const auto elements = static_cast<int64_t>(t.storage().nbytes() / t.itemsize());
@@ -115,10 +107,7 @@ class ArchiveWriter {
   void finish() {
     add("version", std::to_string(version_) + "\n");
     add("byteorder", "little");
-    std::vector<std::string> names, checksums;
-    for (uint32_t crc : zip_.checksums()) checksums.push_back(std::to_string(crc));
-    for (const std::string& n : zip_.names()) names.push_back(n.substr(top_.size()));
-    add(".data/serialization_id", fnv(names) + fnv(checksums));
+    add(".data/serialization_id", identity_of(zip_, top_.size()));
     zip_.finish();
   }
   void add(const std::string& name, std::string_view data) { zip_.add(top_ + name, data); }

@@ -380,4 +380,21 @@ std::vector<std::string> ZipWriter::names() const {
   return out;
 }
 
+namespace {
+std::string fnv(const std::vector<std::string>& parts) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::string& part : parts)
+    for (unsigned char c : part + '\n') hash = (hash ^ c) * 0x100000001b3u;
+  std::string digits = std::to_string(hash);
+  return std::string(20 - digits.size(), '0') + digits;
+}
+}  // namespace
+
+std::string identity_of(const ZipWriter& zip, std::size_t folder) {
+  std::vector<std::string> names, checksums;
+  for (const uint32_t crc : zip.checksums()) checksums.push_back(std::to_string(crc));
+  for (const std::string& n : zip.names()) names.push_back(n.substr(folder));
+  return fnv(names) + fnv(checksums);
+}
+
 }  // namespace cresset::jit

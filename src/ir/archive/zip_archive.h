@@ -81,4 +81,7 @@ class ZipWriter {
   std::unordered_set<std::string> names_;
 };
 
+/// Forty digits that the names of the entries written so far, without a folder of `folder` characters, and their contents make.
+std::string identity_of(const ZipWriter& zip, std::size_t folder);
+
 }  // namespace cresset::jit
