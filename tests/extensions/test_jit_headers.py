@@ -9,6 +9,9 @@ from cresset.utils import cpp_extension
 SOURCE = Path(__file__).parent / "sources/jit_program.cpp"
 WANTED = """01010 -3
 aten::mul mine::square aten::neg prim::Constant prim::Constant aten::add 2
+int[2] Sized 01 prim::Constant onnx::Add aten::add
+2 1
+10 Tensor
 Byte1 Char1 Short2 Int4 Long8 Float4 Double8 Half2 Bool1 30 1
 'text' Half f(int[] x) -> () 1 Constant constant add 0
 f(a, b, c)(b, c, z)(b, c) $ 3

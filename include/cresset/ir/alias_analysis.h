@@ -106,6 +106,8 @@ class CRESSET_API AliasDb {
   static bool isMutableType(const Type& t);
   static bool isMutableType(const TypePtr& t) { return isMutableType(*t); }
   static bool isMutableType(const Value* v) { return isMutableType(*v->type()); }
+  /// The value is new and has memory of its own, as far as its type has any.
+  void createValue(const Value* v);
   /// The value is new and a copy of another one's knowledge (a node that was cloned or replaced).
   void copyValue(const Value* from, const Value* to);
   void replaceWithNewValue(const Value* existing, const Value* fresh) { copyValue(existing, fresh); }

@@ -113,6 +113,10 @@ class CRESSET_API BuiltinOpFunction final : public Function {
   std::function<void(Stack&)> function_;
 };
 
+/// A C++ class of an extension by "__torch__.torch.classes.ns.Name", with its methods as functions, which take the object first; null when
+/// none is registered. It belongs to a unit of its own.
+CRESSET_API ClassTypePtr getCustomClass(const std::string& name);
+
 /// The function as one with a graph; raises for others.
 CRESSET_API GraphFunction& toGraphFunction(Function& f);
 CRESSET_API const GraphFunction& toGraphFunction(const Function& f);
@@ -137,6 +141,8 @@ class CRESSET_API CompilationUnit : public std::enable_shared_from_this<Compilat
                                                std::function<void(GraphFunction&)> creator = nullptr);
   void register_function(intrusive_ptr<Function> f);
   void drop_function(std::string_view qualified_name);
+  /// The same; raises when there is none. The class, where it is one's method, has to forget it first (ClassType::unsafeRemoveMethod).
+  void unsafeRemoveMethod(const QualifiedName& name);
   std::vector<intrusive_ptr<Function>> functions() const;
   void register_type(TypePtr named);
   void drop_type(std::string_view qualified_name);

@@ -125,7 +125,8 @@ class CRESSET_API Module : public Object {
   Module copy() const { return Module(Object::copy()._ivalue()); }
   Module deepcopy() const { return Module(Object::deepcopy()._ivalue()); }
   /// A copy with a class of its own, so that types and methods may be changed without touching the original; submodules likewise.
-  Module clone() const;
+  /// Attributes are copied to the depth, or shared (`inplace`).
+  Module clone(bool inplace = false) const;
   /// Compiles methods from source text ("def forward(self, x): …") into this module's class.
   void define(const std::string& source, const ResolverPtr& resolver = nullptr) const;
   /// A new object of a class of this module's unit: made by its __init__, which gets the arguments.

@@ -28,10 +28,14 @@ struct OperatorFacts {
 class Operation : public std::function<void(Stack&)> {
  public:
   Operation() = default;
+  /// None.
+  Operation(std::nullptr_t) {}
   /// From what is called with a stack, by reference or pointer. What it gives is not looked at.
   template <class F>
     requires(!std::is_same_v<std::decay_t<F>, Operation> && (std::is_invocable_v<F&, Stack&> || std::is_invocable_v<F&, Stack*>))
   Operation(F f) : std::function<void(Stack&)>(as_function(std::move(f))) {}
+  using std::function<void(Stack&)>::operator();
+  void operator()(Stack* stack) const { (*this)(*stack); }
 
  private:
   template <class F>

@@ -36,3 +36,13 @@ CRESSET_API std::string generateNameForGraph(const std::shared_ptr<Graph>& graph
                                              const std::string& prefix = "fused");
 
 }  // namespace cresset::jit::SubgraphUtils
+
+namespace cresset::jit {
+
+/// Is the value only asked for its size?
+CRESSET_API bool usedOnlyInSize(const Value* v);
+/// The common shape of shapes (lists of ints), as a new node where the graph inserts; `aliases`, where given, learns of it. There must be
+/// one.
+CRESSET_API Value* broadcastSizes(ArrayRef<Value*> sizes, AliasDb* aliases);
+
+}  // namespace cresset::jit

@@ -652,6 +652,10 @@ bool AliasDb::safeToChangeAliasingRelationship(const ValueSet& a, const ValueSet
   return !(escapesScope(a) && escapesScope(b));
 }
 
+void AliasDb::createValue(const Value* v) {
+  if (!impl_->done) return;  // the analysis will see for itself
+  if (isMutableType(v) && !v->mustBeNone()) impl_->remember(v, impl_->memory.add_alone());
+}
 void AliasDb::copyValue(const Value* from, const Value* to) {
   if (!impl_->done) return;  // the analysis will see for itself
   if (const auto e = impl_->element(from)) impl_->remember(to, *e);

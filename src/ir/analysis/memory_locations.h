@@ -46,6 +46,17 @@ class MemoryGraph {
     elements_.emplace_back();
     return static_cast<uint32_t>(elements_.size() - 1);
   }
+  /// The same for one that gets no edges. What was answered already stays: it may come between questions.
+  uint32_t add_alone() {
+    const uint32_t e = add();
+    for (Answers* answers : {&own_, &deep_}) {
+      if (answers->set_of.size() != e || answers->sets.empty()) continue;
+      answers->set_of.push_back(static_cast<uint32_t>(answers->sets.size()));
+      answers->sets.push_back({answers->members.size(), 1});
+      answers->members.push_back(e);
+    }
+    return e;
+  }
   void point(uint32_t from, uint32_t to) {
     if (from != to) connect(elements_[from].points_to, to);
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <cresset/ir/error_report.h>
+
 #include "ir/frontend/sugared_value.h"
 
 namespace cresset::jit {
@@ -17,8 +19,11 @@ std::vector<CompiledFunction>& frames() {
   return *frames;
 }
 
-std::string message_of(const SourceRange& range, const std::string& message) {
-  std::string out = "\n" + message + (range.known() ? ":\n" + source_excerpt(range) : "\n");
+std::string marked(const SourceRange& range, const std::string& message) {
+  return "\n" + message + (range.known() ? ":\n" + source_excerpt(range) : "\n");
+}
+std::string calls_of_now() {
+  std::string out;
   const std::vector<CompiledFunction>& calls = frames();
   for (std::size_t i = calls.size(); i-- > 1;) {
     if (!calls[i - 1].call.known()) continue;
@@ -27,8 +32,27 @@ std::string message_of(const SourceRange& range, const std::string& message) {
   }
   return out;
 }
+std::string message_of(const SourceRange& range, const std::string& message) { return marked(range, message) + calls_of_now(); }
 
 }  // namespace
+
+ErrorReport::ErrorReport(SourceRange range) : range_(std::move(range)), calls_(calls_of_now()) {}
+ErrorReport::ErrorReport(const ErrorReport& o)
+    : std::exception(o), words_(o.words_.str(), std::ios::ate), range_(o.range_), calls_(o.calls_) {}
+ErrorReport::~ErrorReport() = default;
+const char* ErrorReport::what() const noexcept {
+  message_ = marked(range_, words_.str()) + calls_;
+  return message_.c_str();
+}
+std::string ErrorReport::current_call_stack() { return calls_of_now(); }
+ErrorReport::CallStack::CallStack(const std::string& name, const SourceRange& range) {
+  update_pending_range(range);
+  frames().push_back({name, {}});
+}
+ErrorReport::CallStack::~CallStack() { frames().pop_back(); }
+void ErrorReport::CallStack::update_pending_range(const SourceRange& range) {
+  if (!frames().empty()) frames().back().call = range;
+}
 
 CompilingFunction::CompilingFunction(std::string name) { frames().push_back({std::move(name), {}}); }
 CompilingFunction::~CompilingFunction() { frames().pop_back(); }

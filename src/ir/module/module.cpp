@@ -327,7 +327,27 @@ class ClassCloner {
 
 }  // namespace
 
-Module Module::clone() const {
+namespace {
+// A copy of a module and its submodules, each once, with the same attributes.
+class SharingCopier {
+ public:
+  IValue copy(const IValue& module) {
+    const ivalue::Object& from = module.toObjectRef();
+    if (const auto found = done_.find(&from); found != done_.end()) return found->second;
+    auto to = new_object(classes_.map(from.type), from.slots.size());
+    done_.emplace(&from, IValue(to));
+    for (std::size_t i = 0; i < from.slots.size(); ++i) to->set_slot(i, from.slots[i].isModule() ? copy(from.slots[i]) : from.slots[i]);
+    return to;
+  }
+
+ private:
+  ClassCloner classes_;
+  std::unordered_map<const ivalue::Object*, IValue> done_;
+};
+}  // namespace
+
+Module Module::clone(bool inplace) const {
+  if (inplace) return Module(SharingCopier().copy(IValue(_ivalue())).toObject());
   ClassCloner classes;
   return Module(DeepCopier([&](const TypePtr& t) { return classes.map(t); }).copy(IValue(_ivalue())).toObject());
 }

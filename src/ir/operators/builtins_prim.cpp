@@ -9,6 +9,7 @@
 #include <cresset/ops/functions_concat.h>
 
 #include "ir/operators/builtin_call.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::jit {
 
@@ -60,6 +61,15 @@ void of_members(Stack& stack, Tensor (*join)(const std::vector<Tensor>&, int64_t
   for (std::size_t i = n - 1; i > 0; --i) parts.push_back(stack[stack.size() - i].toTensor());
   drop(stack, n - 1);
   push(stack, join(parts, dim));
+}
+
+// The shape that tensors of these shapes have together.
+void broadcast_sizes(Stack& stack) {
+  const auto n = static_cast<std::size_t>(pop(stack).toInt());
+  DimVector out;
+  for (std::size_t i = 0; i < n; ++i) out = ops::infer_broadcast(out, peek(stack, i, n).toIntVector());
+  drop(stack, n);
+  push(stack, std::vector<int64_t>(out.begin(), out.end()));
 }
 
 void any_nonzero(Stack& stack, bool all) {
@@ -158,6 +168,7 @@ const BuiltinRow kPrimRows[] = {
      })},
     {"prim::VarConcat(...) -> Tensor", +[](Stack& s) { of_members(s, &cat_of); }},
     {"prim::VarStack(...) -> Tensor", +[](Stack& s) { of_members(s, &stack_of); }},
+    {"prim::BroadcastSizes(...) -> int[]", &broadcast_sizes},
     {"prim::AutogradAnyNonZero(...) -> bool", +[](Stack& s) { any_nonzero(s, false); }},
     {"prim::AutogradAllNonZero(...) -> bool", +[](Stack& s) { any_nonzero(s, true); }},
     {"prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)",

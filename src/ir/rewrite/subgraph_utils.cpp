@@ -207,3 +207,21 @@ std::string generateNameForGraph(const std::shared_ptr<Graph>& graph, std::size_
 }
 
 }  // namespace cresset::jit::SubgraphUtils
+
+namespace cresset::jit {
+
+bool usedOnlyInSize(const Value* v) {
+  const auto& uses = v->uses();
+  return std::all_of(uses.begin(), uses.end(), [](const Use& u) { return u.user->matches("aten::size(Tensor self) -> int[]"); });
+}
+
+Value* broadcastSizes(ArrayRef<Value*> sizes, AliasDb* aliases) {
+  CRESSET_CHECK(!sizes.empty(), "broadcastSizes: at least one shape was required.");
+  Graph* graph = sizes[0]->owningGraph();
+  Value* shape = graph->insertNode(graph->create(prim::BroadcastSizes, sizes))->output();
+  shape->setType(ListType::ofInts());
+  if (aliases) aliases->createValue(shape);
+  return shape;
+}
+
+}  // namespace cresset::jit

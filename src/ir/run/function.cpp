@@ -250,6 +250,10 @@ void CompilationUnit::drop_function(std::string_view qualified_name) {
   function_index_.clear();
   for (std::size_t i = 0; i < functions_.size(); ++i) function_index_.emplace(functions_[i]->qualname(), i);
 }
+void CompilationUnit::unsafeRemoveMethod(const QualifiedName& name) {
+  CRESSET_CHECK(find_function(name.qualifiedName()), "method '", name.qualifiedName(), "' does not exist.");
+  drop_function(name.qualifiedName());
+}
 std::vector<intrusive_ptr<Function>> CompilationUnit::functions() const {
   const std::shared_lock lock(mutex_);
   return functions_;

@@ -202,8 +202,46 @@ void traced() {
   std::cout << state->graph->outputs().size() << "\n";
 }
 
+// Names and types that a program adds.
+namespace c10::aten {
+constexpr c10::Symbol add_of_program = c10::prim::Constant;
+}
+struct Sized : c10::SingleElementType<c10::TypeKind::ListType, Sized> {
+  Sized(c10::TypePtr element, size_t n) : SingleElementType(std::move(element)), n(n) {}
+  bool equals(const Type& other) const override {
+    const auto sized = other.cast<Sized>();
+    return sized && sized->n == n;
+  }
+  std::string str() const override { return getElementType()->str() + "[" + std::to_string(n) + "]"; }
+  size_t n;
+
+ protected:
+  std::string annotation_str_impl(const c10::TypePrinter&) const override { return "Sized"; }
+};
+static_assert(std::is_same_v<torch::jit::TensorAttr::ValueType, at::Tensor> &&
+              std::is_same_v<torch::jit::IntsAttr::ConstructorType, std::vector<int64_t>>);
+static_assert(std::is_base_of_v<caffe2::serialize::ReadAdapterInterface, caffe2::serialize::IStreamAdapter>);
+static_assert(std::is_same_v<c10::string, std::string> && std::is_base_of_v<std::exception, torch::jit::ErrorReport>);
+void added() {
+  const c10::TypePtr two = std::make_shared<Sized>(c10::IntType::get(), 2), three = std::make_shared<Sized>(c10::IntType::get(), 3);
+  std::cout << *two << " " << two->annotation_str() << " " << (*two == *three)
+            << (*two == *std::make_shared<Sized>(c10::FloatType::get(), 2)) << " " << c10::aten::add_of_program.toQualString() << " "
+            << c10::onnx::Add.toQualString() << " " << torch::jit::aten::add.toQualString() << "\n";
+  torch::jit::Operation operation = nullptr;
+  operation = [](torch::jit::Stack& stack) { stack.emplace_back(7); };
+  torch::jit::Stack stack;
+  operation(&stack);
+  operation(stack);
+  std::cout << stack.size() << " " << (torch::getCustomClass("__torch__.torch.classes.nothing.Here") == nullptr) << "\n";
+  const auto list = c10::IValue(std::vector<int64_t>{1});
+  c10::IValue::HashAliasedIValueMap copies{{list, list.deepcopy()}};
+  std::cout << copies.count(list) << copies.count(list.deepcopy()) << " "
+            << *unshapedType(c10::TensorType::create(at::kFloat, at::kCPU, 2, false)) << "\n";
+}
+
 int main() {
   traced();
+  added();
   std::cout << names_of_types() << " " << is_same_kind(c10::prim::Constant, at::ones({1}), at::ones({1}), nullptr) << "\n";
   auto graph = std::make_shared<torch::jit::Graph>();
   std::unordered_map<std::string, torch::jit::Value*> values;

@@ -47,6 +47,7 @@ using std::nullopt;
 using std::nullopt_t;
 using std::once_flag;
 using std::optional;
+using std::string;
 using std::string_view;
 using std::variant;
 using std::visit;

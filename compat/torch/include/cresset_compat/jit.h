@@ -18,9 +18,12 @@
 #include <cresset/ir/subgraph_utils.h>
 #include <cresset/ir/tracer.h>
 
+namespace cresset {
+/// The type with nothing known of the tensors in it. Here, so that programs find it by the type of its argument.
+inline TypePtr unshapedType(const TypePtr& type) { return jit::tracer::without_shapes(type); }
+}  // namespace cresset
 namespace c10 {
-/// The type with nothing known of the tensors in it.
-inline TypePtr unshapedType(const TypePtr& type) { return cresset::jit::tracer::without_shapes(type); }
+using cresset::unshapedType;
 }  // namespace c10
 
 namespace torch {
@@ -52,6 +55,9 @@ struct ExceptionMessage {
 };
 /// Types say nothing of undefined tensors here, so there is nothing to clear.
 inline void ClearUndefinedness(const std::shared_ptr<Graph>& /*graph*/) {}
+// subgraph_utils.h
+using cresset::jit::broadcastSizes;
+using cresset::jit::usedOnlyInSize;
 // autodiff.h, file_check.h, import_source.h, jit_log.h, subgraph_utils.h
 using cresset::jit::differentiate;
 using cresset::jit::get_jit_logging_levels;

@@ -30,9 +30,41 @@ CRESSET_USE(TupleType, Tuple)
 CRESSET_USE(UnionType, Union)
 CRESSET_USE(VarType, Var)
 #undef CRESSET_USE
+using cresset::ShapeSymbol;
+using cresset::Stride;
+using cresset::SymbolicShape;
 using cresset::typeKindToString;
 using cresset::unifyTypes;
 using cresset::VaryingShape;
+/// How a type's parts are spelt; an empty one leaves it to them.
+using TypePrinter = std::function<std::optional<std::string>(const cresset::Type&)>;
+/// Base of types that a program derives. Their spelling as annotations is one of two functions: PyTorch's of today takes the printer by
+/// reference, the one of releases before by value.
+struct SharedType : cresset::Type {
+  using cresset::Type::Type;
+  std::string annotation_str() const override { return (this->*static_cast<ByValue>(&SharedType::annotation_str_impl))({}); }
+
+ protected:
+  virtual std::string annotation_str_impl(const TypePrinter& /*printer*/) const { return cresset::Type::annotation_str(); }
+  virtual std::string annotation_str_impl(TypePrinter printer) const {
+    return (this->*static_cast<ByReference>(&SharedType::annotation_str_impl))(printer);
+  }
+
+ private:
+  using ByValue = std::string (SharedType::*)(TypePrinter) const;
+  using ByReference = std::string (SharedType::*)(const TypePrinter&) const;
+};
+/// One type in another.
+template <TypeKind K, class T>
+struct SingleElementType : SharedType {
+  static constexpr TypeKind Kind = K;
+  const TypePtr& getElementType() const { return contained[0]; }
+
+ protected:
+  explicit SingleElementType(TypePtr element) : SharedType(K, {std::move(element)}) {
+    TORCH_CHECK(contained[0], "Can not create ", typeKindToString(K), " with None type");
+  }
+};
 // Of scripts; complete with torch/csrc/jit/api/module.h.
 using cresset::jit::EnumType;
 using cresset::jit::FunctionType;

@@ -7,6 +7,10 @@
 #include <cresset/dispatch/library.h>
 #include <cresset/dispatch/register_operators.h>
 
+namespace cresset::jit {
+class ClassType;
+CRESSET_API std::shared_ptr<ClassType> getCustomClass(const std::string& name);  // function.h, of libcresset_ir
+}  // namespace cresset::jit
 namespace c10 {
 using BoxedKernel = KernelFunction;
 using cresset::RegisterOperators;
@@ -28,6 +32,9 @@ using cresset::CppFunction;
 using cresset::dispatch;
 using cresset::init;
 using cresset::Library;
+using cresset::jit::getCustomClass;
+/// The names of all registered classes, with their namespaces.
+inline std::vector<std::string> getAllCustomClassesNames() { return cresset::custom_class_names(); }
 using cresset::make_custom_class;
 using cresset::schema;
 /// The text itself: nothing is selected away here.

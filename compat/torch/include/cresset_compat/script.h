@@ -3,10 +3,12 @@
 
 #include <deque>  // programs use it without an include, as behind PyTorch's header
 
+#include <cresset_compat/serialize.h>
 #include <cresset_compat/symbols.h>
 #include <cresset_compat/torch.h>
 
 #include <cresset/ir/archive.h>
+#include <cresset/ir/error_report.h>
 #include <cresset/ir/graph_executor.h>
 #include <cresset/ir/module.h>
 #include <cresset/ir/register_operators.h>
@@ -20,6 +22,27 @@ namespace jit {
 // ir.h
 using cresset::jit::Attribute;
 using cresset::jit::AttributeKind;
+/// The types of an attribute's value by its kind. Attributes themselves are variants here.
+template <AttributeKind kind>
+struct AttributeTypes {
+  using ValueType = std::variant_alternative_t<static_cast<std::size_t>(kind), cresset::jit::AttributeValue>;
+  using ConstructorType = ValueType;
+};
+using FloatAttr = AttributeTypes<AttributeKind::f>;
+using FloatsAttr = AttributeTypes<AttributeKind::fs>;
+using ComplexAttr = AttributeTypes<AttributeKind::c>;
+using ComplexValsAttr = AttributeTypes<AttributeKind::cs>;
+using IntAttr = AttributeTypes<AttributeKind::i>;
+using IntsAttr = AttributeTypes<AttributeKind::is>;
+using StringAttr = AttributeTypes<AttributeKind::s>;
+using StringsAttr = AttributeTypes<AttributeKind::ss>;
+using TensorAttr = AttributeTypes<AttributeKind::t>;
+using TensorsAttr = AttributeTypes<AttributeKind::ts>;
+using GraphAttr = AttributeTypes<AttributeKind::g>;
+using GraphsAttr = AttributeTypes<AttributeKind::gs>;
+using TypeAttr = AttributeTypes<AttributeKind::ty>;
+using TypesAttr = AttributeTypes<AttributeKind::tys>;
+using IValueAttr = AttributeTypes<AttributeKind::ival>;
 using cresset::jit::AttributeValue;
 using cresset::jit::const_graph_node_list;
 using cresset::jit::constant_as;
@@ -78,7 +101,8 @@ inline InlineEverythingMode& getInlineEverythingMode() {
   static InlineEverythingMode mode;
   return mode;
 }
-// source_range.h
+// error_report.h, source_range.h
+using cresset::jit::ErrorReport;
 using cresset::jit::Source;
 // function.h, module.h
 using cresset::jit::BuiltinOpFunction;

@@ -6,14 +6,28 @@
 #include <cresset/ir/symbols.h>
 
 namespace c10 {
-// The same namespaces everywhere, so that sources that use two of them find one name.
-namespace aten = cresset::jit::aten;
-namespace attr = cresset::jit::attr;
-namespace prim = cresset::jit::prim;
+// Real namespaces: programs add symbols of their own.
+namespace aten {
+using namespace cresset::jit::aten;
+}
+namespace attr {
+using namespace cresset::jit::attr;
+}
+namespace cuda {
+using namespace cresset::jit::cuda;
+}
+namespace onnx {
+using namespace cresset::jit::onnx;
+}
+namespace prim {
+using namespace cresset::jit::prim;
+}
 }  // namespace c10
 namespace torch::jit {
 using c10::Symbol;
-namespace aten = cresset::jit::aten;
-namespace attr = cresset::jit::attr;
-namespace prim = cresset::jit::prim;
+// The same namespaces everywhere, so that sources that use two of them find one name.
+namespace aten = c10::aten;
+namespace attr = c10::attr;
+namespace onnx = c10::onnx;
+namespace prim = c10::prim;
 }  // namespace torch::jit
