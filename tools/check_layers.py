@@ -44,11 +44,11 @@ IR_FLOORS = {
     "analysis": {"alias_analysis.h", "canonicalize.h"},
     "run": {"custom_passes.h", "graph_executor.h", "interpreter.h", "module.h", "native_code.h"},
     "rewrite": {"autodiff.h", "graph_diff.h", "input_spec.h", "pass.h", "subgraph_rewriter.h", "subgraph_utils.h"},
-    "frontend": set(),
+    "frontend": {"error_report.h"},
     "module": {"backend.h"},
     "lowering": {"lowering.h"},
     "passes": {"pass_functions.h"},
-    "archive": {"archive.h", "export.h", "import_source.h"},
+    "archive": {"archive.h", "export.h", "import_source.h", "record_file.h"},
 }
 IR_LEVEL = {floor: level for level, floor in enumerate(IR_FLOORS)} | {"native": list(IR_FLOORS).index("run")}
 

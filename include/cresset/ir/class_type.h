@@ -21,6 +21,8 @@ struct ClassAttribute {
   TypePtr type;
   bool is_parameter = false;
   bool is_buffer = false;
+  const std::string& getName() const { return name; }
+  const TypePtr& getType() const { return type; }
 };
 
 /// The name of a function, with dots between its parts.
@@ -55,6 +57,7 @@ class CRESSET_API ClassType final : public Type {
   std::string base_name() const { return name.substr(name.rfind('.') + 1); }
 
   const std::vector<ClassAttribute>& attributes() const { return attributes_; }
+  const std::vector<ClassAttribute>& getAttributes() const { return attributes_; }
   std::size_t numAttributes() const { return attributes_.size(); }
   std::size_t addAttribute(const std::string& name, TypePtr type, bool is_parameter = false, bool is_buffer = false);
   std::size_t addOrCheckAttribute(const std::string& name, TypePtr type, bool is_parameter = false, bool is_buffer = false);

@@ -87,7 +87,7 @@ class CRESSET_API Object {
 class CRESSET_API Module : public Object {
  public:
   Module() = default;
-  explicit Module(intrusive_ptr<ivalue::Object> object) : Object(std::move(object)) {}
+  Module(intrusive_ptr<ivalue::Object> object) : Object(std::move(object)) {}
   /// An empty module of a new class of this name in a new (or the given) unit.
   explicit Module(const std::string& qualified_name, std::shared_ptr<CompilationUnit> unit = nullptr);
   Module(std::shared_ptr<CompilationUnit> unit, const ClassTypePtr& type) : Object(std::move(unit), type) {}

@@ -138,6 +138,10 @@ inline Module freeze_module(const Module& module) { return freeze_module(module,
 /// The module itself becomes the frozen one.
 CRESSET_API void freeze_module_inplace(Module* module, std::vector<std::string> preserved = {}, bool freeze_interfaces = true,
                                        bool preserve_parameters = false);
+/// Puts a function's graph (with use_graph = false the one that runs, or `body`) into the place of a node that calls it: the node goes, and
+/// what was put there knows where it comes from. Gives what takes the place of the node's outputs.
+CRESSET_API std::vector<Value*> inlineCallTo(Node* to_replace, GraphFunction* callee, bool use_graph = true);
+CRESSET_API std::vector<Value*> inlineCallTo(Node* to_replace, GraphFunction* callee, Graph* body);
 /// The graph without self and the values of the inputs that attributes became.
 CRESSET_API std::pair<std::shared_ptr<Graph>, std::vector<IValue>> LowerGraph(Graph& graph, const ModulePtr& self);
 

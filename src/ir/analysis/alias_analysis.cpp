@@ -652,12 +652,12 @@ bool AliasDb::safeToChangeAliasingRelationship(const ValueSet& a, const ValueSet
   return !(escapesScope(a) && escapesScope(b));
 }
 
+// As long as nothing was asked, the analysis will see new values for itself.
 void AliasDb::createValue(const Value* v) {
-  if (!impl_->done) return;  // the analysis will see for itself
-  if (isMutableType(v) && !v->mustBeNone()) impl_->remember(v, impl_->memory.add_alone());
+  if (impl_->done && isMutableType(v) && !v->mustBeNone()) impl_->remember(v, impl_->memory.add_alone());
 }
 void AliasDb::copyValue(const Value* from, const Value* to) {
-  if (!impl_->done) return;  // the analysis will see for itself
+  if (!impl_->done) return;
   if (const auto e = impl_->element(from)) impl_->remember(to, *e);
 }
 

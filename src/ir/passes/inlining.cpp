@@ -5,6 +5,7 @@
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/function.h>
 #include <cresset/ir/pass.h>
+#include <cresset/ir/pass_functions.h>
 
 #include "ir/run/inlining.h"
 
@@ -52,23 +53,37 @@ InlinedCallStackPtr below(const Node* call, const InlinedCallStack& top, const I
   return out;
 }
 
+// Puts the body of the function that a node calls into the node's place; gives what takes the place of its outputs.
+std::vector<Value*> inline_body(Node* call, const Function& f, Graph& body);
+
 }  // namespace
 
-void inline_call(Graph& graph, Node* call) {
+void inline_call(Graph& /*graph*/, Node* call) {
   Function* f = callee_of(call);
+  inline_body(call, *f, *f->graph());
+}
+
+std::vector<Value*> inlineCallTo(Node* to_replace, GraphFunction* callee, bool use_graph) {
+  return inline_body(to_replace, *callee, use_graph ? *callee->graph() : *callee->optimized_graph());
+}
+std::vector<Value*> inlineCallTo(Node* to_replace, GraphFunction* callee, Graph* body) { return inline_body(to_replace, *callee, *body); }
+
+namespace {
+std::vector<Value*> inline_body(Node* call, const Function& f, Graph& body) {
+  Graph& graph = *call->owningGraph();
   const bool method = call->kind() == prim::CallMethod;
   InlinedCallStack top;
-  top.function_name = f->name();
+  top.function_name = f.name();
   top.call_site = call->sourceRange();
   if (method) {
     top.module_path = module_path(call->input(0));
     top.module_type = call->input(0)->type();
   }
-  std::vector<Value*> inputs(call->inputs().begin() + (method ? 0 : 1), call->inputs().end());
+  std::vector<Value*> inputs(call->inputs().begin() + (call->kind() == prim::CallFunction ? 1 : 0), call->inputs().end());
   Node* before = call->prev();
   const WithInsertPoint guard(call);
-  const std::vector<Value*> results = graph.insertGraph(*f->graph(), inputs);
-  CRESSET_CHECK(results.size() == call->outputs().size(), "inline: ", f->qualname(), " gives ", results.size(), " values; ", call->str(),
+  const std::vector<Value*> results = graph.insertGraph(body, inputs);
+  CRESSET_CHECK(results.size() == call->outputs().size(), "inline: ", f.qualname(), " gives ", results.size(), " values; ", call->str(),
                 " takes ", call->outputs().size(), ".");
   // One stack object for all nodes with the same inner one.
   std::unordered_map<const InlinedCallStack*, InlinedCallStackPtr> stacks;
@@ -84,9 +99,8 @@ void inline_call(Graph& graph, Node* call) {
   }
   for (std::size_t i = 0; i < results.size(); ++i) call->output(i)->replaceAllUsesWith(results[i]);
   call->destroy();
+  return results;
 }
-
-namespace {
 
 constexpr std::size_t kSmall = 60;        // nodes of a body
 constexpr std::size_t kMostAdded = 2000;  // nodes of all bodies together

@@ -9,6 +9,7 @@
 #include <cresset/ir/ir_parser.h>
 #include <cresset/ir/module.h>
 #include <cresset/ir/operator.h>
+#include <cresset/ir/pass_functions.h>
 #include <cresset/ir/subgraph_utils.h>
 #include <cresset/ops/functions.h>
 
@@ -126,6 +127,20 @@ TEST(ErrorReport, ShowsThePlace) {
   const ErrorReport::CallStack outer("fn", range), inner("g", range);
   EXPECT_EQ(error_of([&] { throw ErrorReport(range) << "in"; }),
             "\nin:\n" + place + "'g' is being compiled since it was called from 'fn'\n" + place);
+}
+
+TEST(InlineCallTo, PutsAFunctionInACallsPlace) {
+  CompilationUnit unit("def f(x, y):\n  return (x + y, x)\n");
+  GraphFunction& f = toGraphFunction(unit.get_function("f"));
+  const auto graph = parse_ir(R"(graph(%x : Tensor, %y : Tensor):
+  %r : (Tensor, Tensor) = some::call(%x, %y)
+  return (%r))");
+  Node* call = graph->outputs()[0]->node();
+  const std::vector<Value*> results = inlineCallTo(call, &f);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(graph->outputs()[0], results[0]);
+  EXPECT_EQ(results[0]->node()->kind(), prim::TupleConstruct);
+  EXPECT_EQ(run_graph(graph, {ones({2}), ones({2})})[0].toTupleElements()[0].toTensor().sum().item().toDouble(), 4.0);
 }
 
 TEST(Operation, MayBeNone) {

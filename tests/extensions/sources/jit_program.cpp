@@ -222,6 +222,8 @@ static_assert(std::is_same_v<torch::jit::TensorAttr::ValueType, at::Tensor> &&
               std::is_same_v<torch::jit::IntsAttr::ConstructorType, std::vector<int64_t>>);
 static_assert(std::is_base_of_v<caffe2::serialize::ReadAdapterInterface, caffe2::serialize::IStreamAdapter>);
 static_assert(std::is_same_v<c10::string, std::string> && std::is_base_of_v<std::exception, torch::jit::ErrorReport>);
+#define ONE_MORE(kind) +(c10::TypeKind::kind == c10::TypeKind::kind)
+static_assert(C10_FORALL_TYPES(ONE_MORE) == 35);
 void added() {
   const c10::TypePtr two = std::make_shared<Sized>(c10::IntType::get(), 2), three = std::make_shared<Sized>(c10::IntType::get(), 3);
   std::cout << *two << " " << two->annotation_str() << " " << (*two == *three)
@@ -232,6 +234,7 @@ void added() {
   torch::jit::Stack stack;
   operation(&stack);
   operation(stack);
+  TORCH_CHECK(!torch::jit::fuser::cuda::isEnabled() && !torch::jit::fuser::cuda::setEnabled(false));
   std::cout << stack.size() << " " << (torch::getCustomClass("__torch__.torch.classes.nothing.Here") == nullptr) << "\n";
   const auto list = c10::IValue(std::vector<int64_t>{1});
   c10::IValue::HashAliasedIValueMap copies{{list, list.deepcopy()}};

@@ -495,8 +495,15 @@ class LogLine {
   const char* severity_;
   bool fatal_;
 };
+template <class T>
+T&& checked_not_null(T&& pointer, const char* words) {
+  if (pointer == nullptr) LogLine("FATAL", true) << words;
+  return std::forward<T>(pointer);
+}
 }  // namespace c10::detail
+#define TORCH_CHECK_NOTNULL(pointer) ::c10::detail::checked_not_null(pointer, "Check failed: '" #pointer "' must be non NULL.")
 #ifndef LOG
+#define CHECK_NOTNULL(pointer) TORCH_CHECK_NOTNULL(pointer)
 #define LOG(severity) ::c10::detail::LogLine(#severity, #severity[0] == 'F')
 #define VLOG(n) \
   while (false) ::c10::detail::LogLine("INFO")

@@ -18,14 +18,6 @@
 #include <cresset/ir/subgraph_utils.h>
 #include <cresset/ir/tracer.h>
 
-namespace cresset {
-/// The type with nothing known of the tensors in it. Here, so that programs find it by the type of its argument.
-inline TypePtr unshapedType(const TypePtr& type) { return jit::tracer::without_shapes(type); }
-}  // namespace cresset
-namespace c10 {
-using cresset::unshapedType;
-}  // namespace c10
-
 namespace torch {
 namespace jit {
 
@@ -45,6 +37,15 @@ inline bool setTensorExprFuserEnabled(bool on) {
   TORCH_CHECK(!on, "setTensorExprFuserEnabled: there is no fuser of tensor expressions here.");
   return false;
 }
+/// Nor is there one that compiles graphs for CUDA.
+namespace fuser::cuda {
+inline bool canBeEnabled() { return false; }
+inline bool isEnabled() { return false; }
+inline bool setEnabled(bool on) {
+  TORCH_CHECK(!on, "fuser::cuda::setEnabled: there is no fuser for CUDA here.");
+  return false;
+}
+}  // namespace fuser::cuda
 /// An error's text on a stream.
 struct ExceptionMessage {
   explicit ExceptionMessage(const std::exception& error) : error_(error) {}
@@ -120,6 +121,7 @@ using cresset::jit::getCustomPrePasses;
 using cresset::jit::GraphPass;
 using cresset::jit::GraphPassNameType;
 using cresset::jit::Inline;
+using cresset::jit::inlineCallTo;
 using cresset::jit::InlineFunctionalGraphs;
 using cresset::jit::LowerAllTuples;
 using cresset::jit::LowerGraph;

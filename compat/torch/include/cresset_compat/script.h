@@ -12,10 +12,16 @@
 #include <cresset/ir/graph_executor.h>
 #include <cresset/ir/module.h>
 #include <cresset/ir/register_operators.h>
+#include <cresset/ir/tracer.h>
 
+namespace cresset {
+/// The type with nothing known of the tensors in it. Here, so that programs find it by the type of its argument.
+inline TypePtr unshapedType(const TypePtr& type) { return jit::tracer::without_shapes(type); }
+}  // namespace cresset
 namespace c10 {
 using cresset::jit::ClassAttribute;
-}
+using cresset::unshapedType;
+}  // namespace c10
 namespace torch {
 namespace jit {
 
