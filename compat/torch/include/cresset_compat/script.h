@@ -19,8 +19,8 @@ namespace cresset {
 inline TypePtr unshapedType(const TypePtr& type) { return jit::tracer::without_shapes(type); }
 }  // namespace cresset
 namespace c10 {
-using cresset::jit::ClassAttribute;
 using cresset::unshapedType;
+using cresset::jit::ClassAttribute;
 }  // namespace c10
 namespace torch {
 namespace jit {
