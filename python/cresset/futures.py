@@ -1,5 +1,6 @@
 """Values that another thread will deliver: `Future`, and lists of them."""
 
+import contextlib
 import threading
 from typing import Generic, TypeVar
 
@@ -13,7 +14,8 @@ T = TypeVar("T")
 class Future(Generic[T]):
     """A value that is set once, by `set_result` or `set_exception`, and that any thread can wait for.
 
-    `devices` are those whose memory the value may hold, each with an index (ValueError otherwise); setting a value waits for their work.
+    `devices` are those whose memory the value may hold, each with an index (ValueError otherwise). The value is set while their current
+    streams may still be at work on it: wait() makes the current streams of who waits come after that work, and callbacks run in streams that do.
     """
 
     def __init__(self, *, devices=None):
@@ -25,19 +27,22 @@ class Future(Generic[T]):
                 raise ValueError(f"Expected devices to have indices, got {d}")
         self._changed = threading.Condition()
         self._done, self._value, self._error, self._callbacks = False, None, None, []
+        self._events = []  # in the streams where the value was set
 
     def done(self):
         """Is the value, or the error, there?"""
         return self._done
 
     def wait(self):
-        """The value, once it is there; raises the error that was set."""
+        """The value, once it is there; raises the error that was set. Current streams of its devices wait for what makes it, not the host."""
         with self._changed:
             self._changed.wait_for(lambda: self._done)
+        for event in self._events:
+            event.wait()
         return self._outcome()
 
     def value(self):
-        """The value of a future that is done. RuntimeError for another; raises the error that was set."""
+        """The value of a future that is done, without waiting in streams. RuntimeError for another; raises the error that was set."""
         if not self._done:
             raise RuntimeError("Future.value: a future that is done was required (completed() is false). Use wait().")
         return self._outcome()
@@ -48,17 +53,21 @@ class Future(Generic[T]):
         return self._value
 
     def then(self, callback):
-        """A future of `callback(self)`, which is called when this one is done, at once when it is already; its error is a RuntimeError there."""
+        """A future of `callback(self)`, which is called when this one is done, at once when it is already; its error is a RuntimeError there.
+
+        It is called in streams of its own that come after what makes the value; the new future has the same devices.
+        """
         _callable("then", callback)
-        result = Future()
+        result = Future(devices=self._devices)
 
         def run(future):
-            try:
-                value = callback(future)
-            except Exception as error:
-                message = f"Got the following error when running the callback: {type(error).__name__}: {error}"
-                return result._finish(None, RuntimeError(message).with_traceback(error.__traceback__))
-            return result._finish(value, None)
+            with future._streams():
+                try:
+                    value = callback(future)
+                except Exception as error:
+                    message = f"Got the following error when running the callback: {type(error).__name__}: {error}"
+                    return result._finish(None, RuntimeError(message).with_traceback(error.__traceback__))
+                return result.set_result(value)
 
         self._when_done(run)
         return result
@@ -69,7 +78,8 @@ class Future(Generic[T]):
 
         def run(future):
             try:
-                callback(future)
+                with future._streams():
+                    callback(future)
             except Exception as error:
                 import warnings
 
@@ -78,13 +88,8 @@ class Future(Generic[T]):
         self._when_done(run)
 
     def set_result(self, result):
-        """Set the value. RuntimeError when this is done already."""
-        if self._devices:
-            from cresset import accelerator
-
-            for d in self._devices:
-                accelerator.synchronize(d)
-        self._finish(result, None)
+        """Set the value, which current streams of the devices may still be making. RuntimeError when this is done already."""
+        self._finish(result, None, [_current_stream(d).record_event() for d in self._devices])
 
     def set_exception(self, result):
         """Set the error that wait() raises: an Exception (AssertionError otherwise)."""
@@ -98,13 +103,25 @@ class Future(Generic[T]):
                 return
         run(self)
 
-    def _finish(self, value, error):
+    @contextlib.contextmanager
+    def _streams(self):
+        """Other current streams, which come after what makes the value."""
+        from cresset import Stream
+
+        with contextlib.ExitStack() as stack:
+            for event in self._events:
+                stream = Stream(event.device)
+                stream.wait_event(event)
+                stack.enter_context(stream)
+            yield
+
+    def _finish(self, value, error, events=()):
         with self._changed:
             if self._done:
                 raise RuntimeError(
                     "Attempting to mark a completed Future as complete again. Note that a Future can only be marked completed once."
                 )
-            self._value, self._error, self._done = value, error, True
+            self._value, self._error, self._events, self._done = value, error, list(events), True
             callbacks, self._callbacks = self._callbacks, []
             self._changed.notify_all()
         for run in callbacks:
@@ -112,6 +129,12 @@ class Future(Generic[T]):
 
     def __reduce__(self):
         raise RuntimeError("Can not pickle torch.futures.Future")
+
+
+def _current_stream(device):
+    from cresset import accelerator
+
+    return accelerator.current_stream(device)
 
 
 def _callable(name, callback):

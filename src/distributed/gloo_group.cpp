@@ -173,6 +173,10 @@ intrusive_ptr<Work> GlooGroup::start(OpType op, const CollectiveOptions& opts, s
     execute(*work);
     return work;
   }
+  if (options_->run) {
+    options_->run([this, work] { execute_as_the_caller(*work); });
+    return work;
+  }
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(work);
@@ -190,12 +194,14 @@ void GlooGroup::run_queue() {
     const auto work = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    {
-      const ThreadStateGuard as_the_caller(work->state);
-      execute(*work);
-    }
+    execute_as_the_caller(*work);
     lock.lock();
   }
+}
+
+void GlooGroup::execute_as_the_caller(GlooWork& work) {
+  const ThreadStateGuard state(work.state);
+  execute(work);
 }
 
 void GlooGroup::execute(GlooWork& work) {

@@ -51,6 +51,7 @@ class GlooGroup final : public GlooBackend {
   /// Runs the body, on this thread when the caller waits for it, else on one of the group's. `outputs`: what the work's future has.
   intrusive_ptr<Work> start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs, Body body);
   void execute(GlooWork& work);
+  void execute_as_the_caller(GlooWork& work);
   void run_queue();
   /// The cause that is known already, or "". A rank that times out closes its connections before it can tell why, which looks as if it were
   /// gone: where it is about to tell, this waits.

@@ -1,6 +1,8 @@
 // The backend that runs on Gloo.
 #pragma once
 
+#include <functional>
+
 #include <cresset/distributed/backend.h>
 
 namespace cresset::distributed {
@@ -10,6 +12,9 @@ struct CRESSET_API GlooOptions final : Backend::Options {
   ~GlooOptions() override;
   /// Threads for asynchronous collectives.
   int threads = 2;
+  /// Who does asynchronous collectives, in place of those threads: gets each, when its arguments have been checked, as a function to be
+  /// called once, on any thread, while the group lives. Called in the order in which the group was. Messages between two ranks are not.
+  std::function<void(std::function<void()>)> run;
   /// The network interface, or the address of this host on it; empty: GLOO_SOCKET_IFNAME, else the host's name, else the loopback.
   std::string interface, hostname;
 };

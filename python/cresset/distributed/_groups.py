@@ -342,6 +342,8 @@ def _make_group(name, ranks, rank, backend, store, timeout, options, description
     config = BackendConfig(backend)
     store = PrefixStore(f"{name}/", store)
     pg, made = ProcessGroup(store, rank, len(ranks)), {}
+    for device in config.device_backend_map:
+        cresset.device(device)  # a device's package, loaded by the first use of its name, may bring the backend
     for device, kind in config.device_backend_map.items():
         if kind not in made:
             backend_store = PrefixStore(f"{kind}/", store)

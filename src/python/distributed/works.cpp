@@ -1,5 +1,5 @@
 // Reductions, options, work and its future in Python.
-#include <cresset/distributed/work.h>
+#include <cresset/distributed/device_work.h>
 
 #include "python/convert.h"
 #include "python/distributed/casters.h"
@@ -32,6 +32,16 @@ py::object to_python_future(intrusive_ptr<ivalue::Future> future) {
 }
 
 namespace {
+
+/// A future of work in a stream: it has its value at once, and who uses it comes after the work in streams, not on the host.
+py::object future_of_stream(DeviceWork& work) {
+  const Device device = work.stream().device();
+  const py::object made = py::module_::import("cresset.futures").attr("Future")(py::arg("devices") = py::make_tuple(device));
+  const StreamGuard other(impl::getDeviceGuardImpl(device.type())->getStreamFromGlobalPool(device));
+  without_lock(true, [&] { work.synchronize(); });
+  made.attr("set_result")(work.result());
+  return made;
+}
 
 /// Work that a Python class does.
 class PythonWork : public Work {
@@ -128,7 +138,12 @@ void bind_work(py::module_& module) {
       .def(
           "block_current_stream", [](Work& w) { w.wait(); }, Unlocked())
       .def(
-          "get_future", [](Work& w) { return to_python_future(without_lock(true, [&] { return w.getFuture(); })); },
+          "get_future",
+          [](Work& w) {
+            auto* const in_stream = dynamic_cast<DeviceWork*>(&w);
+            if (in_stream && !in_stream->exception()) return future_of_stream(*in_stream);
+            return to_python_future(without_lock(true, [&] { return w.getFuture(); }));
+          },
           "A future of the tensors that it writes.")
       .def("_get_op_type", [](const Work& w) { return static_cast<int>(w.retrieveOpType()); });
 }
