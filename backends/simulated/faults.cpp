@@ -15,7 +15,8 @@
 namespace simulated {
 namespace {
 
-std::atomic<int64_t> fail_allocation{0}, fail_task{0}, delay_us{0}, host_delay_us{0}, poison{0}, wrong_queue{0}, with_lock{0};
+std::atomic<int64_t> fail_allocation{0}, fail_task{0}, delay_us{0}, host_delay_us{0}, transfer_delay_us{0}, poison{0}, wrong_queue{0},
+    with_lock{0};
 std::mutex wrong_mutex;
 std::string wrong_op;
 
@@ -33,6 +34,9 @@ bool next_allocation_fails() { return hit(fail_allocation); }
 bool poisons() { return poison.load() != 0; }
 void delay() {
   if (const int64_t us = delay_us.load()) std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+void delay_transfer() {
+  if (const int64_t us = transfer_delay_us.load()) std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
 void enter() {
   // There need not be an interpreter in the process.
@@ -63,6 +67,8 @@ extern "C" int simulated_set_fault(const char* name, int64_t value) {
     delay_us = value;
   else if (std::strcmp(name, "host_delay") == 0)
     host_delay_us = value;
+  else if (std::strcmp(name, "transfer_delay") == 0)
+    transfer_delay_us = value;
   else if (std::strcmp(name, "poison") == 0)
     poison = value;
   else if (std::strcmp(name, "wrong_queue") == 0)

@@ -11,6 +11,8 @@ bool next_allocation_fails();
 bool poisons();
 /// Sleeps in front of a task when that is asked for.
 void delay();
+/// The same in front of a transfer between processes (transfer_delay).
+void delay_transfer();
 /// At the start of every function that the host calls to make or do something: sleeps when that is asked for (host_delay), and counts
 /// calls of threads that hold Python's lock. Freeing memory is not one: it does not wait.
 void enter();
@@ -26,7 +28,8 @@ bool is_wrong(const char* op);
 
 extern "C" {
 /// fail_allocation: the n-th allocation from now; fail_task: the n-th kernel from now; delay: microseconds in front of each
-/// task; host_delay: microseconds in each call of the host; poison, wrong_queue: 0 or 1. Gives -1 for another name.
+/// task; host_delay: microseconds in each call of the host; transfer_delay: microseconds in front of each transfer of a process group;
+/// poison, wrong_queue: 0 or 1. Gives -1 for another name.
 __attribute__((visibility("default"))) int simulated_set_fault(const char* name, int64_t value);
 /// The kernel of this operator gives a wrong number; "" for none.
 __attribute__((visibility("default"))) void simulated_set_wrong(const char* op);

@@ -26,7 +26,7 @@ struct Entry {
 struct Queue {
   std::deque<Entry> entries;
   bool running = false;
-  std::string error;
+  std::shared_ptr<Failure> failure;
   int priority = 0;
   std::shared_ptr<Graph> graph;  // what it records
 };
@@ -76,7 +76,7 @@ struct Device {
       task = nullptr;  // may free memory, which takes the lock
       lock.lock();
       q->running = false;
-      if (!error.empty() && q->error.empty()) q->error = error;
+      if (!error.empty() && !q->failure) q->failure = std::make_shared<Failure>(Failure{error});
       w.changed.notify_all();
     }
   }
@@ -93,11 +93,11 @@ bool idle(Queue& q) {
   return q.entries.empty() && !q.running;
 }
 
-void raise_error(Queue& q) {
-  if (q.error.empty()) return;
-  const std::string text = std::exchange(q.error, {});
-  throw std::runtime_error(text);
+void raise_error(std::shared_ptr<Failure> failure) {
+  if (!failure || std::exchange(failure->told, true)) return;
+  throw std::runtime_error(failure->text);
 }
+void raise_error(Queue& q) { raise_error(std::exchange(q.failure, nullptr)); }
 
 // With the lock held: the recording that goes on under this number, or null.
 std::shared_ptr<Graph> recording_with_number(uint64_t number) {
@@ -148,6 +148,30 @@ void submit(int index, uint64_t queue, Task task, std::string name) {
     }
   }
   push(index, queue, {std::move(task), nullptr});
+}
+
+void submit_external(int index, uint64_t queue, const std::shared_ptr<External>& work, Task start) {
+  push(index, queue, {std::move(start), nullptr});
+  push(index, queue, {nullptr, [work] { return work->finished; }});
+  const auto result = [work] {
+    if (!work->error.empty()) throw std::runtime_error(work->error);
+  };
+  push(index, queue, {result, nullptr});
+}
+void finish_external(External& work, std::string error) {
+  {
+    const std::lock_guard lock(world().mutex);
+    work.error = std::move(error);
+    work.finished = true;
+  }
+  world().changed.notify_all();
+}
+void forget_failure(int index, uint64_t queue) {
+  const auto forget = [index, queue] {
+    const std::lock_guard lock(world().mutex);
+    device(index).queues[queue].failure = nullptr;
+  };
+  push(index, queue, {forget, nullptr});
 }
 
 void begin_recording(int index, uint64_t queue) {
@@ -234,9 +258,10 @@ void record(int index, uint64_t queue, const std::shared_ptr<Mark>& mark) {
     mark->graph = 0;
     generation = ++mark->recorded;
   }
-  submit(index, queue, [mark, generation] {
+  submit(index, queue, [mark, generation, index, queue] {
     std::lock_guard lock(world().mutex);
     mark->reached = std::max(mark->reached, generation);
+    mark->failure = device(index).queues[queue].failure;
     mark->time = std::chrono::steady_clock::now();
   });
 }
@@ -257,7 +282,13 @@ void let_wait(int index, uint64_t queue, const std::shared_ptr<Mark>& mark) {
       throw std::runtime_error("what is recorded cannot wait for work that is not");
     }
   }
-  push(index, queue, {nullptr, [mark, generation] { return mark->reached >= generation; }});
+  const auto passed = [mark, generation, index, queue] {
+    if (mark->reached < generation) return false;
+    auto& failure = device(index).queues[queue].failure;
+    if (mark->failure && !failure) failure = mark->failure;
+    return true;
+  };
+  push(index, queue, {nullptr, passed});
 }
 
 bool has_happened(const Mark& mark) {
@@ -271,6 +302,7 @@ void wait_for_mark(const Mark& mark) {
   std::unique_lock lock(w.mutex);
   const uint64_t generation = mark.recorded;
   w.changed.wait(lock, [&] { return mark.reached >= generation; });
+  raise_error(mark.failure);
 }
 
 }  // namespace simulated

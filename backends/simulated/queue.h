@@ -14,10 +14,17 @@ namespace simulated {
 
 using Task = std::function<void()>;
 
+/// What a task raised. It is told once, to who waits first for one of the queues that it concerns.
+struct Failure {
+  std::string text;
+  bool told = false;
+};
+
 /// A mark in a queue. `generation` counts its recordings, so that an older wait does not see a newer mark.
 struct Mark {
   uint64_t recorded = 0, reached = 0;
-  uint64_t graph = 0;  // the number of the recording that it is part of
+  std::shared_ptr<Failure> failure;  // of its queue when it was reached: queues that wait for it have failed, too
+  uint64_t graph = 0;                // the number of the recording that it is part of
   std::chrono::steady_clock::time_point time;
 };
 
@@ -32,6 +39,16 @@ void* handle_of_queue(int device, uint64_t queue);
 uint64_t queue_of_handle(int device, const void* handle);
 /// Puts work behind everything in the queue, or into what the queue records. A task that raises leaves its text for the next wait.
 void submit(int device, uint64_t queue, Task task, std::string name = "work");
+/// Work that somebody else does: the queue calls start(), and goes on after finish_external(), which may come from any thread. With an
+/// error it goes on as after a task that raises. Other queues go on meanwhile.
+struct External {
+  bool finished = false;
+  std::string error;
+};
+void submit_external(int device, uint64_t queue, const std::shared_ptr<External>& work, Task start);
+void finish_external(External& work, std::string error);
+/// What fails in the queue before here concerns those queues only that waited for a mark in between.
+void forget_failure(int device, uint64_t queue);
 /// Calls `task` once in every queue of the device that is not idle; keeps it until the last of them has come there.
 void after_all(int device, const Task& task);
 /// Waits for one queue, or (all_queues) for the whole device. Raises what a task raised.

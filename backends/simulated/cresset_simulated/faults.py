@@ -14,10 +14,10 @@ def _library(device):
 @contextlib.contextmanager
 def fault(name, value=1, device="simulated"):
     """`fail_allocation` or `fail_task`: the n-th from now; `delay`: microseconds in front of each task; `host_delay`: microseconds that each
-    call of the device takes the host; `poison`: NaN in fresh memory; `wrong_queue`: kernels go to the default queue."""
+    call of the device takes the host; `transfer_delay`: microseconds in front of each transfer of a process group; `poison`: NaN in fresh memory; `wrong_queue`: kernels go to the default queue."""
     library = _library(device)
     if library.simulated_set_fault(name.encode(), ctypes.c_int64(value)) != 0:
-        raise ValueError(f"fault: fail_allocation, fail_task, delay, host_delay, poison or wrong_queue was required; got {name!r}")
+        raise ValueError(f"fault: fail_allocation, fail_task, delay, host_delay, transfer_delay, poison or wrong_queue was required; got {name!r}")
     try:
         yield
     finally:
