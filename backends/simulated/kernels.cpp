@@ -99,23 +99,22 @@ void run_on_device(const OperatorHandle& op, Stack* stack) {
 
   const auto* guard = impl::getDeviceGuardImpl(device->type());
   const auto queue = in_wrong_queue() ? 0 : static_cast<uint64_t>(guard->getStream(*device).id());
-  // The task owns what it reads and writes: nothing is freed before it has run. What is recorded names places only; their memory belongs to
-  // the graph, which lets later steps use that of tensors that are gone.
-  const bool names_places = is_recording(device->index(), queue);
-  Stack from = arguments, to = results;
-  if (names_places)
-    for (Stack* values : {&from, &to})
-      for (IValue& v : *values) v = mapped(v, &worker_view);
-  const auto task = [op, from, to, writes, names_places] {
+  // Places are those of now: a storage may be resized before the task runs, and its block goes later. The task owns the tensors, too, so
+  // that nothing is freed before it has run; not so what is recorded, as the graph lets later steps use the memory of tensors that are
+  // gone.
+  Stack from = arguments, to = results, owned;
+  for (Stack* values : {&from, &to})
+    for (IValue& v : *values) v = mapped(v, &worker_view);
+  if (!is_recording(device->index(), queue))
+    for (const Stack& values : {arguments, results}) owned.insert(owned.end(), values.begin(), values.end());
+  const auto task = [op, from, to, writes, owned] {
     const NoGradGuard no_grad;
     const AutoDispatchBelowADInplaceOrView below;
     maybe_fail_task();
-    const auto seen = [&](const IValue& v) { return names_places ? v : mapped(v, &worker_view); };
-    Stack inner;
-    for (const IValue& v : from) inner.push_back(seen(v));
+    Stack inner = from;
     op.callBoxedForDispatchKey(DispatchKey::CPU, inner);
     for (std::size_t i = 0; i < to.size(); ++i) {
-      Tensor result = seen(to[i]).toTensor();
+      Tensor result = to[i].toTensor();
       if (!writes) result.copy_(inner[i].toTensor());
       if (is_wrong(op.operator_name().str().c_str())) result.add_(1);
     }

@@ -8,6 +8,24 @@ namespace cresset::python {
 
 using namespace cresset::distributed;
 
+namespace {
+
+/// The exception that a C++ exception is in Python; None for none.
+py::object to_python_exception(std::exception_ptr p) {
+  if (!p) return py::none();
+  try {
+    std::rethrow_exception(p);
+  } catch (const DistBackendError& e) {
+    return py::module_::import("cresset._C_distributed").attr("DistBackendError")(e.what());
+  } catch (...) {
+    translate_exception();
+  }
+  const py::error_already_set error;
+  return py::reinterpret_borrow<py::object>(error.value());
+}
+
+}  // namespace
+
 py::object to_python_future(intrusive_ptr<ivalue::Future> future) {
   py::object result = py::module_::import("cresset.futures").attr("Future")();
   // Held for the callback, which may run on any thread and ends its life there.
@@ -16,13 +34,10 @@ py::object to_python_future(intrusive_ptr<ivalue::Future> future) {
   future->then([held](ivalue::Future& f) {
     const GilAcquire lock;
     try {
-      try {
+      if (const auto error = f.exception_ptr())
+        held->attr("set_exception")(to_python_exception(error));
+      else
         held->attr("set_result")(py::reinterpret_steal<py::object>(to_python(f.value(), false)));
-      } catch (const cresset::Error&) {
-        translate_exception();
-        const py::error_already_set error;
-        held->attr("set_exception")(error.value());
-      }
     } catch (py::error_already_set& e) {
       e.discard_as_unraisable("a future of cresset.distributed");
     }
@@ -50,20 +65,6 @@ class PythonWork : public Work {
   bool wait(std::chrono::milliseconds timeout) override { PYBIND11_OVERRIDE(bool, Work, wait, timeout); }
   bool isCompleted() override { PYBIND11_OVERRIDE_NAME(bool, Work, "is_completed", isCompleted); }
 };
-
-/// The exception that a C++ exception is in Python; None for none.
-py::object to_python_exception(std::exception_ptr p) {
-  if (!p) return py::none();
-  try {
-    std::rethrow_exception(p);
-  } catch (const DistBackendError& e) {
-    return py::module_::import("cresset._C_distributed").attr("DistBackendError")(e.what());
-  } catch (...) {
-    translate_exception();
-  }
-  const py::error_already_set error;
-  return py::reinterpret_borrow<py::object>(error.value());
-}
 
 template <class Options>
 auto bind_options(py::module_& module, const char* name) {
