@@ -408,6 +408,22 @@ def functional(rank):
     dist.all_reduce(numbers(1.0), async_op=True)  # nobody waits: the process ends all the same
 
 
+def objects(rank):
+    """They travel on the device where the group has no backend for the processor."""
+    both = [None, None]
+    dist.all_gather_object(both, {"rank": rank})
+    assert both == [{"rank": 0}, {"rank": 1}]
+    gathered, mine = [None, None] if rank == 0 else None, [None]
+    dist.gather_object("x" * (100 + rank), gathered, 0)
+    assert rank == 1 or [len(text) for text in gathered] == [100, 101]
+    dist.scatter_object_list(mine, ["a", ["b"] * 40] if rank == 0 else None, 0)
+    assert mine == ["a" if rank == 0 else ["b"] * 40]
+    for call in (dist.broadcast_object_list, dist.send_object_list if rank == 0 else dist.recv_object_list):
+        two = [{"a": 1}, "b"] if rank == 0 else [None, None]
+        call(two, 1 if call is dist.send_object_list else 0, device=0)
+        assert two == [{"a": 1}, "b"]
+
+
 # --- training
 
 def _net():
@@ -523,6 +539,10 @@ SIMPLE = [f for f in FUNCTIONS if f not in (collectives, computing_goes_on, data
 @pytest.mark.parametrize("function", SIMPLE, ids=lambda f: f.__name__)
 def test_on_two_ranks(function):
     ranks.together(FUNCTIONS, function)
+
+
+def test_objects_on_the_device_alone():
+    ranks.run(objects, backend="scc")
 
 
 def test_collectives_give_what_gloo_gives():
