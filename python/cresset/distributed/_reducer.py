@@ -244,6 +244,7 @@ class _Averages:
 
         def begin(gradient):
             if (alive := reducer()) is not None:
+                alive.armed = True  # also of a second backward from the same outputs
                 alive._begin()
 
         for t in with_graph:
@@ -371,7 +372,7 @@ class _Averages:
                 for i, parameter, view in zip(bucket.indices, bucket.parameters, views):
                     if i in kept:
                         self._give(parameter, view)
-        self.unfinished = False
+        self.unfinished = self.armed = False  # a backward of the module alone, without a forward of this, stays the rank's
         self.used = set()
 
     def _wait(self, bucket):

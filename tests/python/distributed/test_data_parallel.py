@@ -141,6 +141,12 @@ def no_sync_agrees(rank, view):
     y.backward(retain_graph=True)
     y.backward()
     torch.testing.assert_close(model.module.first.weight.grad, alone.first.weight.grad * 3, rtol=1e-5, atol=1e-6)
+    # The module alone, without a forward of DistributedDataParallel: its gradients stay this rank's.
+    model.zero_grad()
+    alone.zero_grad()
+    loss_of(model.module, *batch(size, 1, rank)).backward()
+    loss_of(alone, *batch(size, 1, rank)).backward()
+    torch.testing.assert_close(model.module.first.weight.grad, alone.first.weight.grad)
 
 
 def test_no_sync_and_no_grad(pool):
