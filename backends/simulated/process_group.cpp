@@ -303,7 +303,9 @@ SccGroup::Channel& SccGroup::channel(const Key& key) {
 Stream SccGroup::stream(const Key& key, DeviceIndex index) {
   const auto found = streams_.find({key, index});
   if (found != streams_.end()) return found->second;
-  const auto queue = static_cast<StreamId>(state_->driver.make_queue(index, 0));
+  // Before others: what the device does for a transfer is short, and what waits for a transfer is long.
+  constexpr int kPriority = -2;
+  const auto queue = static_cast<StreamId>(state_->driver.make_queue(index, kPriority));
   return streams_.emplace(std::pair(key, index), Stream(Stream::UNSAFE, Device(type_, index), queue)).first->second;
 }
 

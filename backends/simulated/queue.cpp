@@ -21,6 +21,7 @@ namespace {
 struct Entry {
   Task task;
   std::function<bool()> may_go_on;  // called with the lock held
+  bool is_work = true;              // what the fault `delay` makes late; not what queues do for themselves
 };
 
 struct Queue {
@@ -63,12 +64,13 @@ struct Device {
       Queue* q = nullptr;
       w.changed.wait(lock, [&] { return (q = ready()) != nullptr; });
       Task task = std::move(q->entries.front().task);
+      const bool is_work = q->entries.front().is_work;
       q->entries.pop_front();
       q->running = true;
       lock.unlock();
       std::string error;
       try {
-        delay();
+        if (is_work) delay();
         task();
       } catch (const std::exception& e) {
         error = e.what();
@@ -151,12 +153,12 @@ void submit(int index, uint64_t queue, Task task, std::string name) {
 }
 
 void submit_external(int index, uint64_t queue, const std::shared_ptr<External>& work, Task start) {
-  push(index, queue, {std::move(start), nullptr});
+  push(index, queue, {std::move(start), nullptr, false});
   push(index, queue, {nullptr, [work] { return work->finished; }});
   const auto result = [work] {
     if (!work->error.empty()) throw std::runtime_error(work->error);
   };
-  push(index, queue, {result, nullptr});
+  push(index, queue, {result, nullptr, false});
 }
 void finish_external(External& work, std::string error) {
   {
@@ -171,7 +173,7 @@ void forget_failure(int index, uint64_t queue) {
     const std::lock_guard lock(world().mutex);
     device(index).queues[queue].failure = nullptr;
   };
-  push(index, queue, {forget, nullptr});
+  push(index, queue, {forget, nullptr, false});
 }
 
 void begin_recording(int index, uint64_t queue) {
@@ -212,7 +214,7 @@ void after_all(int index, const Task& task) {
     for (auto& [id, q] : device(index).queues)
       if (!idle(q)) busy.push_back(id);
   }
-  for (uint64_t queue : busy) push(index, queue, {task, nullptr});
+  for (uint64_t queue : busy) push(index, queue, {task, nullptr, false});
 }
 
 int64_t host_waits() { return waits.load(); }

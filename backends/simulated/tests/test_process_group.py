@@ -478,6 +478,31 @@ def data_parallel(rank):
     return in_steps, with_item
 
 
+def transfers_overlap_with_backward(rank):
+    """(how many transfers of a step have ended when the device has come to the end of backward, how many there are)."""
+    cresset.manual_seed(0)
+    net = nn.Sequential(*(layer for _ in range(5) for layer in (nn.Linear(64, 64), nn.ReLU()))).to(DEVICE)
+    parallel = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.016, gradient_as_bucket_view=True)
+    x, y = (cresset.randn(8, 64).to(DEVICE) for _ in range(2))
+    works, ends = [], []
+
+    def hook(state, bucket):
+        ends.append(cresset.accelerator.current_stream(DEVICE).record_event())
+        works.append(dist.all_reduce(bucket.buffer(), async_op=True))
+        return works[-1].get_future().then(lambda done: done.value()[0])
+
+    parallel.register_comm_hook(None, hook)
+    nn.functional.mse_loss(parallel(x), y).backward()
+    works.clear()
+    idle_after(x)
+    with faults.fault("delay", 8_000), late(20):
+        nn.functional.mse_loss(parallel(x), y).backward()
+        ends[-1].synchronize()
+        done = sum(work.is_completed() for work in works)
+    cresset.accelerator.synchronize(DEVICE)
+    return done, len(works)
+
+
 def data_parallel_with_hooks(rank):
     from cresset.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
@@ -531,9 +556,9 @@ def tensor_parallel(rank):
 FUNCTIONS = (
     collectives, nobody_waits, computing_goes_on, one_stream_waits, comes_after_the_callers_stream, in_order, two_devices, tensors_are_kept, a_time_blocks,
     barriers_block, futures, recording_is_refused, bad_calls, messages_cross, groups, functional, data_parallel, data_parallel_with_hooks, sharded,
-    tensor_parallel,
+    tensor_parallel, transfers_overlap_with_backward,
 )  # fmt: skip
-SIMPLE = [f for f in FUNCTIONS if f not in (collectives, computing_goes_on, data_parallel)]
+SIMPLE = [f for f in FUNCTIONS if f not in (collectives, computing_goes_on, data_parallel, transfers_overlap_with_backward)]
 
 
 @pytest.mark.parametrize("function", SIMPLE, ids=lambda f: f.__name__)
@@ -553,6 +578,12 @@ def test_collectives_give_what_gloo_gives():
 def test_computing_goes_on_while_a_transfer_is_late():
     for whole, computed, early in ranks.together(FUNCTIONS, computing_goes_on):
         assert whole >= 300 and computed < 150 and not early
+
+
+def test_transfers_of_a_step_overlap_with_backward():
+    """When the last bucket is full, others have been reduced: 2 of 4 on an idle machine."""
+    for done, count in ranks.together(FUNCTIONS, transfers_overlap_with_backward):
+        assert count >= 4 and done >= 1, (done, count)
 
 
 def test_the_host_waits_for_the_loss_alone():
