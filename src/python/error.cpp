@@ -51,6 +51,17 @@ void set_error_with_hint(PyObject* type, std::string_view words, std::string_vie
   PyErr_Restore(kind, value, traceback);
 }
 
+// PyTorch's interpreter raises a RuntimeError, whatever ended it.
+void set_script_failure(const Error& e, PyObject* kind, PyObject* cause) {
+  PyObject* found = graph_part->script_error_class(e, kind);
+  set_error(found == kind ? PyExc_RuntimeError : found, e.what());
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value && cause) PyException_SetCause(value, Py_NewRef(cause));
+  PyErr_Restore(type, value, traceback);
+}
+
 PyObject* warning_category(std::string_view name) {
   if (name == "DeprecationWarning") return PyExc_DeprecationWarning;
   if (name == "FutureWarning") return PyExc_FutureWarning;
@@ -71,6 +82,11 @@ void warn_through_python(std::string_view category, const std::string& message) 
 /// Owns the exception object; its last owner may be on a thread without the lock.
 struct PythonException::Holder {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  std::size_t length = 0;  // of the exception's own text; layers on the way append theirs
+  /// A script that it left added its place; interrupts and exits are no errors of it.
+  bool left_script(std::string_view text) const {
+    return text.substr(length).find(kScriptFailed) != std::string_view::npos && PyErr_GivenExceptionMatches(type, PyExc_Exception);
+  }
   ~Holder() {
     if (!Py_IsInitialized()) return;
     GilAcquire gil;
@@ -94,10 +110,12 @@ PythonException PythonException::fetch() {
     if (utf8) text = std::string(reinterpret_cast<PyTypeObject*>(holder->type)->tp_name) + ": " + utf8;
     PyErr_Clear();
   }
+  holder->length = text.size();
   return PythonException(std::move(text), std::move(holder));
 }
 
 void PythonException::restore() const {
+  if (holder_->left_script(what())) return set_script_failure(*this, holder_->type, holder_->value);
   Py_XINCREF(holder_->type);
   Py_XINCREF(holder_->value);
   Py_XINCREF(holder_->traceback);

@@ -14,6 +14,9 @@
 
 namespace cresset::python {
 
+/// What the interpreter adds to the text of an error that leaves a script begins so (Activation::annotate).
+inline constexpr const char* kScriptFailed = "The following operation failed in the TorchScript interpreter.";
+
 /// Functions of python/graph/script_convert.h and python/graph/tracer.h, where each is described.
 struct GraphPart {
   PyObject* (*script_value_to_python)(const IValue& v);

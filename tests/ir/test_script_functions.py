@@ -252,8 +252,26 @@ def test_python_functions_stay_in_python():
     def uses_raises(x):
         return raises(x)
 
-    with pytest.raises(KeyError, match="from Python"):
+    # PyTorch raises a RuntimeError, whatever the function raised; here it is of that kind, too, and has it as its cause.
+    with pytest.raises(RuntimeError, match="KeyError: 'from Python'\nThe following operation failed in the TorchScript interpreter.") as failure:
         jit.script(uses_raises)(X)
+    assert isinstance(failure.value, KeyError) and type(failure.value.__cause__) is KeyError
+
+    class Own(Exception):
+        pass
+
+    @jit.ignore
+    def raises_other(x: Tensor, interrupt: bool) -> Tensor:
+        raise KeyboardInterrupt if interrupt else Own("of a class of its own")
+
+    def uses_raises_other(x, interrupt: bool):
+        return raises_other(x, interrupt)
+
+    with pytest.raises(RuntimeError, match="Own: of a class of its own") as failure:
+        jit.script(uses_raises_other)(X, False)
+    assert type(failure.value) is RuntimeError and type(failure.value.__cause__) is Own
+    with pytest.raises(KeyboardInterrupt):
+        jit.script(uses_raises_other)(X, True)
 
     @jit.ignore
     def lies(x: Tensor) -> int:

@@ -14,8 +14,6 @@ namespace cresset::python {
 
 namespace {
 
-constexpr const char* kFailed = "The following operation failed in the TorchScript interpreter.";  // Activation::annotate adds it
-
 // What the interpreter raises is a RuntimeError, as in PyTorch, and of its kind.
 PyObject* script_error_class(const Error& e, PyObject* plain) {
   const char* name = nullptr;
@@ -28,7 +26,7 @@ PyObject* script_error_class(const Error& e, PyObject* plain) {
   else if (of_compiler && e.msg().starts_with("\nCannot instantiate class '"))
     name = "FrontendError";
   const bool raised = dynamic_cast<const jit::ScriptException*>(&e);
-  const bool failed = !name && !raised && !PyObject_IsSubclass(plain, PyExc_RuntimeError) && e.msg().find(kFailed) != std::string::npos;
+  const bool failed = !name && !raised && !PyObject_IsSubclass(plain, PyExc_RuntimeError) && e.msg().find(kScriptFailed) != std::string::npos;
   if (!name && !raised && !failed) return plain;
   const Ref home = Ref::steal(PyImport_ImportModule(raised ? "cresset._C" : "cresset.jit.frontend"));
   Ref cls;
