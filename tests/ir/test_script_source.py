@@ -410,7 +410,7 @@ ERRORS = [
     ("y: Dict[str] = {}\n    return y", "Dict must have exactly two element types; 1 were given"),
     ("y: Dict[List[int], int] = {}\n    return y", "Cannot create dict for key type 'int[]'"),
     ("y: 3 = 3\n    return y", "a type was expected here"),
-    ("with x:\n        pass", "With item must be an object: 'Tensor' does not define __enter__ and __exit__ methods"),
+    ("with x:\n        pass", "With item expression must return an object, not a value of type 'Tensor'"),
     ("return x.tolist()", "Expected type hint for result of tolist()"),
     (
         "y: List[str] = x.tolist()",

@@ -671,6 +671,44 @@ class Counts:
         self.count.sub_(0.5)
 
 
+class ExitWithTypes:
+    def __init__(self):
+        self.count = 1
+
+    def __enter__(self):
+        self.count += 1
+
+    def __exit__(self, type: typing.Any, value: int, tb: int):
+        pass
+
+
+class WithoutEnter:
+    def __init__(self):
+        self.count = 1
+
+
+def test_with_statements_say_what_the_object_lacks():
+    def with_types(c: ExitWithTypes):
+        with c as _:
+            pass
+
+    def without(c: WithoutEnter):
+        with c as _:
+            pass
+
+    def with_text():
+        with "text" as _:
+            pass
+
+    for function, words in (
+        (with_types, "argument 2 of __exit__ must have Any type; TorchScript does not currently support passing exception type, value, or traceback"),
+        (without, "Object returned by with item expression does not define __enter__ and __exit__ methods"),
+        (with_text, "With item expression must return an object, not a value of type 'str'"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            jit.script(function)
+
+
 @jit.script
 def raises() -> cresset.Tensor:
     raise Exception("raised here")  # noqa: TRY002

@@ -1,5 +1,7 @@
 """Forward mode: tensors that carry a tangent while a level is open."""
 
+import contextlib
+import threading
 from collections import namedtuple
 
 from cresset import _C
@@ -46,18 +48,40 @@ def unpack_dual(tensor, *, level=None):
     return UnpackedDualTensor(primal, tangent)
 
 
+_levels = threading.local()  # .recorded: func.jvp calls inside of another one, whose tangents are those of a recorded graph
+
+
+@contextlib.contextmanager
+def _recorded_level():
+    """A block in which a forward level is recorded in reverse mode."""
+    before = getattr(_levels, "recorded", 0)
+    _levels.recorded = before + 1
+    try:
+        yield
+    finally:
+        _levels.recorded = before
+
+
 class _set_fwd_grad_enabled:
-    """Tangents are carried on or not, at once; as a context manager for its extent."""
+    """Tangents are carried on or not, at once; as a context manager for its extent.
+
+    Inside of a func.jvp of another one nothing is recorded where they are not, so no gradient around the transforms passes there either.
+    """
 
     def __init__(self, mode):
-        self._before = _C._is_fwd_grad_enabled()
+        self._before = _C._is_fwd_grad_enabled(), _C.is_grad_enabled()
+        self._recorded = getattr(_levels, "recorded", 0) > 0
         _C._set_fwd_grad_enabled(mode)
+        if self._recorded:
+            _C._set_grad_enabled(mode)
 
     def __enter__(self):
         pass
 
     def __exit__(self, *exc_info):
-        _C._set_fwd_grad_enabled(self._before)
+        _C._set_fwd_grad_enabled(self._before[0])
+        if self._recorded:
+            _C._set_grad_enabled(self._before[1])
 
 
 class dual_level:

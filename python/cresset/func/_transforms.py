@@ -329,7 +329,7 @@ def _jvp_by_reverse(func, flat, directions, spec, strict, has_aux):
     outside = cresset.is_grad_enabled()
     with cresset.enable_grad():
         run = _Reverse(tuple(flat))
-        with _function_of([*flat, *directions, *run.inputs]):
+        with _function_of([*flat, *directions, *run.inputs]), forward_ad._recorded_level():
             result, aux = _split_aux(func(*pytree.tree_unflatten(list(run.tree), spec)), has_aux, "jvp(f, primals, tangents)")
         outputs, out_spec = pytree.tree_flatten(result)
         _require_tensors(outputs, out_spec, "jvp(f, primals, tangents)")

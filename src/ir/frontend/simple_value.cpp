@@ -275,11 +275,17 @@ class SimpleValue final : public SugaredValue {
 
   SugaredValuePtr enter(const SourceRange& range, GraphFunction& m) override {
     const auto cls = type()->cast<ClassType>();
-    if (!cls || !cls->findMethod("__enter__") || !cls->findMethod("__exit__"))
-      script_error(range, "With item must be an object: '" + type_name() + "' does not define __enter__ and __exit__ methods");
+    if (!cls) script_error(range, "With item expression must return an object, not a value of type '" + type_name() + "'");
+    if (!cls->findMethod("__enter__") || !cls->findMethod("__exit__"))
+      script_error(range, "Object returned by with item expression does not define __enter__ and __exit__ methods");
     const auto arguments_of = [&](const char* method) { return cls->getMethod(method).getSchema().arguments().size(); };
     if (arguments_of("__enter__") != 1) script_error(range, "__enter__ must have only one argument and one return value");
     if (arguments_of("__exit__") != 4) script_error(range, "__exit__ must have four arguments");
+    for (std::size_t i = 1; i < 4; ++i)
+      if (cls->getMethod("__exit__").getSchema().arguments()[i].type->kind != TypeKind::Any)
+        script_error(range, "argument " + std::to_string(i) +
+                                " of __exit__ must have Any type; TorchScript does not currently support passing exception type, value, or "
+                                "traceback to the __exit__ function.");
     const std::vector<Argument>& results = cls->getMethod("__enter__").getSchema().returns();
     return simple_value(
         insert_node(range, *m.graph(), prim::Enter, {value_}, results.empty() ? basic_type(TypeKind::None) : TypePtr(results[0].type)));

@@ -290,3 +290,19 @@ def test_what_a_function_under_vmap_of_a_derivative_sees_of_its_history():
     with cresset.no_grad():
         cresset.vmap(grad(look))(x)
     assert seen[-1] == recorded
+
+
+def test_a_tangent_that_is_switched_off_is_off_in_nested_jvp():
+    from cresset.autograd import forward_ad
+
+    def f(x):
+        with forward_ad._set_fwd_grad_enabled(False):
+            shift = x**2
+        return x**2 - shift
+
+    x, one = cresset.tensor(3.0), cresset.tensor(1.0)
+    # With the shift constant, f' = 2 x and f'' = 2.
+    assert jvp(f, (x,), (one,))[1] == 6
+    (value, tangent), (first, second) = jvp(lambda x: jvp(f, (x,), (one,)), (x,), (one,))
+    assert (value, tangent, first, second) == (0, 6, 6, 2)
+    assert cresset.is_grad_enabled() and forward_ad._is_fwd_grad_enabled()

@@ -46,6 +46,33 @@ def test_timer():
         timer.collect_callgrind()
 
 
+def test_statements_are_indented_as_they_like_and_reports_part_blocks_as_pytorch():
+    timer = benchmark.Timer("\n        if value:\n            seen.append(1)", "\n    value = 1\n    other = 2\n", globals={"seen": (seen := [])})
+    measured = timer.timeit(2)
+    assert len(seen) == 4
+    assert measured.task_spec.summarize() == "stmt:\n  if value:\n      seen.append(1)\n\nsetup:\n  value = 1\n  other = 2\n"
+    assert benchmark.Timer("x = 1", "y = 1").timeit(1).task_spec.summarize() == "x = 1\nsetup: y = 1"
+
+
+class Clock:
+    """Blocks of one second a run, the first of them disturbed."""
+
+    def __init__(self, stmt, setup, timer, globals):
+        self.seconds = iter([1e-6] * 5 + [1.0] + [1.0, 9.0, 1.0] + [1.0] * 20)
+
+    def timeit(self, number):
+        return next(self.seconds)
+
+
+def test_adaptive_measurements_have_four_blocks_at_least():
+    class Timer(benchmark.Timer):
+        _timer_cls = Clock
+
+    # One, nine, one, one: the quartiles are 1 and 3. With two more they are 1 and 1. (The documentation's rule: more than three blocks.)
+    assert Timer("pass").adaptive_autorange(max_run_time=100).raw_times == [1, 9, 1, 1, 1]
+    assert Timer("pass").adaptive_autorange(max_run_time=5).raw_times == [1, 9]
+
+
 def test_fuzzer():
     make = lambda seed: benchmark.Fuzzer(  # noqa: E731
         parameters=[benchmark.FuzzedParameter("k", 4, 64, "loguniform"), benchmark.FuzzedParameter("n", distribution={1: 0.5, benchmark.ParameterAlias("k"): 0.5})],

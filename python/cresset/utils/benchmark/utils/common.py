@@ -36,18 +36,17 @@ class TaskSpec:
             return self.label + (f": {self.sub_label}" if self.sub_label else "")
         if "\n" not in self.stmt:
             return self.stmt + (f": {self.sub_label}" if self.sub_label else "")
-        return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n{textwrap.indent(self.stmt, '  ')}"
+        return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n{textwrap.indent(self.stmt, '  ')}\n"
 
     def setup_str(self):
         """The set-up as lines of a report."""
         if not self.setup or self.setup == "pass":
             return ""
-        return f"setup:\n{textwrap.indent(self.setup, '  ')}" if "\n" in self.setup else f"setup: {self.setup}"
+        return f"setup:\n{textwrap.indent(self.setup, '  ')}\n" if "\n" in self.setup else f"setup: {self.setup}"
 
     def summarize(self):
         """The task in several lines."""
-        threads = f"{self.num_threads} thread{'s' if self.num_threads > 1 else ''}"
-        return "\n".join(line for line in (self.title, self.description or "", self.setup_str(), threads) if line) + "\n"
+        return "\n".join(line for line in (self.title, self.description or "", self.setup_str()) if line)
 
 
 def _quantile(values, q):

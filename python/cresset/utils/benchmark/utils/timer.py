@@ -144,6 +144,7 @@ class Timer:
             raise ValueError(f"global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be moved to `setup`.")
         self._globals = CopyIfCallgrind.unwrap_all(dict(globals or {}))
         self._globals.setdefault("torch", cresset)
+        stmt, setup = (_plain(code) if isinstance(code, str) else code for code in (stmt, setup))
         self._timer = self._timer_cls(stmt=stmt, setup=setup, timer=timer, globals=self._globals)
         self._task_spec = common.TaskSpec(
             stmt=_plain(stmt), setup=_plain(setup), label=label, sub_label=sub_label, description=description, env=env, num_threads=num_threads
@@ -199,10 +200,12 @@ class Timer:
             number, times = self._block(0.05), []
 
             def stop(total):
-                if total < min_run_time or len(times) < 3:
+                if total >= max_run_time:
+                    return True
+                if total <= min_run_time or len(times) <= 3:
                     return False
                 measured = common.Measurement(number_per_run=number, raw_times=times, task_spec=self._task_spec)
-                return total >= max_run_time or measured.meets_confidence(threshold)
+                return measured.meets_confidence(threshold)
 
             self._until(stop, number, times, callback)
             return common.Measurement(number_per_run=number, raw_times=times, task_spec=self._task_spec)
