@@ -100,9 +100,9 @@ struct PythonCall {
     args = checked(PyTuple_New(static_cast<Py_ssize_t>(positional)));
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (i < positional) {
-        PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), argument_to_python(values[i], *parameters[i].type, true).release());
+        PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), argument_to_python(values[i], *parameters[i].type).release());
       } else if (parameters[i].kwarg_only && !is_default(i)) {
-        const Ref value = argument_to_python(values[i], *parameters[i].type, true);
+        const Ref value = argument_to_python(values[i], *parameters[i].type);
         checked(PyDict_SetItemString(kwargs.get(), parameters[i].name.c_str(), value.get()));
       }
     }

@@ -157,14 +157,14 @@ struct PythonKernel final : OperatorKernel {
     const auto push = [&](Ref value) { args.push(std::move(value)); };
     if (with_keys) push(checked(make_key_set(keys)));
     if (is_fallback) push(checked(wrap_overload(op)));
-    for (std::size_t i = 0; i < positional; ++i) push(argument_to_python(first[i], *parameters[i].type, false));
+    for (std::size_t i = 0; i < positional; ++i) push(argument_to_python(first[i], *parameters[i].type));
     const std::size_t count = args.count();
     Ref keywords;
     for (std::size_t i = positional; i < n; ++i) {
       if (!parameters[i].kwarg_only || !given(i)) continue;
       if (!keywords) keywords = checked(PyList_New(0));
       checked(PyList_Append(keywords.get(), checked(PyUnicode_InternFromString(parameters[i].name.c_str())).get()));
-      push(argument_to_python(first[i], *parameters[i].type, false));
+      push(argument_to_python(first[i], *parameters[i].type));
     }
     if (keywords) keywords = checked(PyList_AsTuple(keywords.get()));
     // Memory of tensors that require grad may be looked at below autograd (Tensor.numpy asks for the mode).

@@ -6,14 +6,14 @@
 
 namespace cresset::python {
 
-Ref argument_to_python(const IValue& v, const Type& type, bool numbers) {
+Ref argument_to_python(const IValue& v, const Type& type) {
   const Type& t = type.kind == TypeKind::Optional ? *type.element() : type;
   if (v.isInt()) {
     if (t.kind == TypeKind::ScalarType) return checked(wrap_dtype(v.toScalarType()));
     if (t.kind == TypeKind::Layout) return checked(wrap_layout(v.toLayout()));
     if (t.kind == TypeKind::MemoryFormat) return checked(wrap_memory_format(v.toMemoryFormat()));
   }
-  if (numbers && v.isTensor()) {
+  if (v.isTensor()) {
     const Tensor tensor = v.toTensor();
     if (tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number()) return checked(item_of(tensor));
   }

@@ -1,93 +1,12 @@
-"""Exported programs in Python."""
-
-import dataclasses
-import enum
+"""Programs that were read from files: their graphs are those of the IR."""
 
 from cresset import _C
 from cresset.jit._recursive import RecursiveScriptModule, _adopt
 
-__all__ = ["ExportedProgram", "ExportedModule", "ExportGraphSignature", "InputKind", "InputSpec", "OutputKind", "OutputSpec"]
+from .exported_program import ExportedProgram
+from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
-
-class InputKind(enum.Enum):
-    USER_INPUT = "user_input"
-    CONSTANT_INPUT = "constant_input"
-    PARAMETER = "parameter"
-    BUFFER = "buffer"
-    CONSTANT_TENSOR = "constant_tensor"
-
-
-class OutputKind(enum.Enum):
-    USER_OUTPUT = "user_output"
-    BUFFER_MUTATION = "buffer_mutation"
-    PARAMETER_MUTATION = "parameter_mutation"
-    USER_INPUT_MUTATION = "user_input_mutation"
-
-
-@dataclasses.dataclass(frozen=True)
-class InputSpec:
-    """One input of the flat graph: its name there, and the attribute it stands for."""
-
-    kind: InputKind
-    arg: str
-    target: str | None
-    persistent: bool | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class OutputSpec:
-    """One output of the flat graph; mutations are written to their target."""
-
-    kind: OutputKind
-    arg: str
-    target: str | None
-
-
-@dataclasses.dataclass(frozen=True)
-class ExportGraphSignature:
-    """What the inputs and outputs of a program's flat graph are."""
-
-    input_specs: list
-    output_specs: list
-
-    def _inputs(self, kind, what):
-        return tuple(getattr(s, what) for s in self.input_specs if s.kind is kind)
-
-    @property
-    def parameters(self):
-        return self._inputs(InputKind.PARAMETER, "target")
-
-    @property
-    def buffers(self):
-        return self._inputs(InputKind.BUFFER, "target")
-
-    @property
-    def non_persistent_buffers(self):
-        return tuple(s.target for s in self.input_specs if s.kind is InputKind.BUFFER and not s.persistent)
-
-    @property
-    def lifted_tensor_constants(self):
-        return self._inputs(InputKind.CONSTANT_TENSOR, "target")
-
-    @property
-    def user_inputs(self):
-        return self._inputs(InputKind.USER_INPUT, "arg")
-
-    @property
-    def user_outputs(self):
-        return tuple(s.arg for s in self.output_specs if s.kind is OutputKind.USER_OUTPUT)
-
-    @property
-    def inputs_to_parameters(self):
-        return {s.arg: s.target for s in self.input_specs if s.kind is InputKind.PARAMETER}
-
-    @property
-    def inputs_to_buffers(self):
-        return {s.arg: s.target for s in self.input_specs if s.kind is InputKind.BUFFER}
-
-    @property
-    def buffers_to_mutate(self):
-        return {s.arg: s.target for s in self.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
+__all__ = ["LoadedProgram", "ExportedModule"]
 
 
 class ExportedModule(RecursiveScriptModule):
@@ -118,14 +37,14 @@ class ExportedModule(RecursiveScriptModule):
         raise NotImplementedError("Calling eval() is not supported yet.")
 
 
-class ExportedProgram:
-    """A program of torch.export."""
+class LoadedProgram(ExportedProgram):
+    """A program of torch.export that a file holds."""
 
     def __init__(self, program):
         self._program = program
         self._object = _C._export_module(program)
 
-    def module(self):
+    def module(self, check_guards=True):
         """The program as a module. It shares the weights with this object."""
         face = ExportedModule.__new__(ExportedModule)
         _adopt(face, self._object, None)
@@ -140,13 +59,26 @@ class ExportedProgram:
     @property
     def graph_signature(self):
         inputs = [
-            InputSpec(InputKind(kind), name, target or None, persistent if kind == "buffer" else None)
+            InputSpec(InputKind.USER_INPUT, ConstantArgument(name, None), None)
+            if kind == "constant_input"
+            else InputSpec(InputKind[kind.upper()], TensorArgument(name), target or None, persistent if kind == "buffer" else None)
             for kind, name, target, persistent in _C._export_inputs(self._program)
         ]
         outputs = [
-            OutputSpec(OutputKind(kind), name, target or None) for kind, name, target, _ in _C._export_outputs(self._program)
+            OutputSpec(OutputKind[kind.upper()], TensorArgument(name), target or None) for kind, name, target, _ in _C._export_outputs(self._program)
         ]
         return ExportGraphSignature(inputs, outputs)
+
+    @property
+    def graph_module(self):
+        raise NotImplementedError("ExportedProgram.graph_module: a program from a file has a graph of the IR (`graph`), none of fx.")
+
+    @property
+    def module_call_graph(self):
+        raise NotImplementedError("ExportedProgram.module_call_graph: structures are read from a file by `module()` alone.")
+
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        raise NotImplementedError("ExportedProgram.run_decompositions: a program from a file has a graph of the IR; lower it (cresset.lowering).")
 
     @property
     def range_constraints(self):
@@ -166,16 +98,10 @@ class ExportedProgram:
         """Tensors of the program that are no state, by name."""
         return {name: _at(self._object, name) for name in self.graph_signature.lifted_tensor_constants}
 
-    def parameters(self):
-        for _, parameter in self.named_parameters():
-            yield parameter
+    tensor_constants = constants
 
     def named_parameters(self):
         yield from self._object.named_parameters()
-
-    def buffers(self):
-        for _, buffer in self.named_buffers():
-            yield buffer
 
     def named_buffers(self):
         yield from self._object.named_buffers()
@@ -183,9 +109,6 @@ class ExportedProgram:
     @property
     def example_inputs(self):
         raise NotImplementedError("ExportedProgram.example_inputs: the inputs in a file are a pickle, which is not read.")
-
-    def __call__(self, *args, **kwargs):
-        raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")
 
     def __str__(self):
         return f"ExportedProgram:\n{self.graph}\nRange constraints: {self.range_constraints}\n"

@@ -26,7 +26,8 @@ PyObject* script_error_class(const Error& e, PyObject* plain) {
   else if (of_compiler && e.msg().starts_with("\nCannot instantiate class '"))
     name = "FrontendError";
   const bool raised = dynamic_cast<const jit::ScriptException*>(&e);
-  const bool failed = !name && !raised && !PyObject_IsSubclass(plain, PyExc_RuntimeError) && e.msg().find(kScriptFailed) != std::string::npos;
+  const bool failed =
+      !name && !raised && !PyObject_IsSubclass(plain, PyExc_RuntimeError) && e.msg().find(kScriptFailed) != std::string::npos;
   if (!name && !raised && !failed) return plain;
   const Ref home = Ref::steal(PyImport_ImportModule(raised ? "cresset._C" : "cresset.jit.frontend"));
   Ref cls;

@@ -222,3 +222,20 @@ def test_annotations_that_are_objects_are_written_and_found_again():
         assert traced(torch.ones(1, 2, 3, 4), None, None).shape == (1, 6, 4)
         x, y, z = (n for n in traced.graph.nodes if n.op == "placeholder")
         assert x.type == TensorType((1, 2, 3, Dyn)) and y.type == Dyn and z.type.__args__ == (TensorType((4,)),)
+
+
+def test_make_fx_with_pre_dispatch_sees_operators_as_they_are_called():
+    def f(x, w):
+        with torch.no_grad():
+            y = torch.nn.functional.linear(x, w) + 1
+        return torch.matmul(y, x).chunk(2)[0]
+
+    x, w = torch.ones(2, 2), torch.ones(2, 2)
+    names = [str(n.target) for n in make_fx(f, pre_dispatch=True)(x, w).graph.nodes if n.op == "call_function"]
+    # What PyTorch 2.13 records, too.
+    assert [n for n in names if "built-in" not in n] == ["aten.linear.default", "aten.add.Tensor", "aten.matmul.default", "aten.chunk.default"]
+    assert names[0] == names[3] == str(torch._C._set_grad_enabled)
+    assert "aten.linear.default" not in [str(n.target) for n in make_fx(f)(x, w).graph.nodes]
+    replaced = make_fx(f, {torch.ops.aten.linear.default: lambda a, b: a * b}, pre_dispatch=True)(x, w)
+    assert [str(n.target) for n in replaced.graph.nodes][2:5] == [str(torch._C._set_grad_enabled), "aten.mul.Tensor", "aten.add.Tensor"]
+    assert torch.equal(replaced(x, w), f(x, w) - 2)

@@ -98,3 +98,19 @@ def test_opcheck_of_operators_that_only_write(lib):
 
     with pytest.raises(OpCheckError, match="no fake impl registered"):
         library.opcheck(sin, (torch.ones(2),))
+
+
+def test_kernels_get_numbers_that_were_given_in_the_place_of_tensors():
+    """PyTorch's Python kernels get `1`, not a tensor, for x + 1."""
+    seen = []
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("add.Tensor", lambda self, other, *, alpha=1: seen.append(other) or self, "AutogradCPU")
+    try:
+        x = torch.ones(2)
+        x + 1
+        torch.ops.aten.add.Tensor(x, 2.5)
+        torch.add(x, True)
+        torch.add(x, torch.tensor(3))
+    finally:
+        library._destroy()
+    assert [type(s) for s in seen] == [int, float, bool, torch.Tensor] and seen[:3] == [1, 2.5, True]

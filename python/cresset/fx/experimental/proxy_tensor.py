@@ -18,6 +18,7 @@ from .._symbolic_trace import PH, Tracer
 from ..node import Node
 from ..passes.shape_prop import _extract_tensor_metadata
 from ..proxy import Proxy
+from ._pre_dispatch import below, operators_as_called
 
 __all__ = [
     "make_fx", "ProxyTorchDispatchMode", "PythonKeyTracer", "dispatch_trace", "get_proxy_mode", "get_innermost_proxy_mode", "maybe_handle_decomp",
@@ -183,11 +184,38 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
     def __enter__(self):
         _modes.append(self)
-        return super().__enter__()
+        if not self.pre_dispatch:
+            return super().__enter__()
+        self._grad, self._autocast = cresset.is_grad_enabled(), cresset._C._is_any_autocast_enabled()
+        self._called = operators_as_called(self._call)
+        self._called.__enter__()
+        return self
 
     def __exit__(self, *exc_info):
         _modes.pop()
-        return super().__exit__(*exc_info)
+        if not self.pre_dispatch:
+            return super().__exit__(*exc_info)
+        self._note_grad_mode()
+        return self._called.__exit__(*exc_info)
+
+    def _call(self, func, args, kwargs):
+        """An operator as the program calls it (pre_dispatch)."""
+        decomposition = CURRENT_DECOMPOSITION_TABLE.get(func) if self.enabled else None
+        if decomposition is not None:
+            return decomposition(*args, **kwargs)
+        with below():
+            if not self.enabled:
+                return func(*args, **kwargs)
+            if cresset._C._is_any_autocast_enabled() != self._autocast:
+                raise NotImplementedError("make_fx: with pre_dispatch autocast cannot change inside of the function. Put autocast around the trace.")
+            self._note_grad_mode()
+            return self._record(func, args, kwargs)
+
+    def _note_grad_mode(self):
+        now = cresset.is_grad_enabled()
+        if now != self._grad:
+            self._grad = now
+            self.tracer.create_node("call_function", cresset._C._set_grad_enabled, (now,), {})
 
     @classmethod
     def is_infra_mode(cls):
@@ -313,7 +341,7 @@ def _draws(func):
 
 
 def _wants_value(func):
-    return cresset.Tag.data_dependent_output in func.tags or str(func) == "aten._local_scalar_dense.default"
+    return cresset.Tag.data_dependent_output in func.tags or str(func) in ("aten._local_scalar_dense.default", "aten.item.default", "aten.is_nonzero.default")
 
 
 def _is_composite(func):
@@ -371,6 +399,8 @@ def make_fx(
 
     decomposition_table: {overload: function} of what is recorded as what the function does. tracing_mode: "real" runs with the arguments, "fake"
     with fake tensors; "symbolic" shapes are those of the arguments too, since fake tensors here have numbers as sizes. ValueError for another mode.
+    With pre_dispatch the operators are those that f calls, composite ones whole, and _set_grad_enabled where f changes the grad mode;
+    NotImplementedError where f changes autocast.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"Unexpected tracing type: {tracing_mode}")

@@ -1,5 +1,6 @@
 """Split a graph into submodules."""
 
+import copy
 from operator import getitem
 
 from ..graph import Graph
@@ -170,6 +171,7 @@ def _assemble(m, root_m, partitions, owner, order, by_name, tuple_return):
     for node in m.graph.nodes:
         if node.op == "output":
             graph.output(map_arg(node.args[0], values.__getitem__), type_expr=node.type)
+    graph.set_codegen(copy.copy(m.graph._codegen))  # arguments and results keep their structure
     result = GraphModule(base, graph)
     result.meta.update({k: v for k, v in m.meta.items()})
     return result
