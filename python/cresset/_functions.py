@@ -78,8 +78,13 @@ def numel(input):
 
 @overridable
 def nonzero(input, *, out=None, as_tuple=False):
-    """Positions of the elements that are not zero: one row each, or with as_tuple one index tensor for each dimension."""
+    """Positions of the elements that are not zero: one row each, or with as_tuple one index tensor for each dimension.
+
+    RuntimeError for as_tuple with out.
+    """
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return _C._VariableFunctions.nonzero_numpy(input)
     return _C._VariableFunctions.nonzero(input) if out is None else _C._VariableFunctions.nonzero(input, out=out)
 

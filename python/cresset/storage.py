@@ -82,6 +82,9 @@ class _Shared:
     is_sparse = False
     is_sparse_csr = False
 
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
     def get_device(self):
         """Index of the device, -1 on CPU."""
         return -1 if self.device.index is None else self.device.index

@@ -65,6 +65,10 @@ DimVector infer_sizes(PyObject* data) {
     PyObject* o = keep.get();
     if (is_number(o) || is_tensor(o)) return sizes;  // a tensor is a number where the shape is read, as in PyTorch
     if (is_array(o)) {
+      if (sizes.size() == 1 && PyList_Check(data))
+        CRESSET_WARN_ONCE(
+            "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single "
+            "numpy.ndarray with numpy.array() before converting to a tensor.");
       const Tensor t = tensor_from_array(o);
       for (int64_t s : t.sizes()) sizes.push_back(s);
       return sizes;

@@ -39,6 +39,33 @@ def _take(tensor, size, indices, values, ordered):
     return tensor
 
 
+def resize_rows_(self, size):
+    """A CSR matrix with more rows and columns, in place: the new ones are empty.
+
+    RuntimeError for another number of dimensions and for fewer columns; NotImplementedError for other layouts, batches and fewer rows.
+    """
+    size = tuple(size)
+    if self.layout is not _C.sparse_csr or self.dim() != 2 or len(size) > 2:
+        raise NotImplementedError(
+            f"Could not run 'aten::resize_' with arguments from the 'SparseCsrCPU' backend: only CSR matrices without batches change their size, not {self._word()} "
+            f"of size {list(self.shape)} to {list(size)}."
+        )
+    if len(size) < 2:
+        raise RuntimeError(f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(size)}")
+    rows, columns = self.shape
+    if size[1] < columns:
+        raise RuntimeError(
+            "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. The original number of columns is "
+            f"{columns} while the requested new number of columns is {size[1]}."
+        )
+    if size[0] < rows:
+        raise NotImplementedError(f"torch.resize_: a CSR matrix of {rows} rows cannot have {size[0]}. Take a part of it.")
+    pointers = cresset.cat([self._p, self._p[-1:].expand(size[0] - rows)])
+    _C._take_sizes(self, cresset.empty(size, device="meta"))
+    self._p = pointers
+    return self
+
+
 def sparse_resize_(self, size, sparse_dim, dense_dim):
     """Another size in place, where the elements stay; new elements of larger dense parts are zero.
 

@@ -229,6 +229,13 @@ class Compressed(Sparse):
             raise RuntimeError(f"{name} expected sparse {'row' if name in ('crow_indices', 'col_indices') else 'column'} compressed tensor layout but got {self._word()}")
         return getattr(self, field)
 
+    def resize_(self, *size, memory_format=None):
+        """More rows and columns, in place."""
+        from ._resize import resize_rows_
+
+        del memory_format
+        return resize_rows_(self, size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+
     def crow_indices(self):
         """Where each row begins among the values."""
         return self._indices_of("crow_indices", "_p")

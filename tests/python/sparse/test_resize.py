@@ -44,6 +44,22 @@ def test_refused(i):
     assert REFUSED[i][1] in str(error.value)
 
 
+def test_compressed_rows_grow():
+    """As PyTorch 2.13, where fewer rows give rows that hold what was in others; here they are refused."""
+    a = torch.tensor([[1.0, 0, 2], [0, 3, 0]]).to_sparse_csr()
+    assert a.resize_(4, 5) is a and a.shape == (4, 5)
+    assert a.crow_indices().tolist() == [0, 2, 3, 3, 3] and a.col_indices().tolist() == [0, 2, 1] and a.values().tolist() == [1, 2, 3]
+    assert a.to_dense()[:2, :3].tolist() == [[1, 0, 2], [0, 3, 0]] and a.to_dense().sum() == 6
+    with pytest.raises(RuntimeError, match=r"torch.resize_: Only batched sparse CSR matrices are supported, but got size \[2\]"):
+        a.resize_((2,))
+    with pytest.raises(RuntimeError, match="Resizing columns of sparse CSR tensors to a smaller value is not supported. The original number of columns is 5 while .* is 2"):
+        a.resize_(4, 2)
+    for other, size in ((a, (3, 5)), (a, (2, 4, 5)), (torch.eye(2).to_sparse_csc(), (3, 3))):
+        with pytest.raises(NotImplementedError, match="resize_"):
+            other.resize_(size)
+    assert a.shape == (4, 5)
+
+
 def test_copies_of_parts():
     row, column = torch.eye(3).to_sparse_csr(), torch.eye(3).to_sparse_csc()
     for tensor, parts in ((row, ("values", "crow_indices", "col_indices")), (column, ("values", "ccol_indices", "row_indices")), (square(), ("values", "indices"))):

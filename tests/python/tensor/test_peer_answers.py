@@ -1,5 +1,8 @@
 """Answers that PyTorch's own tests ask for and that no other test here has: asarray, old constructors, types of clamp, limits, names. PyTorch 2.13's."""
 
+import subprocess
+import sys
+
 import pytest
 
 import cresset
@@ -65,9 +68,25 @@ def test_words_of_frombuffer_nonzero_and_iinfo():
         cresset.frombuffer(np.zeros(5), dtype=cresset.double, count=6, offset=7)
     with pytest.raises(RuntimeError, match="nonzero: Expected out tensor to have scalar type Long but got scalar typeFloat"):
         cresset.nonzero(cresset.ones(2), out=cresset.empty(2))
+    with pytest.raises(RuntimeError, match="nonzero does not support the out kwarg when as_tuple is True"):
+        cresset.nonzero(cresset.ones(2), as_tuple=True, out=cresset.empty(0, dtype=cresset.long))
     with pytest.raises(TypeError, match="torch.bool is not supported by torch.iinfo"):
         cresset.iinfo(cresset.bool)
     assert not hasattr(cresset, "unique_dim") and cresset.unique(cresset.ones(3, 2), dim=0).shape == (1, 2)
+
+
+def test_lists_of_arrays_warn_once_that_they_are_slow():
+    code = (
+        "import warnings, numpy, cresset; warnings.simplefilter('always')\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    for make in (cresset.tensor, cresset.tensor): make([numpy.array([0]), numpy.array([1])])\n"
+        "print(*[w.message for w in seen], sep='|')"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert said == (
+        "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single numpy.ndarray "
+        "with numpy.array() before converting to a tensor."
+    )
 
 
 def test_gradient_of_a_product_of_runs_with_nan():

@@ -23,6 +23,11 @@ def test_views_share_one_storage():
     assert cresset.is_storage(u) and cresset.is_storage(x.storage()) and not cresset.is_storage(x)
 
 
+def test_objects_say_how_large_they_are_with_their_memory():
+    for storage in (lambda n: cresset.ones(n).untyped_storage(), lambda n: cresset.ones(n).storage()):
+        assert storage(10).__sizeof__() - storage(0).__sizeof__() == 40 and storage(100).__sizeof__() - storage(0).__sizeof__() == 400
+
+
 def test_typed_elements():
     x = cresset.arange(6.0).reshape(2, 3)
     s = x[1].storage()
