@@ -106,8 +106,15 @@ def _jit_check_alias_annotation(graph, args, name):
         _C._create_function_from_graph("checked", graph)(*copies)
 
 
-# What a build can have beside the CPU and this one has not.
-_ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "mkldnn_acl", "mps", "xpu")
+def _bit_setter(word):
+    def set_bit(tensor, on):
+        if on:
+            raise NotImplementedError(f"_set_{word}: no tensor has a bit to be read {'conjugated' if word == 'conj' else 'negated'}: conj() and neg() compute.")
+
+    set_bit.__name__ = set_bit.__qualname__ = f"_set_{word}"
+    set_bit.__doc__ = f"Whether a tensor is_{word}(): none is, so that False is what it has. NotImplementedError for True."
+    return set_bit
+
 
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
@@ -161,6 +168,7 @@ def install():
     _C._infer_size, _C._jit_try_infer_type, _C._has_storage = _infer_size, _jit_try_infer_type, _has_storage
     _C._is_alias_of, _C._get_accelerator = _is_alias_of, _get_accelerator
     _C._jit_check_alias_annotation = _jit_check_alias_annotation
+    _C._set_conj, _C._set_neg = _bit_setter("conj"), _bit_setter("neg")
     _C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled
     _C._TensorMeta = type(_C.Tensor)
     for name in _ABSENT:

@@ -145,6 +145,13 @@ Tensor empty_generic(IntArrayRef sizes, Allocator* allocator, DispatchKeySet ks,
 
 Tensor alias_with_sizes_and_strides(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   TensorImpl* from = self.unsafeGetTensorImpl();
+  if (CRESSET_UNLIKELY(!from->has_storage()) && from->key_set().has(DispatchKey::Python) &&
+      impl::tls_is_dispatch_key_excluded(DispatchKey::Python)) {
+    // A wrapper class that looks below itself: its views are geometry, as it is.
+    auto made = from->shallow_copy_and_detach(true);
+    made->set_sizes_and_strides(sizes, strides, offset);
+    return Tensor(std::move(made));
+  }
   const Storage& storage = from->storage();
   if (from->device_type() != kMeta) {
     const std::size_t needed = compute_storage_nbytes(sizes, strides, from->itemsize(), offset);

@@ -68,7 +68,8 @@ Tensor& set_to_tensor(Tensor& self, const Tensor& source) {
   CRESSET_CHECK(self.device() == source.device(), "set_: a source on ", self.device(), " was required; got ", source.device(), ".");
   if (self.is_same(source)) return self;
   TensorImpl* impl = self.unsafeGetTensorImpl();
-  impl->set_storage_keep_dtype(source.storage());
+  // Wrappers without memory, and their views, have nothing else to share.
+  if (self.has_storage() || source.has_storage()) impl->set_storage_keep_dtype(source.storage());
   impl->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
   return self;
 }

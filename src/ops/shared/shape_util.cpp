@@ -113,6 +113,11 @@ SliceRange clamp_slice(std::optional<int64_t> start, std::optional<int64_t> end,
 Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset, std::optional<ScalarType> dtype) {
   if (!dtype || *dtype == self.scalar_type()) return detail::alias_with_sizes_and_strides(self, sizes, strides, offset);
   TensorImpl* from = self.unsafeGetTensorImpl();
+  if (!from->has_storage()) {
+    const Tensor view = detail::alias_with_sizes_and_strides(self, sizes, strides, offset);
+    view.unsafeGetTensorImpl()->set_storage_and_dtype(Storage(), *dtype);
+    return view;
+  }
   auto impl = make_intrusive<TensorImpl>(from->storage(), from->key_set(), *dtype, sizes, strides, offset);
   if (from->is_inference())
     impl->set_inference(true);

@@ -1,6 +1,7 @@
 """Wrapper subclasses: a tensor without memory whose class sees every operator."""
 
 import copy
+import operator
 
 import pytest
 
@@ -227,6 +228,45 @@ def test_a_wrapper_shows_a_storage_without_memory():
     assert Sized(3, device="meta").untyped_storage().device.type == "meta"
     with pytest.raises(RuntimeError, match="storage_size must not be negative"):
         Sized(3, storage_size=-1)
+
+
+# Sizes and strides that PyTorch 2.13 gives for a wrapper of size (2, 3), below its class.
+GEOMETRY = {
+    "t.default": ((), (3, 2), (1, 3)),
+    "view.default": (([6],), (6,), (1,)),
+    "slice.Tensor": ((0, 1, 2), (1, 3), (3, 1)),
+    "expand.default": (([4, 2, 3],), (4, 2, 3), (0, 3, 1)),
+    "select.int": ((0, 1), (3,), (1,)),
+    "unsqueeze.default": ((0,), (1, 2, 3), (6, 3, 1)),
+    "as_strided.default": (([2], [1]), (2,), (1,)),
+    "diagonal.default": ((), (2,), (4,)),
+    "unfold.default": ((0, 1, 1), (2, 3, 1), (3, 1, 3)),
+    "detach.default": ((), (2, 3), (3, 1)),
+    "_unsafe_view.default": (([6],), (6,), (1,)),
+}
+
+
+@pytest.mark.parametrize("name", GEOMETRY)
+def test_views_of_a_wrapper_below_its_class_are_geometry(name):
+    args, shape, stride = GEOMETRY[name]
+    w, target = Sized(2, 3), Sized(*shape)
+    guard = torch._C._DisableTorchDispatch()
+    try:
+        view = operator.attrgetter(name)(torch.ops.aten)(w, *args)
+        assert type(view) is torch.Tensor and (tuple(view.shape), view.stride()) == (shape, stride)
+        assert target.set_(view) is target
+        assert torch.ops.aten.view.dtype(w, torch.int32).dtype is torch.int32
+    finally:
+        del guard
+    assert (tuple(target.shape), target.stride()) == (shape, stride)
+
+
+def test_tensors_have_no_bits_to_be_read_conjugated_or_negated():
+    x = torch.ones(2, dtype=torch.complex64)
+    for setter, word in ((torch._C._set_conj, "conj"), (torch._C._set_neg, "neg")):
+        setter(x, False)
+        with pytest.raises(NotImplementedError, match=f"_set_{word}: no tensor has a bit"):
+            setter(x, True)
 
 
 def test_views_made_by_a_mode_stay_the_objects_that_they_are():
