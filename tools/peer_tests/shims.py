@@ -91,13 +91,6 @@ def switch(owner, setter, value, getter):
             setattr(owner, getter, lambda: state[0])
 
 
-def dynamo_config():
-    """Settings of PyTorch's compiler: TestCase.run reads and patches them around every test, whether it compiles or not."""
-    module = types.ModuleType("torch._dynamo.config")
-    module.suppress_errors = module.inline_inbuilt_nn_modules = False
-    return module
-
-
 def signpost():
     """Where PyTorch's own build farm counts tests."""
     module = types.ModuleType("torch._logging.scribe")
@@ -128,7 +121,6 @@ def lazy_backend():
 
 STAND_INS = {
     "torch._lazy.ts_backend": lazy_backend,
-    "torch._dynamo.config": dynamo_config,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost, "torch._logging._internal": trace_log,
 }  # fmt: skip
 

@@ -305,3 +305,15 @@ def test_a_view_that_is_impossible_raises_and_contiguous_results_are():
         flat(x.t())
     turned = cresset.compile(lambda x: (x + 1).t().contiguous())
     assert turned(x).stride() == turned(x).stride() == (2, 1)
+
+
+def test_settings_that_libraries_write_change_nothing_and_are_put_back():
+    from cresset._dynamo import config
+    from cresset._subclasses.fake_tensor import FakeTensorMode
+
+    with config.patch(fake_tensor_cache_enabled=True, fake_tensor_cache_crosscheck_enabled=True):
+        with FakeTensorMode():
+            assert [(cresset.ones(2, 3) @ cresset.ones(3, n)).shape for n in (1, 1, 4)] == [(2, 1), (2, 1), (2, 4)]
+    assert config.fake_tensor_cache_enabled is False
+    with pytest.raises(AttributeError, match="_dynamo.config has no setting 'unknown'"), config.patch(unknown=1):
+        pass
