@@ -34,6 +34,26 @@ def test_table():
         benchmark.Compare([3])
 
 
+def test_table_trimmed_and_coloured():
+    """As PyTorch 2.13 prints it."""
+    best, bad, worst, end = "\033[92m\033[1m", "\033[2m\033[91m", "\033[31m\033[1m", "\033[0m\033[0m"
+    ratios = (1, 1.1, 1.11, 1.99, 2.01, 4.9, 5.1, 11)
+    columns = benchmark.Compare([measurement([r * 1e-6] * 4, label="L", sub_label=f"r{r}", description="D") for r in ratios])
+    columns.colorize()
+    assert [line.partition("|  ")[2] for line in str(columns).split("\n")[3:11]] == [
+        f"{best} 1.0{end}", f"{best} 1.1{end}", " 1.1", " 2.0", f"{bad} 2.0{end}", f"{bad} 4.9{end}", f"{worst} 5.1{end}", f"{worst}11.0{end}",
+    ]  # fmt: skip
+    make = lambda seconds, sub, description, threads=1: measurement([seconds] * 4, label="L", sub_label=sub, description=description, num_threads=threads)  # noqa: E731
+    mixed = benchmark.Compare([make(1e-6, "a", "D"), make(5.123e-4, "bb", "Description"), make(8e-6, "a", "Description", 2), make(2e-6, "c", "E")])
+    mixed.trim_significant_figures()
+    assert [make(seconds, "a", "D").significant_figures for seconds in (1e-6, 2e-6, 8e-6, 5.123e-4)] == [1, 1, 2, 4]
+    assert str(mixed).split("\n")[:7] == [
+        "[---------------- L -----------------]", "          |   D   |  Description  |  E", "1 threads: ---------------------------",
+        "      a   |  1.0  |               |   ", "      bb  |       |     512.3     |   ", "      c   |       |               |  2",
+        "2 threads: ---------------------------",
+    ]  # fmt: skip
+
+
 def test_timer():
     seen = []
     timer = benchmark.Timer("seen.append(torch.get_num_threads())", globals={"seen": seen}, num_threads=1)

@@ -107,7 +107,7 @@ class Measurement:
             return 1 if len(values) > 1 else _MAX_SIGNIFICANT_FIGURES
         mean, deviation = statistics.fmean(middle), statistics.stdev(middle)
         interval = max(1.645 * deviation / math.sqrt(len(middle)), _MIN_CONFIDENCE_INTERVAL)
-        return min(max(int(math.floor(math.log10(mean / interval))) + 1, 1), _MAX_SIGNIFICANT_FIGURES)
+        return min(max(int(math.floor(math.log10(mean / interval))), 1), _MAX_SIGNIFICANT_FIGURES)
 
     @property
     def has_warnings(self):

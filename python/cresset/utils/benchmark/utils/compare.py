@@ -9,7 +9,7 @@ from . import common
 
 __all__ = ["Colorize", "Compare"]
 
-_BEST, _GOOD, _BAD, _VERY_BAD, _BOLD, _BLUE, _END = (f"\033[{n}m" for n in ("92m\033[1", "34", "2m\033[91", "31", "1", "34", "0"))
+_BEST, _BAD, _VERY_BAD, _END = (f"\033[{n}m" for n in ("92m\033[1", "2m\033[91", "31m\033[1", "0m\033[0"))
 
 
 class Colorize(enum.Enum):
@@ -21,11 +21,10 @@ class Colorize(enum.Enum):
 
 
 def _shade(value, best):
-    if value <= best * 1.001:
-        return _BEST
+    """PyTorch's colours: up to a tenth more than the best, more than twice and more than five times of it."""
     if value <= best * 1.1:
-        return _GOOD
-    return _VERY_BAD if value > best * 2 else _BAD if value > best * 1.5 else ""
+        return _BEST
+    return _VERY_BAD if value > best * 5 else _BAD if value > best * 2 else ""
 
 
 class Compare:
@@ -97,7 +96,8 @@ class Compare:
         names = {row: "      " + row[1] for row in rows}
         heads = {column: " ".join(part for part in column if part) for column in columns}
         width = max(map(len, names.values()))
-        widths = {c: max([len(heads[c])] + [len(t) for (_, col), t in cells.items() if col == c]) for c in columns}
+        numbers = {c: max((len(t) for (_, col), t in cells.items() if col == c), default=0) for c in columns}
+        widths = {c: max(len(heads[c]), numbers[c]) for c in columns}
         lines = [" " * width + "  |  " + "  |  ".join(heads[c].center(widths[c]) for c in columns)]
         body = []
         for threads, group in itertools.groupby(rows, key=lambda row: row[0]):
@@ -105,7 +105,7 @@ class Compare:
             for row in group:
                 shown = []
                 for c in columns:
-                    plain = cells.get((row, c), "").rjust(widths[c])
+                    plain = cells.get((row, c), "").rjust(numbers[c]).center(widths[c])
                     shown.append(self._coloured(plain, row, c, cell, rows, columns))
                 body.append(names[row].ljust(width) + "  |  " + "  |  ".join(shown))
         total = max(len(lines[0]), 20)
@@ -122,7 +122,7 @@ class Compare:
     def _places(value, figures):
         import math
 
-        return max(figures - (int(math.floor(math.log10(value))) + 1 if value >= 1 else 1), 0) if value > 0 else 0
+        return max(figures - int(math.ceil(math.log10(value))), 0) if value > 0 else 0
 
     def _coloured(self, text, row, column, cell, rows, columns):
         m = cell.get((row, column))
