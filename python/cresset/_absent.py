@@ -133,11 +133,14 @@ def to_dense(self, dtype=None, *, masked_grad=True):
 @overridable
 def dequantize(input):
     """The real numbers of a quantized tensor, float32, or of each of a list; another tensor itself, in float32 at least."""
-    if isinstance(input, (list, tuple)):
-        return [dequantize(t) for t in input]
-    if input.is_quantized:
-        return input.dequantize()
-    return input if input.is_floating_point() else input.float()
+    return [t.dequantize() for t in input] if isinstance(input, (list, tuple)) else input.dequantize()
+
+
+def _dequantize(self):
+    """The tensor itself, in float32 at least: it is not quantized."""
+    if self.is_quantized:
+        return self.dequantize()  # of its class
+    return self if self.is_floating_point() else self.float()
 
 
 for _what, _names in _METHODS.items():
@@ -147,7 +150,7 @@ for _name in _OTHERS_ONLY:
     tensor_method(_others_only(_name), name=_name)
 for _name, _layout in _SPARSE_ONLY.items():
     tensor_method(_expectation(_name, _layout), name=_name)
-tensor_attribute("dequantize", dequantize)
+tensor_method(_dequantize, name="dequantize")
 for _name in (
     "_python_dispatch", "_has_symbolic_sizes_strides", "is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_vulkan", "is_mtia", "is_ipu",
     "is_maia",

@@ -239,3 +239,29 @@ def test_make_fx_with_pre_dispatch_sees_operators_as_they_are_called():
     replaced = make_fx(f, {torch.ops.aten.linear.default: lambda a, b: a * b}, pre_dispatch=True)(x, w)
     assert [str(n.target) for n in replaced.graph.nodes][2:5] == [str(torch._C._set_grad_enabled), "aten.mul.Tensor", "aten.add.Tensor"]
     assert torch.equal(replaced(x, w), f(x, w) - 2)
+
+
+def test_functions_are_recorded_as_themselves():
+    """As in PyTorch: torch.f(proxy) is a call of torch.f, not of a method or of what f calls."""
+    others = {"dsmm", "hsmm", "spmm", "fork_rng", "is_storage", "is_tensor", "set_printoptions", "typename", "set_default_tensor_type", "set_default_device"}
+    wrong = []
+    for name in set(torch.__all__) - others:
+        function = getattr(torch, name)
+        if not callable(function) or isinstance(function, type) or name.startswith(("set_", "is_", "use_")):
+            continue
+        for count in (1, 2):
+            graph = fx.Graph()
+            x = fx.Proxy(graph.placeholder("x"), fx.proxy.GraphAppendingTracer(graph))
+            try:
+                function(*[x] * count)
+            except Exception:  # other arguments are needed
+                continue
+            last = list(graph.nodes)[-1]
+            if last.target is not function and last.op != "placeholder":
+                wrong.append((name, last.op, last.target))
+            break
+    assert wrong == []
+    graph = fx.symbolic_trace(lambda x: torch.dequantize(x)).graph
+    assert [n.target for n in graph.nodes][1] is torch.dequantize
+    q = torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8)
+    assert torch.Tensor.dequantize(q).tolist() == torch.dequantize([q])[0].tolist() == [1, 1]
