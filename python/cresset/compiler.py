@@ -215,9 +215,12 @@ def cudagraph_mark_step_begin():
     """There are no CUDA graphs whose step could begin."""
 
 
+_exporting = 0  # exports that run now, one inside of the other
+
+
 def is_compiling():
-    """False; where compile() captures code that asks, its graph is the one of the answer True."""
-    return False
+    """Does export run? Where compile() captures code that asks, its graph is the one of the answer True."""
+    return _exporting > 0
 
 
 def is_dynamo_compiling():
@@ -226,8 +229,8 @@ def is_dynamo_compiling():
 
 
 def is_exporting():
-    """False."""
-    return False
+    """Does export run?"""
+    return _exporting > 0
 
 
 def list_backends(exclude_tags=("debug", "experimental")):

@@ -2,5 +2,5 @@
 
 from cresset._capture.dynamo_errors import (  # noqa: F401
     BackendCompilerFailed, CondOpArgsMismatchError, InternalTorchDynamoError, InvalidBackend, RecompileError, ResetRequired, ShortenTraceback, TorchDynamoException,
-    TorchRuntimeError, UncapturedHigherOrderOpError, Unsupported, UserError,
+    TorchRuntimeError, UncapturedHigherOrderOpError, Unsupported, UserError, UserErrorType,
 )  # fmt: skip

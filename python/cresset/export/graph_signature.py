@@ -1,72 +1,68 @@
-"""What the inputs and outputs of an exported program's flat graph stand for."""
+"""What the inputs and outputs of an exported program's flat graph are."""
 
 import dataclasses
 import enum
-from typing import Any
 
 __all__ = [
-    "TensorArgument", "SymIntArgument", "SymFloatArgument", "SymBoolArgument", "CustomObjArgument", "ConstantArgument", "TokenArgument", "ArgumentSpec",
-    "InputKind", "InputSpec", "OutputKind", "OutputSpec", "ExportGraphSignature", "ExportBackwardSignature",
+    "ConstantArgument", "CustomObjArgument", "ExportBackwardSignature", "ExportGraphSignature", "InputKind", "InputSpec", "OutputKind", "OutputSpec",
+    "SymBoolArgument", "SymFloatArgument", "SymIntArgument", "TensorArgument", "TokenArgument",
 ]  # fmt: skip
 
 
 @dataclasses.dataclass
 class TensorArgument:
-    """A tensor: the name of its node."""
+    """A tensor, by the name of its node."""
+
+    name: str
+
+
+@dataclasses.dataclass
+class TokenArgument:
+    """A token that orders effects, by the name of its node."""
 
     name: str
 
 
 @dataclasses.dataclass
 class SymIntArgument:
-    """A size that the graph computes."""
+    """A size, by the name of its node."""
 
     name: str
 
 
 @dataclasses.dataclass
 class SymFloatArgument:
-    """A number that the graph computes."""
+    """A number, by the name of its node."""
 
     name: str
 
 
 @dataclasses.dataclass
 class SymBoolArgument:
-    """A truth value that the graph computes."""
+    """A truth, by the name of its node."""
 
     name: str
 
 
 @dataclasses.dataclass
 class CustomObjArgument:
-    """An object of a class that is no tensor."""
+    """An object of a registered class, by the name of its node."""
 
     name: str
     class_fqn: str
-    fake_val: Any = None
+    fake_val: object = None
 
 
 @dataclasses.dataclass
 class ConstantArgument:
-    """A value of the example, which is part of the program."""
+    """A value that is no tensor; `name` is that of the placeholder, "" in outputs."""
 
     name: str
-    value: Any
-
-
-@dataclasses.dataclass
-class TokenArgument:
-    """What orders operators with effects."""
-
-    name: str
-
-
-ArgumentSpec = TensorArgument | SymIntArgument | SymFloatArgument | SymBoolArgument | CustomObjArgument | ConstantArgument | TokenArgument
+    value: object
 
 
 class InputKind(enum.Enum):
-    """What an input stands for."""
+    """What an input of the flat graph stands for."""
 
     USER_INPUT = enum.auto()
     PARAMETER = enum.auto()
@@ -77,7 +73,7 @@ class InputKind(enum.Enum):
 
 
 class OutputKind(enum.Enum):
-    """What an output stands for."""
+    """What an output of the flat graph stands for."""
 
     USER_OUTPUT = enum.auto()
     LOSS_OUTPUT = enum.auto()
@@ -89,57 +85,53 @@ class OutputKind(enum.Enum):
     TOKEN = enum.auto()
 
 
-def _spec_text(spec, persistent):
-    target = f" target='{spec.target}'" if spec.target is not None else ""
-    kept = f" persistent={persistent}" if persistent is not None else ""
-    return f"{'' if isinstance(spec.arg, ConstantArgument) and spec.arg.name is None else spec.arg.name}: {spec.kind.name}{target}{kept}"
-
-
 @dataclasses.dataclass
 class InputSpec:
-    """One input: its argument in the graph, and the attribute that it stands for. Buffers say whether a state_dict holds them."""
+    """One input of the flat graph: what it is, its argument there, and the attribute it stands for."""
 
     kind: InputKind
-    arg: ArgumentSpec
+    arg: object
     target: str | None
     persistent: bool | None = None
 
     def __post_init__(self):
-        if self.kind is InputKind.BUFFER:
-            assert self.persistent is not None, "Failed to specify persistent flag on BUFFER."
+        if self.kind is InputKind.BUFFER and self.persistent is None:
+            raise AssertionError("Failed to specify persistent flag on BUFFER.")
 
     def __str__(self):
-        return _spec_text(self, self.persistent)
+        target = "" if self.target is None else f" target='{self.target}'"
+        persistent = "" if self.persistent is None else f" persistent={self.persistent}"
+        return f"{self.arg.name}: {self.kind.name}{target}{persistent}"
 
 
 @dataclasses.dataclass
 class OutputSpec:
-    """One output; mutations are written to their target."""
+    """One output of the flat graph; mutations are written to their target."""
 
     kind: OutputKind
-    arg: ArgumentSpec
+    arg: object
     target: str | None
 
     def __str__(self):
-        return _spec_text(self, None)
+        return f"{self.arg.name}: {self.kind.name}" + ("" if self.target is None else f" target='{self.target}'")
 
 
 @dataclasses.dataclass
 class ExportBackwardSignature:
-    """Names of gradients, and of the loss, among the outputs."""
+    """Which outputs of a joint graph are gradients of which inputs."""
 
     gradients_to_parameters: dict
     gradients_to_user_inputs: dict
     loss_output: str
 
 
-def _name_or_value(arg):
+def _shown(arg):
     return arg.value if isinstance(arg, ConstantArgument) else arg.name
 
 
 @dataclasses.dataclass
 class ExportGraphSignature:
-    """The inputs and outputs of a program's flat graph, in order."""
+    """The inputs and outputs of a program's flat graph, in their order: parameters, buffers, constants, user inputs; mutations, user outputs."""
 
     input_specs: list
     output_specs: list
@@ -147,123 +139,124 @@ class ExportGraphSignature:
     def _targets(self, kind):
         return tuple(s.target for s in self.input_specs if s.kind is kind)
 
-    def _by_name(self, specs, kind):
-        return {s.arg.name: s.target for s in specs if s.kind is kind}
+    def _inputs_to(self, kind):
+        return {s.arg.name: s.target for s in self.input_specs if s.kind is kind}
+
+    def _outputs_to(self, kind):
+        return {s.arg.name: s.target for s in self.output_specs if s.kind is kind}
 
     @property
     def parameters(self):
-        """Names of the parameters."""
+        """Their paths in the module."""
         return self._targets(InputKind.PARAMETER)
 
     @property
     def buffers(self):
-        """Names of the buffers."""
+        """Their paths in the module."""
         return self._targets(InputKind.BUFFER)
 
     @property
     def non_persistent_buffers(self):
-        """Names of the buffers that no state_dict holds."""
+        """Paths of the buffers that are not in the state."""
         return tuple(s.target for s in self.input_specs if s.kind is InputKind.BUFFER and not s.persistent)
 
     @property
     def lifted_tensor_constants(self):
-        """Names of the tensors that are no state."""
+        """Their names in `constants`."""
         return self._targets(InputKind.CONSTANT_TENSOR)
 
     @property
     def lifted_custom_objs(self):
-        """Names of the objects of other classes."""
+        """Their names in `constants`."""
         return self._targets(InputKind.CUSTOM_OBJ)
 
     @property
     def user_inputs(self):
-        """Names of the caller's inputs, and values of those that are constants."""
-        return tuple(_name_or_value(s.arg) for s in self.input_specs if s.kind is InputKind.USER_INPUT)
+        """Names of nodes; the values of those that are no tensors."""
+        return tuple(_shown(s.arg) for s in self.input_specs if s.kind is InputKind.USER_INPUT)
 
     @property
     def user_outputs(self):
-        """Names of the caller's outputs, and values of those that are constants."""
-        kinds = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
-        return tuple(_name_or_value(s.arg) for s in self.output_specs if s.kind in kinds)
+        """Names of nodes; the values of those that are no tensors."""
+        return tuple(_shown(s.arg) for s in self.output_specs if s.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT))
 
     @property
     def inputs_to_parameters(self):
-        """{input: parameter}."""
-        return self._by_name(self.input_specs, InputKind.PARAMETER)
+        """{node: path}"""
+        return self._inputs_to(InputKind.PARAMETER)
 
     @property
     def inputs_to_buffers(self):
-        """{input: buffer}."""
-        return self._by_name(self.input_specs, InputKind.BUFFER)
+        """{node: path}"""
+        return self._inputs_to(InputKind.BUFFER)
 
     @property
     def inputs_to_lifted_tensor_constants(self):
-        """{input: constant}."""
-        return self._by_name(self.input_specs, InputKind.CONSTANT_TENSOR)
+        """{node: name}"""
+        return self._inputs_to(InputKind.CONSTANT_TENSOR)
 
     @property
     def inputs_to_lifted_custom_objs(self):
-        """{input: object}."""
-        return self._by_name(self.input_specs, InputKind.CUSTOM_OBJ)
+        """{node: name}"""
+        return self._inputs_to(InputKind.CUSTOM_OBJ)
 
     @property
     def buffers_to_mutate(self):
-        """{output: buffer that it is the new value of}."""
-        return self._by_name(self.output_specs, OutputKind.BUFFER_MUTATION)
+        """{node of the new value: path}"""
+        return self._outputs_to(OutputKind.BUFFER_MUTATION)
 
     @property
     def parameters_to_mutate(self):
-        """{output: parameter that it is the new value of}."""
-        return self._by_name(self.output_specs, OutputKind.PARAMETER_MUTATION)
+        """{node of the new value: path}"""
+        return self._outputs_to(OutputKind.PARAMETER_MUTATION)
 
     @property
     def user_inputs_to_mutate(self):
-        """{output: input that it is the new value of}."""
-        return self._by_name(self.output_specs, OutputKind.USER_INPUT_MUTATION)
-
-    @property
-    def backward_signature(self):
-        """Where gradients are, for programs with a backward; None."""
-        loss, parameters, inputs = None, {}, {}
-        for spec in self.output_specs:
-            if spec.kind is OutputKind.LOSS_OUTPUT:
-                loss = spec.arg.name
-            elif spec.kind is OutputKind.GRADIENT_TO_PARAMETER:
-                parameters[spec.arg.name] = spec.target
-            elif spec.kind is OutputKind.GRADIENT_TO_USER_INPUT:
-                inputs[spec.arg.name] = spec.target
-        return None if loss is None else ExportBackwardSignature(parameters, inputs, loss)
-
-    @property
-    def assertion_dep_token(self):
-        """No program has one: None."""
-        return None
+        """{node of the new value: the input's node}"""
+        return self._outputs_to(OutputKind.USER_INPUT_MUTATION)
 
     @property
     def input_tokens(self):
-        """Names of the inputs that order effects."""
+        """Names of nodes."""
         return tuple(s.arg.name for s in self.input_specs if s.kind is InputKind.TOKEN)
 
     @property
     def output_tokens(self):
-        """Names of the outputs that order effects."""
+        """Names of nodes."""
         return tuple(s.arg.name for s in self.output_specs if s.kind is OutputKind.TOKEN)
 
+    @property
+    def backward_signature(self):
+        """ExportBackwardSignature of a joint graph, or None."""
+        loss = next((s.arg.name for s in self.output_specs if s.kind is OutputKind.LOSS_OUTPUT), None)
+        if loss is None:
+            return None
+        to_parameters, to_inputs = self._outputs_to(OutputKind.GRADIENT_TO_PARAMETER), self._outputs_to(OutputKind.GRADIENT_TO_USER_INPUT)
+        return ExportBackwardSignature(to_parameters, to_inputs, loss)
+
+    @property
+    def assertion_dep_token(self):
+        """None: assertions are kept by their position."""
+        return None
+
     def replace_all_uses(self, old, new):
-        """Follow a node that got another name."""
-        assert isinstance(old, str) and isinstance(new, str)
+        """A node has another name now."""
         for spec in (*self.input_specs, *self.output_specs):
-            if not isinstance(spec.arg, ConstantArgument) and spec.arg.name == old:
+            if getattr(spec.arg, "name", None) == old:
                 spec.arg.name = new
+            if isinstance(spec, OutputSpec) and spec.kind is OutputKind.USER_INPUT_MUTATION and spec.target == old:
+                spec.target = new
 
     def get_replace_hook(self, replace_inputs=False):
-        """For GraphModule._set_replace_hook: f(old node, new name, user) follows what replaces an output (and an input)."""
+        """A hook for GraphModule._set_replace_hook that keeps the signature right."""
 
-        def hook(old, new, user):
-            if user.op in ("output", "input") or replace_inputs and old.op == "placeholder":
+        def replace(old, new, user):
+            if user.op == "output":
+                self.replace_all_uses(old.name, new)
+            elif replace_inputs and old.op == "placeholder":
                 self.replace_all_uses(old.name, new)
 
-        return hook
+        return replace
 
     def __str__(self):
         lines = ["", "# inputs", *map(str, self.input_specs), "", "# outputs", *map(str, self.output_specs), ""]

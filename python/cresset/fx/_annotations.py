@@ -24,14 +24,18 @@ def dtype_abbr(dtype):
 
 
 def describe_tensor(node, shown):
-    """`f32[2, 3]` for a node whose meta has a tensor, or None."""
+    """`f32[2, 3]` for a node whose meta has a tensor, `Sym(2*s0)` for a size of an exported program, or None."""
     value = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+    if "expression" in node.meta:
+        return f"Sym({node.meta['expression']})"
     if isinstance(value, cresset.Tensor):
         shape, dtype, stride, device = tuple(value.shape), value.dtype, tuple(value.stride()), value.device
     elif type(value).__name__ == "TensorMetadata":
         shape, dtype, stride, device = tuple(value.shape), value.dtype, tuple(value.stride), None
     else:
         return None
+    if isinstance(node.meta.get("sizes"), tuple):  # of an exported program: numbers, expressions, None for sizes without a rule
+        shape = tuple("?" if n is None else n for n in node.meta["sizes"])
     colored = shown.get("colored")
     strides = f"[{', '.join(map(str, stride))}]" if shown.get("include_stride") else ""
     place = str(device) if shown.get("include_device") and device is not None else ""

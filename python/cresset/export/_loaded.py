@@ -1,4 +1,4 @@
-"""Programs that were read from files: their graphs are those of the IR."""
+"""Programs of files: their graph is that of the IR."""
 
 from cresset import _C
 from cresset.jit._recursive import RecursiveScriptModule, _adopt
@@ -6,7 +6,7 @@ from cresset.jit._recursive import RecursiveScriptModule, _adopt
 from .exported_program import ExportedProgram
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
-__all__ = ["LoadedProgram", "ExportedModule"]
+__all__ = ["ExportedModule", "LoadedProgram"]
 
 
 class ExportedModule(RecursiveScriptModule):
@@ -37,8 +37,19 @@ class ExportedModule(RecursiveScriptModule):
         raise NotImplementedError("Calling eval() is not supported yet.")
 
 
+_INPUTS = {
+    "user_input": InputKind.USER_INPUT, "constant_input": InputKind.USER_INPUT, "parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER,
+    "constant_tensor": InputKind.CONSTANT_TENSOR,
+}  # fmt: skip
+
+
+def _input_spec(kind, name, target, persistent):
+    argument = ConstantArgument(name, None) if kind == "constant_input" else TensorArgument(name)
+    return InputSpec(_INPUTS[kind], argument, target or None, persistent if kind == "buffer" else None)
+
+
 class LoadedProgram(ExportedProgram):
-    """A program of torch.export that a file holds."""
+    """A program of a .pt2 file. `graph` is a graph of the IR; there is no graph_module, and it is not decomposed again."""
 
     def __init__(self, program):
         self._program = program
@@ -46,6 +57,7 @@ class LoadedProgram(ExportedProgram):
 
     def module(self, check_guards=True):
         """The program as a module. It shares the weights with this object."""
+        del check_guards
         face = ExportedModule.__new__(ExportedModule)
         _adopt(face, self._object, None)
         face.__dict__["_program"] = self._program
@@ -58,27 +70,9 @@ class LoadedProgram(ExportedProgram):
 
     @property
     def graph_signature(self):
-        inputs = [
-            InputSpec(InputKind.USER_INPUT, ConstantArgument(name, None), None)
-            if kind == "constant_input"
-            else InputSpec(InputKind[kind.upper()], TensorArgument(name), target or None, persistent if kind == "buffer" else None)
-            for kind, name, target, persistent in _C._export_inputs(self._program)
-        ]
-        outputs = [
-            OutputSpec(OutputKind[kind.upper()], TensorArgument(name), target or None) for kind, name, target, _ in _C._export_outputs(self._program)
-        ]
+        inputs = [_input_spec(*one) for one in _C._export_inputs(self._program)]
+        outputs = [OutputSpec(OutputKind[kind.upper()], TensorArgument(name), target or None) for kind, name, target, _ in _C._export_outputs(self._program)]
         return ExportGraphSignature(inputs, outputs)
-
-    @property
-    def graph_module(self):
-        raise NotImplementedError("ExportedProgram.graph_module: a program from a file has a graph of the IR (`graph`), none of fx.")
-
-    @property
-    def module_call_graph(self):
-        raise NotImplementedError("ExportedProgram.module_call_graph: structures are read from a file by `module()` alone.")
-
-    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
-        raise NotImplementedError("ExportedProgram.run_decompositions: a program from a file has a graph of the IR; lower it (cresset.lowering).")
 
     @property
     def range_constraints(self):
@@ -98,8 +92,6 @@ class LoadedProgram(ExportedProgram):
         """Tensors of the program that are no state, by name."""
         return {name: _at(self._object, name) for name in self.graph_signature.lifted_tensor_constants}
 
-    tensor_constants = constants
-
     def named_parameters(self):
         yield from self._object.named_parameters()
 
@@ -109,6 +101,16 @@ class LoadedProgram(ExportedProgram):
     @property
     def example_inputs(self):
         raise NotImplementedError("ExportedProgram.example_inputs: the inputs in a file are a pickle, which is not read.")
+
+    @property
+    def graph_module(self):
+        raise NotImplementedError("ExportedProgram.graph_module: a program of a file has a graph of the IR (graph), and no fx.GraphModule.")
+
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        raise NotImplementedError("ExportedProgram.run_decompositions: a program of a file has a graph of the IR; decompose before saving.")
+
+    def __repr__(self):
+        return str(self)
 
     def __str__(self):
         return f"ExportedProgram:\n{self.graph}\nRange constraints: {self.range_constraints}\n"

@@ -1,0 +1,63 @@
+"""Checks of a program's inputs against what it was exported for."""
+
+import cresset
+from cresset.utils import _pytree as pytree
+
+__all__ = ["check_inputs", "reordered"]
+
+
+def reordered(kwargs, in_spec):
+    """Keyword inputs in the order of the structure, where they are the same ones."""
+    names = in_spec.children_specs[1].context
+    return {k: kwargs[k] for k in names} if kwargs.keys() == set(names) else kwargs
+
+
+def _place_of(path):
+    """`*args[0]['k']` of the path of a leaf in (args, kwargs)."""
+    return ("*args" if path[0].idx == 0 else "**kwargs") + pytree.keystr(path[1:])
+
+
+def check_inputs(args, kwargs, in_spec, expected, ranges):
+    """ValueError for inputs of another structure; RuntimeError for sizes and values that the program does not have.
+
+    expected: [(example, sizes)] of the leaves: sizes are numbers or expressions of the symbols of ranges, None where the example has them.
+    """
+    leaves, spec = pytree.tree_flatten_with_path((args, kwargs))
+    if spec != in_spec:
+        raise ValueError(
+            f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut actually got inputs with tree spec of: \n{spec}.\n"
+            "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
+        )
+    known, later = {}, []
+    for (path, value), (example, sizes) in zip(leaves, expected):
+        place = _place_of(path)
+        if isinstance(example, cresset.Tensor):
+            _check_tensor(place, value, example, sizes, known, later, ranges)
+        elif type(value) is not type(example) or value != example:
+            raise RuntimeError(f"Expected input at {place} to be equal to {example!r}, but got {value!r}")
+    for place, size, expression in later:
+        if size != expression.value(known):
+            raise RuntimeError(f"Expected input at {place} to be equal to {expression} = {expression.value(known)}, but got {size}")
+
+
+def _check_tensor(place, value, example, sizes, known, later, ranges):
+    if not isinstance(value, cresset.Tensor):
+        raise RuntimeError(f"Expected input at {place} to be a tensor, but got {type(value)}")
+    if value.dim() != example.dim():
+        raise RuntimeError(f"Expected input at {place} to have {example.dim()} dimensions, but got {value.dim()}.")
+    for d, (size, wanted) in enumerate(zip(value.shape, sizes or example.shape)):
+        where = f"{place}.shape[{d}]"
+        if isinstance(wanted, int):
+            if size != wanted:
+                raise RuntimeError(f"Expected input at {where} to be equal to {wanted}, but got {size}")
+            continue
+        symbol = wanted.symbol
+        if symbol is None:
+            later.append((where, size, wanted))
+            continue
+        limits = ranges.get(symbol)
+        if limits is not None and not limits.lower <= size <= limits.upper:
+            bound = f">= {limits.lower}" if size < limits.lower else f"<= {limits.upper}"
+            raise RuntimeError(f"Expected input at {where} to be {bound}, but got {size}")
+        if known.setdefault(symbol, size) != size:
+            raise RuntimeError(f"Expected input at {where} to be equal to {known[symbol]}, but got {size}")

@@ -1,0 +1,271 @@
+"""Sizes that vary: a module is run at several sizes, and what differs between the graphs becomes expressions of the sizes.
+
+A run at one size shows numbers, not where they come from. Runs at others tell a size (which changes) from a constant (which does not), and every
+number that changes must follow from the sizes by a rule (`_sizes.fit`) that holds in all runs.
+"""
+
+import dataclasses
+import itertools
+
+import cresset
+from cresset.fx.experimental.symbolic_shapes import ConstraintViolationError
+from cresset.utils import _pytree as pytree
+
+from ._errors import UserError, UserErrorType
+from ._sizes import SizeExpr, Symbol, ValueRanges, int_oo
+from ._symbolic_graph import Difference, merged
+from ._trace_program import argument_names, trace
+from .dynamic_shapes import Dim, DimHint, resolved
+
+__all__ = ["trace_sizes"]
+
+_MANY = 1021  # a large size, for ranges without an end; a prime, so that it is no multiple of anything
+
+
+@dataclasses.dataclass
+class _Root:
+    """One size that varies by itself: the places that have it, as (leaf, dimension, factor, offset)."""
+
+    name: str | None  # of a Dim
+    kind: str  # "dim", "dynamic" or "auto"
+    hint: int
+    lower: int
+    upper: object
+    places: list
+    label: str  # L['x'].size()[0]
+    symbol: Symbol = None
+
+    @property
+    def shown(self):
+        return f"{self.name} = {self.label}" if self.name else self.label
+
+    def fixed(self):
+        """Is there one size only that may be tried?"""
+        return len(self.samples()) < 2
+
+    def samples(self):
+        """Sizes to try, the example's first."""
+        low, high = max(self.lower, 2), self.upper
+        first = self.hint if self.hint >= low else low + 3
+        wanted = [first, first + 1, 2 * first + 3, low, low + 1, first + 6, high if high != int_oo else _MANY]
+        return [n for n in dict.fromkeys(wanted) if low <= n <= high]
+
+
+def _labels(named):
+    """`L['x'][0]` for each leaf."""
+    paths, _ = pytree.tree_flatten_with_path(named)
+    return [f"L{pytree.keystr(path)}" for path, _ in paths]
+
+
+def _roots(found, leaves, labels):
+    by_dim, roots = {}, []
+    for (leaf, d), dim in found.items():
+        size, label = leaves[leaf].shape[d], f"{labels[leaf]}.size()[{d}]"
+        if isinstance(dim, DimHint):
+            kind = "auto" if dim.type is Dim.AUTO.type else "dynamic"
+            low, high = dim.min if dim.min is not None else 0 if kind == "dynamic" else 2, dim.max if dim.max is not None else int_oo
+            roots.append(_Root(None, kind, size, low, high, [(leaf, d, 1, 0)], label))
+            continue
+        base = dim.root
+        hint, rest = divmod(size - dim.offset, dim.factor)
+        if rest:
+            raise UserError(UserErrorType.CONSTRAINT_VIOLATION, f"Constraints violated ({base.__name__})! Expected input {label} to be of the form {dim.__name__}, got {size}.")
+        if id(base) not in by_dim:
+            if not base.min <= hint <= base.max:
+                raise ConstraintViolationError(f"{hint} not in range [{base.min}, {base.max}]")
+            by_dim[id(base)] = _Root(base.__name__, "dim", hint, base.min, base.max, [], label)
+            roots.append(by_dim[id(base)])
+        root = by_dim[id(base)]
+        if root.hint != hint:
+            raise UserError(
+                UserErrorType.CONSTRAINT_VIOLATION,
+                f"Constraints violated ({base.__name__})! The values of {dim.__name__} = {label} and {root.name} = {root.label} must always be equal, got {size} and {root.hint}.",
+            )
+        root.places.append((leaf, d, dim.factor, dim.offset))
+        if dim.factor == 1 and not dim.offset:
+            root.label = label
+    return roots
+
+
+class _Trials:
+    """Runs of the module at other sizes. The graphs are kept by sizes."""
+
+    def __init__(self, mod, args, kwargs, names, roots):
+        self.mod, self.names, self.roots = mod, names, roots
+        self.leaves, self.spec = pytree.tree_flatten((args, kwargs))
+        self._kept = {}
+
+    def at(self, sizes):
+        """The Traced at {number of a root: size}; what the module raises is raised."""
+        key = tuple(sizes[i] for i in range(len(self.roots)))
+        if key not in self._kept:
+            shapes = {}
+            for i, root in enumerate(self.roots):
+                for leaf, d, factor, offset in root.places:
+                    shapes.setdefault(leaf, list(self.leaves[leaf].shape))[d] = factor * sizes[i] + offset
+            leaves = [_with_shape(x, shapes[i]) if i in shapes else x for i, x in enumerate(self.leaves)]
+            args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+            self._kept[key] = trace(self.mod, args, kwargs, self.names)
+        return self._kept[key]
+
+    def problem(self, base, sizes):
+        """Why these sizes do not give the graph of the base with other numbers: text; None where they do."""
+        try:
+            other = self.at(sizes)
+        except Exception as problem:  # noqa: BLE001 (whatever the module raises says that it does not take the size)
+            return f"raises {type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else ''}"
+        try:
+            merged([base, other], None)
+        except Difference as difference:
+            return str(difference)
+        return None
+
+
+def _with_shape(tensor, shape):
+    order = sorted(range(tensor.dim()), key=lambda d: (tensor.stride(d), tensor.shape[d]), reverse=True)
+    strides, step = [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d] = step if tensor.stride(d) else 0
+        step *= max(shape[d], 1)
+    if tensor.is_contiguous():
+        strides = cresset.empty(shape, device="meta").stride()
+    return cresset.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device).requires_grad_(tensor.requires_grad)
+
+
+def _violation(roots, lines, fixes):
+    names = ", ".join(r.name or r.label for r in roots)
+    text = f'Constraints violated ({names})! For more information, run with TORCH_LOGS="+dynamic".\n' + "\n".join(f"  - {line}" for line in lines)
+    if fixes:
+        text += "\nSuggested fixes:\n" + "\n".join(f"  {fix}" for fix in fixes)
+    return UserError(UserErrorType.CONSTRAINT_VIOLATION, text)
+
+
+class _Search:
+    """Which roots vary by themselves, which only together, and which not at all."""
+
+    def __init__(self, trials, roots):
+        self.trials, self.roots = trials, roots
+        self.base_sizes = {i: r.samples()[0] if r.samples() else r.hint for i, r in enumerate(roots)}
+        self.base = trials.at(self.base_sizes)
+        self.groups, self.static = [], []  # lists of numbers of roots
+
+    def _with(self, group, size):
+        return {**self.base_sizes, **dict.fromkeys(group, size)}
+
+    def _problems(self, group):
+        """{size: problem} of the sizes that do not go, and how many were tried."""
+        first = self.base_sizes[group[0]]
+        common = [n for n in self.roots[group[0]].samples() if all(n in range(max(self.roots[i].lower, 2), 10**12) and n <= self.roots[i].upper for i in group)]
+        sizes = [n for n in common if n != first]
+        found = {}
+        for n in sizes:
+            problem = self.trials.problem(self.base, self._with(group, n))
+            if problem is not None:
+                found[n] = problem
+        return found, len(sizes)
+
+    def run(self):
+        alone = []
+        for i, root in enumerate(self.roots):
+            problems, tried = self._problems([i]) if not root.fixed() else ({}, 0)
+            if tried and not problems:
+                self.groups.append([i])
+            else:
+                alone.append((i, problems, tried))
+        while alone:
+            (i, problems, tried), *rest = alone
+            together = self._partners(i, [j for j, _, _ in rest])
+            if together is not None:
+                self.groups.append(together)
+                alone = [entry for entry in rest if entry[0] not in together]
+                self._check_names(together)
+                continue
+            alone = rest
+            self._give_up(i, problems, tried)
+        self.groups.sort()
+
+    def _partners(self, i, others):
+        same = [j for j in others if self.base_sizes[j] == self.base_sizes[i]]
+        for count in range(len(same), 0, -1):
+            for group in itertools.islice(itertools.combinations(same, count), 20):
+                found, tried = self._problems([i, *group])
+                if tried and not found:
+                    return [i, *group]
+        return None
+
+    def _check_names(self, group):
+        named = [self.roots[i] for i in group if self.roots[i].kind == "dim"]
+        if len(named) > 1:
+            one, other = named[1], named[0]
+            line = f"The values of {one.shown} and {other.shown} must always be equal."
+            raise _violation([one], [line], [f"{one.name} = {other.name}"])
+
+    def _give_up(self, i, problems, tried):
+        root = self.roots[i]
+        if root.kind == "auto":
+            self.static.append(i)
+            return
+        if len(problems) == tried:
+            reason = f" At {next(iter(problems))} it {next(iter(problems.values()))}" if problems else ""
+            line = (
+                f"You marked {root.name or root.label} as dynamic but your code specialized it to be a constant ({root.hint}). If you're using mark_dynamic, "
+                f"either remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.{reason}"
+            )
+            raise _violation([root], [line], [f"{root.name} = {root.hint}"] if root.name else [])
+        lines = [f"Not all values of {root.shown} in the specified range satisfy the program: at {n} it {why}" for n, why in problems.items()]
+        raise _violation([root], lines, [])
+
+
+def trace_sizes(mod, args, kwargs, names, dynamic_shapes):
+    """(Traced, {symbol: ValueRanges}) of a module whose inputs' sizes vary as dynamic_shapes says."""
+    named = argument_names(mod, args, kwargs)
+    leaves = pytree.tree_leaves(named)
+    found = resolved(mod, args, kwargs, dynamic_shapes, named)
+    roots = _roots(found, leaves, _labels(named))
+    if not roots:
+        return trace(mod, args, kwargs, names), {}
+    trials = _Trials(mod, args, kwargs, names, roots)
+    search = _Search(trials, roots)
+    search.run()
+    if search.static:
+        search.base_sizes.update({i: roots[i].hint for i in search.static})
+        search.base = trials.at(search.base_sizes)
+    if not search.groups:
+        return search.base, {}
+    return _generalised(trials, search)
+
+
+def _generalised(trials, search):
+    roots, groups, ranges = trials.roots, search.groups, {}
+    symbols = [Symbol(f"s{number}") for number in range(len(groups))]
+    for symbol, group in zip(symbols, groups):
+        lower, upper = max(roots[i].lower for i in group), min((roots[i].upper for i in group), key=float)
+        ranges[symbol] = ValueRanges(lower, upper)
+        for i in group:
+            roots[i].symbol = symbol
+    samples = [{s: search.base_sizes[g[0]] for s, g in zip(symbols, groups)}]
+    options = [[n for n in roots[g[0]].samples() if ranges[s].lower <= n <= ranges[s].upper] for s, g in zip(symbols, groups)]
+    for symbol, sizes in zip(symbols, options):
+        samples += [{**samples[0], symbol: n} for n in sizes if n != samples[0][symbol]]
+    if len(symbols) > 1:  # together: all at their k-th choice
+        for shift in range(3):
+            samples.append({s: sizes[(shift + 1 + k) % len(sizes)] for k, (s, sizes) in enumerate(zip(symbols, options))})
+    runs = []
+    for sample in samples:
+        sizes = dict(search.base_sizes)
+        for symbol, group in zip(symbols, groups):
+            sizes.update(dict.fromkeys(group, sample[symbol]))
+        try:
+            runs.append(trials.at(sizes))
+        except Exception as problem:
+            shown = ", ".join(f"{roots[g[0]].shown} is {sample[s]}" for s, g in zip(symbols, groups))
+            raise _violation([roots[g[0]] for g in groups], [f"The program does not take all sizes together: where {shown} it raises {type(problem).__name__}: {problem}"], []) from problem
+    inputs = {}
+    for root in roots:
+        if root.symbol is not None:
+            for leaf, d, factor, offset in root.places:
+                inputs[leaf, d] = SizeExpr(((factor, (root.symbol,)),), offset)
+    try:
+        return merged(runs, samples, inputs), ranges
+    except Difference as difference:
+        raise _violation([roots[g[0]] for g in groups], [str(difference)], []) from None

@@ -1,0 +1,155 @@
+"""Sizes as expressions of the sizes that vary, and how to find the expression of a number that was seen at several sizes."""
+
+import dataclasses
+import itertools
+import math
+
+__all__ = ["SizeExpr", "Symbol", "ValueRanges", "fit", "int_oo"]
+
+
+class _Infinity(float):
+    def __repr__(self):
+        return "int_oo" if self > 0 else "-int_oo"
+
+    __str__ = __repr__
+
+    def __neg__(self):
+        return _Infinity("-inf" if self > 0 else "inf")
+
+
+int_oo = _Infinity("inf")
+
+
+class Symbol(str):
+    """The name of a size that varies."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return str(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueRanges:
+    """The least and the greatest value of a symbol; int_oo where there is no limit."""
+
+    lower: object
+    upper: object
+
+    is_int = property(lambda self: True)
+
+    def __repr__(self):
+        return f"VR[{self.lower}, {self.upper}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeExpr:
+    """factor * ((sum of coefficient * product of symbols + inner) // divisor) + outer, of whole numbers.
+
+    terms: ((coefficient, (symbol, …)), …), not empty.
+    """
+
+    terms: tuple
+    inner: int = 0
+    divisor: int = 1
+    factor: int = 1
+    outer: int = 0
+
+    @classmethod
+    def of(cls, symbol):
+        """The symbol itself."""
+        return cls(((1, (symbol,)),))
+
+    @property
+    def symbol(self):
+        """The symbol that this is, or None."""
+        (coefficient, symbols), *others = self.terms
+        plain = not others and coefficient == 1 and len(symbols) == 1 and (self.inner, self.divisor, self.factor, self.outer) == (0, 1, 1, 0)
+        return symbols[0] if plain else None
+
+    def value(self, known):
+        """The number for {symbol: number}."""
+        total = sum(c * math.prod(known[s] for s in symbols) for c, symbols in self.terms) + self.inner
+        return self.factor * (total // self.divisor) + self.outer
+
+    def symbols(self):
+        """All symbols in it."""
+        return {s for _, symbols in self.terms for s in symbols}
+
+    def __str__(self):
+        parts = [("" if abs(c) == 1 else f"{abs(c)}*") + "*".join(symbols) for c, symbols in self.terms]
+        text = "".join(f" {'-' if c < 0 else '+'} {p}" for (c, _), p in zip(self.terms, parts))
+        text = text.removeprefix(" + ") if text.startswith(" + ") else "-" + text.removeprefix(" - ")
+        if self.inner:
+            text += f" {'+' if self.inner > 0 else '-'} {abs(self.inner)}"
+        if self.divisor != 1:
+            text = f"({text})//{self.divisor}" if " " in text or "*" in text else f"{text}//{self.divisor}"
+            text = f"({text})" if self.factor != 1 or self.outer else text
+        if self.factor != 1:
+            text = f"{self.factor}*{text}"
+        if self.outer:
+            text += f" {'+' if self.outer > 0 else '-'} {abs(self.outer)}"
+        return text
+
+    __repr__ = __str__
+
+
+def _linear(bases, values):
+    """(a, b) with value == a * base + b at all of them, a whole numbers and not 0; None where there is none."""
+    first = next((i for i, x in enumerate(bases) if x != bases[0]), None)
+    if first is None:
+        return None
+    a, rest = divmod(values[first] - values[0], bases[first] - bases[0])
+    if rest or a == 0:
+        return None
+    b = values[0] - a * bases[0]
+    return (a, b) if all(v == a * x + b for x, v in zip(bases, values)) else None
+
+
+def _of_products(samples, values, symbols):
+    for count in (1, 2, 3, 4):
+        for product in itertools.combinations_with_replacement(symbols, count):
+            found = _linear([math.prod(s[x] for x in product) for s in samples], values)
+            if found is not None:
+                return SizeExpr(((found[0], product),), found[1])
+    return None
+
+
+def _of_sum(samples, values, symbols):
+    """An expression with a term for each symbol; samples 1, 2, … differ from the first in one symbol each."""
+    terms = []
+    for symbol in symbols:
+        other = next((i for i, s in enumerate(samples) if all((s[x] != samples[0][x]) == (x == symbol) for x in symbols)), None)
+        if other is None:
+            return None
+        a, rest = divmod(values[other] - values[0], samples[other][symbol] - samples[0][symbol])
+        if rest:
+            return None
+        if a:
+            terms.append((a, (symbol,)))
+    if len(terms) < 2:
+        return None
+    found = SizeExpr(tuple(terms))
+    found = dataclasses.replace(found, inner=values[0] - found.value(samples[0]))
+    return found if all(found.value(s) == v for s, v in zip(samples, values)) else None
+
+
+def _of_parts(samples, values, symbols, divisors):
+    for symbol in symbols:
+        for divisor in divisors:
+            for shift in range(divisor):
+                found = _linear([(s[symbol] + shift) // divisor for s in samples], values)
+                if found is not None:
+                    return SizeExpr(((1, (symbol,)),), shift, divisor, *found)
+    return None
+
+
+def fit(samples, values, divisors=(2, 3, 4, 5, 6, 7, 8, 16, 32)):
+    """The number or SizeExpr that gives values[i] for samples[i] ({symbol: number}); None where no rule of these forms does.
+
+    The forms: a constant; a times a product of symbols, plus b; a sum of multiples; a * ((s + b) // c) + d.
+    """
+    if all(v == values[0] for v in values):
+        return values[0]
+    symbols = list(samples[0])
+    return _of_products(samples, values, symbols) or _of_sum(samples, values, symbols) or _of_parts(samples, values, symbols, divisors)

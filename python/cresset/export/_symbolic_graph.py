@@ -1,0 +1,271 @@
+"""Graphs of one program at several sizes, as one graph with nodes for what differs."""
+
+import copy
+import operator
+
+import cresset
+from cresset import fx
+
+from ._sizes import SizeExpr, fit
+from ._trace_program import Traced
+from .graph_signature import ConstantArgument, OutputSpec, SymIntArgument, TensorArgument
+
+__all__ = ["Difference", "merged"]
+
+
+class Difference(Exception):
+    """Two graphs differ in more than whole numbers, or in numbers without a rule; says how."""
+
+
+def _leaves(value, found):
+    """The leaves of arguments in order, containers by their kind and length."""
+    if isinstance(value, (list, tuple)):
+        found.append((list if isinstance(value, list) else tuple, len(value)))
+        for item in value:
+            _leaves(item, found)
+    elif isinstance(value, dict):
+        found.append((dict, tuple(value)))
+        for item in value.values():
+            _leaves(item, found)
+    elif isinstance(value, slice):
+        found.append((slice, 3))
+        for item in (value.start, value.stop, value.step):
+            _leaves(item, found)
+    else:
+        found.append(value)
+    return found
+
+
+def _flat(node):
+    return _leaves((node.args, dict(node.kwargs)), [])
+
+
+def _is_number(value):
+    return type(value) is int
+
+
+def _where(node):
+    text = f"the operator {node.target}" if node.op == "call_function" else "the result"
+    stack = node.meta.get("stack_trace")
+    line = stack.strip().splitlines() if stack else None
+    at = next((part.strip() for part in reversed(line or ()) if part.strip().startswith("File ")), None)
+    return f"{text} ({at})" if at else text
+
+
+class _Merging:
+    def __init__(self, runs, samples):
+        self.runs, self.samples = runs, samples
+        self.columns = [list(run.graph.nodes) for run in runs]
+
+    def _rule(self, values, node):
+        """The number or expression of the numbers of all runs."""
+        if self.samples is None or all(v == values[0] for v in values):
+            return values[0]
+        found = fit(self.samples, values)
+        if found is None:
+            shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
+            raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
+        return found
+
+    def check_forms(self):
+        first = self.columns[0]
+        for column in self.columns[1:]:
+            for a, b in zip(first, column):
+                if (a.op, a.target) != (b.op, b.target):
+                    raise Difference(f"runs {_where(b)} where it ran {_where(a)} before: code decides by the size")
+            if len(column) != len(first):
+                raise Difference(f"runs {len(column)} operators instead of {len(first)}: code decides by the size")
+
+    def check_constants(self):
+        first = self.runs[0].constants
+        for run in self.runs[1:]:
+            for name, tensor in run.constants.items():
+                other = first.get(name)
+                same = other is tensor or (other is not None and other.shape == tensor.shape and other.dtype == tensor.dtype and cresset.equal(other, tensor))
+                if not same:
+                    raise Difference(f"makes another constant tensor ({name}): its value follows from the size; compute it with operators (torch.full, torch.arange)")
+
+    def arguments(self, nodes):
+        """{place among the leaves: expression} of one node's arguments; Difference where others than whole numbers differ."""
+        first, *others = [_flat(n) for n in nodes]
+        found = {}
+        for other in others:
+            if len(other) != len(first):
+                raise Difference(f"gives {_where(nodes[0])} other arguments: code decides by the size")
+        for place, values in enumerate(zip(first, *others)):
+            a = values[0]
+            for b in values[1:]:
+                same = a.name == b.name if isinstance(a, fx.Node) and isinstance(b, fx.Node) else type(a) is type(b) and (_is_number(a) or _equal(a, b))
+                if not same:
+                    raise Difference(f"gives {_where(nodes[0])} {b!r} instead of {a!r}, which is no whole number that could follow from the size")
+            if _is_number(a):
+                rule = self._rule(list(values), nodes[0])
+                if isinstance(rule, SizeExpr):
+                    found[place] = rule
+        return found
+
+    def sizes(self, nodes):
+        """Sizes of the tensors of one node's value in meta["sizes"]: a tuple, or a list of tuples for several tensors; None without symbols."""
+        shapes = [_shapes(n.meta.get("val")) for n in nodes]
+        if shapes[0] is None or any(s is None or len(s) != len(shapes[0]) for s in shapes):
+            return None
+        result = []
+        for parts in zip(*shapes):
+            if any(len(p) != len(parts[0]) for p in parts):
+                raise Difference(f"gives a result of other dimensions at {_where(nodes[0])}")
+            result.append(tuple(fit(self.samples, list(numbers)) for numbers in zip(*parts)))
+        if all(isinstance(n, int) for sizes in result for n in sizes):
+            return None
+        return result[0] if isinstance(nodes[0].meta["val"], cresset.Tensor) else result
+
+
+def _equal(a, b):
+    return bool(a is b or a == b)
+
+
+def _shapes(value):
+    if isinstance(value, cresset.Tensor):
+        return [tuple(value.shape)]
+    if isinstance(value, (list, tuple)):
+        return [tuple(t.shape) for t in value if isinstance(t, cresset.Tensor)]
+    return None
+
+
+class _Building:
+    """The new graph: sizes are read at its start where they are used, and numbers are computed in front of their use."""
+
+    def __init__(self, sources):
+        self.graph, self.nodes, self.made = fx.Graph(), {}, {}
+        self.sources = sources  # {symbol: (placeholder of the old graph, dimension)}
+
+    def _call(self, function, args, expression, name):
+        node = self.graph.create_node("call_function", function, args, {}, name=name)
+        values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]
+        node.meta["val"] = values[0].shape[values[1]] if function is cresset.ops.aten.sym_size.int else function(*values)
+        node.meta["expression"] = expression
+        return node
+
+    def symbol(self, symbol):
+        """The node of a symbol."""
+        placeholder, d = self.sources[symbol]
+        return self._call(cresset.ops.aten.sym_size.int, (self.nodes[placeholder], d), SizeExpr.of(symbol), "sym_size_int")
+
+    def number(self, expression):
+        """The node of an expression; the number itself for numbers."""
+        if isinstance(expression, int):
+            return expression
+        if expression in self.made:
+            return self.made[expression]
+        total = None
+        for coefficient, symbols in expression.terms:
+            term = self.made[SizeExpr.of(symbols[0])]
+            for s in symbols[1:]:
+                term = self._call(operator.mul, (term, self.made[SizeExpr.of(s)]), None, "mul")
+            if coefficient != 1:
+                term = self._call(operator.mul, (term, coefficient), None, "mul")
+            total = term if total is None else self._call(operator.add, (total, term), None, "add")
+        total = self._moved(total, expression.inner)
+        if expression.divisor != 1:
+            total = self._call(operator.floordiv, (total, expression.divisor), None, "floordiv")
+        if expression.factor != 1:
+            total = self._call(operator.mul, (total, expression.factor), None, "mul")
+        total = self._moved(total, expression.outer)
+        total.meta["expression"] = expression
+        self.made[expression] = total
+        return total
+
+    def _moved(self, node, by):
+        if not by:
+            return node
+        return self._call(operator.add if by > 0 else operator.sub, (node, abs(by)), None, "add" if by > 0 else "sub")
+
+
+def _rebuilt(value, rules, count, change):
+    """The value with expressions' nodes at their places, nodes changed; count: [next place]."""
+    place = count[0]
+    count[0] += 1
+    if isinstance(value, (list, tuple)):
+        items = [_rebuilt(v, rules, count, change) for v in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {k: _rebuilt(v, rules, count, change) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(*(_rebuilt(v, rules, count, change) for v in (value.start, value.stop, value.step)))
+    return change(rules.get(place, value))
+
+
+def merged(runs, samples, inputs=None):
+    """The Traced of all runs. samples: {symbol: size} of each run; without it the forms of the graphs are compared, and nothing is built.
+
+    inputs: {(leaf of the user's inputs, dimension): SizeExpr}.
+    """
+    merging = _Merging(runs, samples)
+    merging.check_forms()
+    merging.check_constants()
+    rules = [merging.arguments(nodes) for nodes in zip(*merging.columns)]
+    if samples is None:
+        return None
+    base, columns = runs[0], merging.columns
+    placeholders = [n for n in columns[0] if n.op == "placeholder"]
+    users = placeholders[len(base.inputs) - sum(s.target is None for s in base.inputs) :]
+    sources = {}
+    for (leaf, d), expression in inputs.items():
+        if expression.symbol is not None:
+            sources.setdefault(expression.symbol, (users[leaf], d))
+    missing = {s for e in inputs.values() for s in e.symbols()} - sources.keys()
+    building = _Building(sources)
+    used = {s for rule in rules for e in rule.values() for s in e.symbols()}
+    if used & missing:
+        raise Difference(f"uses sizes of {sorted(used & missing)}, of which inputs have only multiples: export an input with the size itself")
+    return _build(base, merging, rules, building, users, inputs, used)
+
+
+def _build(base, merging, rules, building, users, inputs, used):
+    result = Traced()
+    result.inputs, result.constants, result.out_spec, result.module_paths = base.inputs, base.constants, base.out_spec, base.module_paths
+    pending = True
+    for position, node in enumerate(merging.columns[0]):
+        if pending and node.op != "placeholder":
+            pending = False
+            for symbol in building.sources:
+                if symbol in used:
+                    building.made[SizeExpr.of(symbol)] = building.symbol(symbol)
+        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, SizeExpr) else v  # noqa: E731
+        args, kwargs = _rebuilt((node.args, dict(node.kwargs)), rules[position], [0], change)
+        if node.op == "output":
+            building.graph.output(args[0])
+            result.outputs = _outputs(base.outputs, args[0])
+            continue
+        new = building.graph.create_node(node.op, node.target, tuple(args), kwargs, name=_wish(node))
+        new.meta = copy.copy(node.meta)
+        sizes = merging.sizes([column[position] for column in merging.columns])
+        if sizes is not None:
+            new.meta["sizes"] = sizes
+        building.nodes[node] = new
+    for leaf, node in enumerate(users):
+        shape = node.meta["val"].shape if isinstance(node.meta.get("val"), cresset.Tensor) else ()
+        if any((leaf, d) in inputs for d in range(len(shape))):
+            building.nodes[node].meta["sizes"] = tuple(inputs.get((leaf, d), n) for d, n in enumerate(shape))
+    result.graph = building.graph
+    return result
+
+
+def _wish(node):
+    """The name to ask for: that of the target, so that nodes are numbered anew."""
+    if node.op == "placeholder":
+        return node.name
+    stem, _, number = node.name.rpartition("_")
+    return stem if stem and number.isdigit() and node.op == "call_function" else node.name
+
+
+def _outputs(specs, values):
+    found = []
+    for spec, value in zip(specs, values):
+        if not isinstance(value, fx.Node):
+            argument = ConstantArgument("", value)
+        elif "expression" in value.meta:
+            argument = SymIntArgument(value.name)
+        else:
+            argument = TensorArgument(value.name)
+        found.append(OutputSpec(spec.kind, argument, spec.target))
+    return found

@@ -1,0 +1,378 @@
+"""One run of a module with fake tensors, as a flat graph of the operators that its code calls."""
+
+import contextlib
+import functools
+import inspect
+import re
+import traceback
+import warnings
+
+import cresset
+from cresset import _C
+from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _ValueGuard
+from cresset.fx.graph import Graph
+from cresset.fx.proxy import Proxy
+from cresset.nn.utils.stateless import _reparametrize_module
+from cresset.utils import _pytree as pytree
+
+from ._errors import data_dependent
+from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
+
+__all__ = ["Traced", "trace", "argument_names", "input_names"]
+
+_PLAIN = (int, float, bool, str, complex, type(None), cresset.dtype, cresset.device, cresset.memory_format, cresset.layout, type(Ellipsis))
+
+
+class Traced:
+    """graph: a flat Graph, its placeholders in the order of `inputs` (InputSpec); its output a tuple as `outputs` (OutputSpec).
+
+    constants: {target: tensor} of what is neither parameter nor buffer. out_spec: the structure of the result. values: the leaves of the result,
+    where they are no tensors; None in place of tensors.
+    """
+
+    def __init__(self):
+        self.graph, self.inputs, self.outputs, self.constants, self.out_spec = None, [], [], {}, None
+        self.module_paths = []  # of the modules that were called
+
+
+def argument_names(mod, args, kwargs):
+    """The names of the arguments as forward has them, with the values: {name: value}; *args are a tuple, **kwargs are by their own names."""
+    signature = inspect.signature(mod.forward)
+    bound = signature.bind(*args, **kwargs)
+    named = {}
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        else:
+            named[name] = value
+    ordered = {k: v for k, v in named.items() if k not in kwargs}
+    ordered.update((k, kwargs[k]) for k in kwargs)  # keyword inputs in the order in which they are given
+    return ordered
+
+
+def _key_text(key):
+    return str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))))
+
+
+def input_names(mod, args, kwargs):
+    """The placeholders' names of the leaves of (args, kwargs), in their order."""
+    paths, _ = pytree.tree_flatten_with_path(argument_names(mod, args, kwargs))
+    return [re.sub(r"[^a-zA-Z0-9]", "_", "_".join(map(_key_text, path))).lower() for path, _ in paths]
+
+
+class _ModuleStack:
+    """Which modules' forward runs: {key: (path, name of the class)} as meta["nn_module_stack"] has it."""
+
+    def __init__(self, root):
+        self._paths = {}
+        for path, module in root.named_modules(remove_duplicate=False):
+            self._paths.setdefault(id(module), path)
+        self._root, self.stack, self.called, self._calls = root, [], [], {}
+
+    def _class_name(self, module):
+        kind = type(module)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    def current(self):
+        return dict(self.stack)
+
+    def _before(self, module, args):
+        path = self._paths.get(id(module))
+        if path is None:
+            return
+        key = "L__self__" + path.replace(".", "_")
+        count = self._calls[key] = self._calls.get(key, -1) + 1
+        if count:
+            key, path = f"{key}@{count}", f"{path}@{count}"
+        self.called.append(path)
+        self.stack.append((key, (path, self._class_name(module))))
+
+    def _after(self, module, args, result):
+        if id(module) in self._paths and self.stack:
+            self.stack.pop()
+
+    @contextlib.contextmanager
+    def watching(self):
+        """For a block calls of modules are noted."""
+        hooks = cresset.nn.modules.module
+        handles = [hooks.register_module_forward_pre_hook(self._before), hooks.register_module_forward_hook(self._after, always_call=True)]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+_OWN_FILES = tuple(f"/cresset/{part}" for part in ("export/", "fx/", "_subclasses/", "utils/_python_dispatch", "overrides", "_ops", "nn/modules/module.py", "_higher_order"))
+
+
+def _stack_trace():
+    frames = [f for f in traceback.extract_stack() if not any(part in f.filename for part in _OWN_FILES)]
+    return "".join(traceback.format_list(frames[-8:])).rstrip() + "\n" if frames else None
+
+
+class _ExportTracer(PythonKeyTracer):
+    """Tensors that the trace has not seen become constants of the program: placeholders in front of the user's inputs."""
+
+    def __init__(self, mod, traced):
+        super().__init__()
+        self.traced, self.modules = traced, _ModuleStack(mod)
+        self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
+        self.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+        self.first_input, self.constant_specs, self._lifted = None, [], 0
+        self._paths = {}
+        for path, module in mod.named_modules():
+            for name, value in vars(module).items():
+                if isinstance(value, cresset.Tensor):
+                    self._paths.setdefault(id(value), f"{path}.{name}" if path else name)
+
+    def create_node(self, *args, **kwargs):
+        node = super().create_node(*args, **kwargs)
+        if node.op == "call_function":
+            node.meta["nn_module_stack"] = self.modules.current()
+            trace_text = _stack_trace()
+            if trace_text is not None:
+                node.meta["stack_trace"] = trace_text
+        return node
+
+    def create_arg(self, a):
+        """Tensors that are not known are constants."""
+        if isinstance(a, cresset.Tensor) and not isinstance(a, Proxy):
+            return self.constant(a).node
+        return super().create_arg(a)
+
+    def constant(self, tensor):
+        """The proxy of a tensor that comes from elsewhere than the inputs and the state."""
+        target = self._paths.get(id(tensor))
+        if target is None:
+            target = f"lifted_tensor_{self._lifted}"
+            self._lifted += 1
+        name = "c_" + target.replace(".", "_")
+        with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
+            node = self.graph.create_node("placeholder", name, (), {}, name=name)
+        self.constant_specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target))
+        self.traced.constants[target] = tensor
+        proxy = Proxy(node, self)
+        self.track(tensor, proxy)
+        _note_value(self, proxy, tensor)
+        return proxy
+
+
+class _Recorder(ProxyTorchDispatchMode):
+    """Records operators as the program calls them, those made of others too. No mode: it stands at a dispatch key above all others."""
+
+    def __init__(self, tracer):
+        super().__init__(tracer, "fake", pre_dispatch=True, _error_on_data_dependent_ops=False)
+
+    def handle(self, func, args, kwargs):
+        """One operator."""
+        if str(func) in _NOT_RECORDED:
+            return func(*args, **kwargs)
+        func, args, kwargs = _as_called(func, args, kwargs)
+        if args and type(args[0]) in (int, float, bool, complex) and func._schema.arguments[0].type == "Tensor":
+            return self._of_number(func, args, kwargs)
+        return self._record(func, args, kwargs)
+
+    def _of_number(self, func, args, kwargs):
+        """`1 - x`, `2 / x` and what else has a number in place of the first tensor, which operators of PyTorch's graphs do not take."""
+        if str(func) == "aten.sub.Tensor" and type(args[0]) is not bool and args[1].dtype != cresset.bool:
+            return self._record(cresset.ops.aten.rsub.Scalar, (args[1], args[0], *args[2:]), kwargs)
+        if str(func) == "aten.div.Tensor":
+            return self._record(cresset.ops.aten.mul.Tensor, (self._record(cresset.ops.aten.reciprocal.default, (args[1],), {}), args[0]), {})
+        return self._record(func, (cresset.tensor(args[0]), *args[1:]), kwargs)
+
+    def _result_of(self, func, args, kwargs):
+        form = _FORMS.get(str(func))
+        result = form(*args, **kwargs) if form is not None else None
+        return func(*args, **kwargs) if result is None else result
+
+    @contextlib.contextmanager
+    def recording(self):
+        """For a block operators of this thread are recorded."""
+        _register_key()
+        _active.append(self)
+        _C._dispatch_tls_set_dispatch_key_included(_KEY, True)
+        try:
+            yield
+        finally:
+            _active.pop()
+            _C._dispatch_tls_set_dispatch_key_included(_KEY, bool(_active))
+
+
+_KEY = "TESTING_ONLY_GenericMode"  # above autograd, autocast and the composite operators; nothing else uses it
+_NOT_RECORDED = frozenset({"prim.device.default", "aten.is_complex.default", "aten.is_floating_point.default"})
+_active = []
+# Results of operators that look at values to check them; None where the result depends on the values.
+_FORMS = {"aten.one_hot.default": lambda x, n=-1: x.new_empty((*x.shape, n)) if n >= 0 else None}
+
+
+def _as_called(func, args, kwargs):
+    """The overload that PyTorch chooses where the package has one for several."""
+    if str(func) == "aten.to.dtype_layout" and len(args) == 1 and set(kwargs) == {"dtype"}:
+        return cresset.ops.aten.to.dtype, (*args, kwargs["dtype"]), {}
+    return func, args, kwargs
+
+
+def _at_key(func, *args, **kwargs):
+    if not _active:
+        return func(*args, **kwargs)
+    _C._dispatch_tls_set_dispatch_key_included(_KEY, False)
+    try:
+        return _active[-1].handle(func, args, kwargs)
+    finally:
+        _C._dispatch_tls_set_dispatch_key_included(_KEY, True)
+
+
+@functools.cache
+def _register_key():
+    library = cresset.library.Library("_", "IMPL")
+    library.fallback(_at_key, _KEY)
+    return library
+
+
+def _independent(leaf):
+    """A tensor of the same form that shares nothing with others."""
+    with cresset.no_grad():
+        copy = cresset.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+    return copy.requires_grad_(leaf.requires_grad) if leaf.requires_grad else copy
+
+
+def _check_leaf(leaf):
+    if isinstance(leaf, (cresset.Tensor, *_PLAIN)):
+        return
+    raise ValueError(
+        f"Unsupported input type {type(leaf)}. Export only supports pytree containers of basic types (Tensor, int, float, ...) as input. To register a "
+        "custom dataclass, use torch.export.register_dataclass. To register a custom container type, use torch.utils._pytree.register_pytree_node. To "
+        "register a constant input, use torch.utils._pytree.register_constant"
+    )
+
+
+class _Run:
+    """The parts of one trace."""
+
+    def __init__(self, mod, args, kwargs, names):
+        self.mod, self.traced = mod, Traced()
+        self.tracer = _ExportTracer(mod, self.traced)
+        self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
+        self.names = names
+        self.state = {}
+
+    def _placeholder(self, name, value):
+        node = self.tracer.graph.create_node("placeholder", name, (), {}, name=name)
+        if node.name != name:
+            node.target = node.name
+        proxy = Proxy(node, self.tracer)
+        if isinstance(value, cresset.Tensor):
+            self.tracer.track(value, proxy)
+            _note_value(self.tracer, proxy, value)
+        else:
+            node.meta["val"] = value
+        return node
+
+    def _add_state(self, kind, prefix, path, tensor, persistent=None):
+        fake = self.state[path] = self.tracer.fake_mode.from_tensor(tensor)
+        node = self._placeholder(prefix + re.sub(r"[^a-zA-Z0-9]", "_", path), fake)
+        self.traced.inputs.append(InputSpec(kind, TensorArgument(node.name), path, persistent))
+
+    def _add_inputs(self):
+        mod = self.mod
+        for path, parameter in mod.named_parameters(remove_duplicate=False):
+            self._add_state(InputKind.PARAMETER, "p_", path, parameter)
+        hidden = _non_persistent(mod)
+        for path, buffer in mod.named_buffers(remove_duplicate=False):
+            self._add_state(InputKind.BUFFER, "b_", path, buffer, path not in hidden)
+        values, specs = [], []
+        for name, leaf in zip(self.names, self.leaves):
+            _check_leaf(leaf)
+            value = self.tracer.fake_mode.from_tensor(_independent(leaf)) if isinstance(leaf, cresset.Tensor) else leaf
+            node = self._placeholder(name, value)
+            self.tracer.first_input = self.tracer.first_input or node
+            values.append(value)
+            argument = TensorArgument(node.name) if isinstance(leaf, cresset.Tensor) else ConstantArgument(node.name, leaf)
+            specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
+        return values, specs
+
+    def run(self):
+        values, specs = self._add_inputs()
+        args, kwargs = pytree.tree_unflatten(values, self.in_spec)
+        before, held = dict(self.state), _tensor_attributes(self.mod)
+        try:
+            with _reparametrize_module(self.mod, self.state, tie_weights=False):
+                result = self._call(args, kwargs)
+                self._write_assigned(before)
+        finally:
+            _put_back(self.mod, held)
+        self._finish(result)
+        self.traced.inputs += [*self.tracer.constant_specs, *specs]
+        self.traced.graph, self.traced.module_paths = self.tracer.graph, self.tracer.modules.called
+        return self.traced
+
+    def _call(self, args, kwargs):
+        self.recorder = _Recorder(self.tracer)
+        with self.tracer.modules.watching(), self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
+            return self.mod(*args, **kwargs)
+
+    def _write_assigned(self, before):
+        """`self.buffer = value` in forward is a write to the buffer."""
+        with self.tracer.fake_mode, self.recorder.recording(), cresset.no_grad():
+            for path, fake in before.items():
+                now = self.state.get(path)
+                if now is not None and now is not fake and isinstance(now, cresset.Tensor):
+                    fake.copy_(now)
+
+    def _finish(self, result):
+        leaves, self.traced.out_spec = pytree.tree_flatten(result)
+        nodes = []
+        for leaf in leaves:
+            if isinstance(leaf, cresset.Tensor):
+                proxy = self.tracer.proxy_of(leaf)
+                node = proxy.node if isinstance(proxy, Proxy) else self.tracer.constant(leaf).node
+                nodes.append(node)
+                self.traced.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None))
+            elif isinstance(leaf, _PLAIN):
+                nodes.append(leaf)
+                self.traced.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument("", leaf), None))
+            else:
+                raise ValueError(f"export: the module returned a {type(leaf).__name__}; tensors, numbers and strings in registered containers were required.")
+        self.tracer.graph.output(tuple(nodes))
+        self.tracer.graph.eliminate_dead_code()
+
+
+def _non_persistent(mod):
+    return {f"{path}.{name}" if path else name for path, m in mod.named_modules(remove_duplicate=False) for name in m._non_persistent_buffers_set}
+
+
+def _tensor_attributes(mod):
+    """The plain attributes of all modules, to put them back: forward must not leave fake tensors behind."""
+    return [(m, dict(vars(m))) for m in mod.modules()]
+
+
+def _put_back(mod, held):
+    assigned, paths = [], {id(m): path for path, m in mod.named_modules()}
+    for module, before in held:
+        now = vars(module)
+        for name in [n for n, v in now.items() if n not in before or v is not before[n]]:
+            if not any(isinstance(x, cresset.Tensor) for x in pytree.tree_leaves(now[name])):
+                continue
+            path = paths[id(module)]
+            assigned.append(f"self.{path}.{name}" if path else f"self.{name}")
+            if name in before:
+                now[name] = before[name]
+            else:
+                del now[name]
+    if assigned:
+        warnings.warn(
+            f"The tensor attribute{'s' if len(assigned) > 1 else ''} {', '.join(assigned)} {'were' if len(assigned) > 1 else 'was'} assigned during export. Such "
+            "attributes must be registered as buffers using the `register_buffer` API "
+            "(https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer).",
+            stacklevel=4,
+        )
+
+
+def trace(mod, args, kwargs, names):
+    """The Traced of mod(*args, **kwargs). Nothing is computed, and the module stays as it was. names: of the placeholders of the inputs' leaves."""
+    try:
+        return _Run(mod, args, kwargs, names).run()
+    except (DataDependentOutputException, DynamicOutputShapeException) as problem:
+        raise data_dependent(problem) from problem
