@@ -1,7 +1,6 @@
 """run_decompositions: programs of core operators that write nothing."""
 
 import copy
-import functools
 
 import cresset
 from cresset import _C, fx
@@ -29,58 +28,14 @@ def table():
     return found
 
 
-@functools.cache
-def _core():
-    """Operators of PyTorch's core set that are composite here."""
-    aten = cresset.ops.aten
-    return frozenset({aten._native_batch_norm_legit_no_training.default, aten._native_batch_norm_legit.no_stats})
-
-
-def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """Batch normalisation by operators that write nothing, and the writes to the statistics as copies."""
-    aten = cresset.ops.aten
-    if not training:
-        return aten._native_batch_norm_legit_no_training.default(input, weight, bias, running_mean, running_var, momentum, eps)[0]
-    if running_mean is not None:
-        var, mean = aten.var_mean.correction(input, [d for d in range(input.dim()) if d != 1], correction=1)
-        running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
-        running_var.copy_(running_var * (1 - momentum) + var * momentum)
-    return aten._native_batch_norm_legit.no_stats(input, weight, bias, True, momentum, eps)[0]
-
-
-def _one_hot(input, num_classes=-1):
-    """Ones where a class's number is the input's, without the check of the input's values."""
-    if num_classes < 0:
-        return cresset.ops.aten.one_hot.default(input, num_classes)
-    return (input.unsqueeze(-1) == cresset.arange(num_classes, device=input.device)).to(cresset.int64)
-
-
-_RULES = {"aten.batch_norm.default": _batch_norm, "aten.one_hot.default": _one_hot}
-
-
-class _Replaying(fx.Interpreter):
-    """Runs a flat graph; operators that write to arguments without their schema saying so, or look at values, come apart first."""
-
-    def __init__(self, module, whole):
-        super().__init__(module)
-        self.whole = whole
-
-    def call_function(self, target, args, kwargs):
-        """What the operator gives."""
-        rule = _RULES.get(str(target))
-        if rule is not None and target not in self.whole:
-            return rule(*args, **kwargs)
-        return super().call_function(target, args, kwargs)
-
-
-def _functional_run(program, whole):
+def _functional_run(program):
     """A function of the flat inputs that gives (new values of inputs that were written, in their order; outputs), and where it notes which were."""
     written = []
 
     def run(*inputs):
         with FunctionalTensorMode() as mode, cresset.no_grad():
             wrapped = [FunctionalTensor(x, mode) if isinstance(x, cresset.Tensor) else x for x in inputs]
-            outputs = _Replaying(program.graph_module, whole).run(*wrapped)
+            outputs = fx.Interpreter(program.graph_module).run(*wrapped)
             outputs = pytree.tree_map(lambda x: x.from_functional() if isinstance(x, FunctionalTensor) else x, tuple(outputs))
             written[:] = [i for i, w in enumerate(wrapped) if isinstance(w, FunctionalTensor) and w._storage.generation]
             values = [wrapped[i].from_functional() for i in written]
@@ -112,10 +67,10 @@ _MUTATIONS = {InputKind.BUFFER: OutputKind.BUFFER_MUTATION, InputKind.PARAMETER:
 
 def _traced(program, given, sample):
     inputs = _inputs_at(program, sample)
+    run, written = _functional_run(program)
     rules = {op: rule for op, rule in (given or {}).items() if callable(rule)}
-    whole = _core() if given is None else _core() | (table().keys() - given.keys())
-    run, written = _functional_run(program, whole)
-    with keeping(whole), fx.traceback.preserve_node_meta():
+    whole = frozenset() if given is None else table().keys() - given.keys()
+    with keeping(whole):
         module = make_fx(run, rules, "fake")(*inputs)
     module.graph.eliminate_dead_code()
     return _renamed(program, module.graph, written)
@@ -195,3 +150,4 @@ def decomposed(program, given):
     result = program._update(module, ExportGraphSignature(traced.inputs, traced.outputs), dialect="ATEN")
     result.validate()
     return result
+

@@ -41,6 +41,20 @@ def decompose(decomposition_table):
         CURRENT_DECOMPOSITION_TABLE = before
 
 
+_kept_whole = frozenset()
+
+
+@contextlib.contextmanager
+def keeping(operators):
+    """For a block these composite overloads are recorded as they are."""
+    global _kept_whole
+    before, _kept_whole = _kept_whole, frozenset(operators)
+    try:
+        yield
+    finally:
+        _kept_whole = before
+
+
 def get_innermost_proxy_mode():
     """The innermost mode that records, or None."""
     return _modes[-1] if _modes else None
@@ -229,7 +243,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         result = maybe_handle_decomp(self, func, args, kwargs)
         if result is not NotImplemented:
             return result
-        if _is_composite(func):
+        if _is_composite(func) and func not in _kept_whole:
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
