@@ -55,6 +55,8 @@ def _script(module):
         return module
     if isinstance(module, cresset.nn.Module):
         return cresset.jit.script(module)
+    if isinstance(module, cresset.export.ExportedProgram):
+        return module.ir_module()
     raise TypeError(f"compile: a module was required; got {type(module).__name__}.")
 
 
@@ -74,7 +76,7 @@ def compile(module, inputs=None, *, method: str = "forward", backend: str = "cpu
             require_full_compilation: bool = False, enabled_precisions=None, calibrator=None, truncate_long_and_double: bool = False, dryrun=False, **options):
     """A script module whose method calls engines of `backend`; `module` itself, scripted, where no engine came of it (with a warning).
 
-    module: a module in evaluation mode, which is scripted unless it is a script or trace; it stays as it is.
+    module: a module in evaluation mode, which is scripted unless it is a script or trace, or an ExportedProgram; it stays as it is.
     inputs: for each input an Input (or what Input() takes, a tensor, or None): the graph is typed with them. Sizes stay values: the result takes any.
     backend: one of backends(), or several with commas: each gets what those before it do not have.
     min_block_size: segments of fewer operators stay with the interpreter; not asked where the engine has the whole.

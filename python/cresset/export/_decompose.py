@@ -1,6 +1,7 @@
 """run_decompositions: programs of core operators that write nothing."""
 
 import copy
+import functools
 
 import cresset
 from cresset import _C, fx
@@ -28,14 +29,47 @@ def table():
     return found
 
 
-def _functional_run(program):
+@functools.cache
+def _core():
+    """Operators of PyTorch's core set that are composite here."""
+    aten = cresset.ops.aten
+    return frozenset({aten._native_batch_norm_legit_no_training.default, aten._native_batch_norm_legit.no_stats})
+
+
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """Batch normalisation by operators that write nothing, and the writes to the statistics as copies."""
+    aten = cresset.ops.aten
+    if not training:
+        return aten._native_batch_norm_legit_no_training.default(input, weight, bias, running_mean, running_var, momentum, eps)[0]
+    if running_mean is not None:
+        var, mean = aten.var_mean.correction(input, [d for d in range(input.dim()) if d != 1], correction=1)
+        running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
+        running_var.copy_(running_var * (1 - momentum) + var * momentum)
+    return aten._native_batch_norm_legit.no_stats(input, weight, bias, True, momentum, eps)[0]
+
+
+class _Replaying(fx.Interpreter):
+    """Runs a flat graph; batch_norm, which writes to arguments without its schema saying so, comes apart first."""
+
+    def __init__(self, module, whole):
+        super().__init__(module)
+        self.whole = whole
+
+    def call_function(self, target, args, kwargs):
+        """What the operator gives."""
+        if target is cresset.ops.aten.batch_norm.default and target not in self.whole:
+            return _batch_norm(*args, **kwargs)
+        return super().call_function(target, args, kwargs)
+
+
+def _functional_run(program, whole):
     """A function of the flat inputs that gives (new values of inputs that were written, in their order; outputs), and where it notes which were."""
     written = []
 
     def run(*inputs):
         with FunctionalTensorMode() as mode, cresset.no_grad():
             wrapped = [FunctionalTensor(x, mode) if isinstance(x, cresset.Tensor) else x for x in inputs]
-            outputs = fx.Interpreter(program.graph_module).run(*wrapped)
+            outputs = _Replaying(program.graph_module, whole).run(*wrapped)
             outputs = pytree.tree_map(lambda x: x.from_functional() if isinstance(x, FunctionalTensor) else x, tuple(outputs))
             written[:] = [i for i, w in enumerate(wrapped) if isinstance(w, FunctionalTensor) and w._storage.generation]
             values = [wrapped[i].from_functional() for i in written]
@@ -67,10 +101,10 @@ _MUTATIONS = {InputKind.BUFFER: OutputKind.BUFFER_MUTATION, InputKind.PARAMETER:
 
 def _traced(program, given, sample):
     inputs = _inputs_at(program, sample)
-    run, written = _functional_run(program)
     rules = {op: rule for op, rule in (given or {}).items() if callable(rule)}
-    whole = frozenset() if given is None else table().keys() - given.keys()
-    with keeping(whole):
+    whole = _core() if given is None else _core() | (table().keys() - given.keys())
+    run, written = _functional_run(program, whole)
+    with keeping(whole), fx.traceback.preserve_node_meta():
         module = make_fx(run, rules, "fake")(*inputs)
     module.graph.eliminate_dead_code()
     return _renamed(program, module.graph, written)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import cresset
 from cresset import _C
 
 _C._load_graph_part()
@@ -134,13 +135,15 @@ def _lowered(result, inputs=()) -> Lowered:
 
 def lower(target, method: str = "forward", *, inputs=None, only=None, stop_after: str | None = None, dump_before=None, dump_after=None, check_with=None, verify: bool = True,
           **options) -> Lowered:
-    """Lowers a module's method, or a graph, which is changed in place. A module stays as it is.
+    """Lowers a module's method, or a graph, which is changed in place. A module stays as it is, and so does an ExportedProgram.
 
     inputs: an Input (or what Input() takes, or a tensor, or None: nothing known) for each true input; the graph is typed with them, and passes
     rely on it.
     only, stop_after: which passes run. check_with: inputs on which the graph is run before and behind each pass; another answer raises.
     dump_before, dump_after: passes around which graphs are logged at level graph. Other keywords are options of passes (option_names()).
     """
+    if isinstance(target, cresset.export.ExportedProgram):
+        target = target.ir_module()
     specs = _inputs(inputs)
     settings = _settings(options, inputs=specs, only=only, stop_after=stop_after, dump_before=dump_before, dump_after=dump_after, check_with=check_with, verify=verify)
     return _lowered(_C._lowering_run(target, method, settings, None), specs)

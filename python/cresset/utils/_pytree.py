@@ -279,7 +279,7 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
         children, context = flatten(obj)
         return [(GetAttrKey(n), c) for n, c in zip(context[0], children)], context
 
-    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=with_keys)
+    register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=with_keys)
 
 
 def register_constant(cls):
