@@ -48,8 +48,18 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     return aten._native_batch_norm_legit.no_stats(input, weight, bias, True, momentum, eps)[0]
 
 
+def _one_hot(input, num_classes=-1):
+    """Ones where a class's number is the input's, without the check of the input's values."""
+    if num_classes < 0:
+        return cresset.ops.aten.one_hot.default(input, num_classes)
+    return (input.unsqueeze(-1) == cresset.arange(num_classes, device=input.device)).to(cresset.int64)
+
+
+_RULES = {"aten.batch_norm.default": _batch_norm, "aten.one_hot.default": _one_hot}
+
+
 class _Replaying(fx.Interpreter):
-    """Runs a flat graph; batch_norm, which writes to arguments without its schema saying so, comes apart first."""
+    """Runs a flat graph; operators that write to arguments without their schema saying so, or look at values, come apart first."""
 
     def __init__(self, module, whole):
         super().__init__(module)
@@ -57,8 +67,9 @@ class _Replaying(fx.Interpreter):
 
     def call_function(self, target, args, kwargs):
         """What the operator gives."""
-        if target is cresset.ops.aten.batch_norm.default and target not in self.whole:
-            return _batch_norm(*args, **kwargs)
+        rule = _RULES.get(str(target))
+        if rule is not None and target not in self.whole:
+            return rule(*args, **kwargs)
         return super().call_function(target, args, kwargs)
 
 

@@ -182,6 +182,11 @@ class _Recorder(ProxyTorchDispatchMode):
             return self._record(cresset.ops.aten.mul.Tensor, (self._record(cresset.ops.aten.reciprocal.default, (args[1],), {}), args[0]), {})
         return self._record(func, (cresset.tensor(args[0]), *args[1:]), kwargs)
 
+    def _result_of(self, func, args, kwargs):
+        form = _FORMS.get(str(func))
+        result = form(*args, **kwargs) if form is not None else None
+        return func(*args, **kwargs) if result is None else result
+
     @contextlib.contextmanager
     def recording(self):
         """For a block operators of this thread are recorded."""

@@ -269,7 +269,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             name = "lift_fresh_copy"
         proxy_args, proxy_kwargs = pytree.tree_map(tracer.proxy_of, (args, _with_options(name, kwargs)))
         proxy = tracer.create_proxy("call_function", func, proxy_args, proxy_kwargs, name=tracer.graph._target_to_str(name))
-        result = func(*args, **kwargs)
+        result = self._result_of(func, args, kwargs)
         written = _written(func, args, kwargs)
         for tensor in written:
             tracer.constants.pop(id(tensor), None)
@@ -282,6 +282,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if isinstance(result, cresset.Tensor) and not written:
             self._note_constant(func, args, kwargs, result, lifted, all_constant)
         return result
+
+    def _result_of(self, func, args, kwargs):
+        return func(*args, **kwargs)
 
     def _note_constant(self, func, args, kwargs, result, lifted, all_constant):
         """Small results of constants are constants, so that their values may be asked for."""
