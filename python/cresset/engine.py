@@ -15,6 +15,8 @@ from cresset import _C
 _C._load_graph_part()
 
 from cresset._engine_profile import Profile, profile
+from cresset.export import ExportedProgram
+from cresset.export._load import ir_module
 from cresset.lowering import Input, _inputs, _settings
 
 __all__ = ["Calibrator", "Input", "Profile", "accuracy", "backends", "check_method_operator_support", "compile", "convert_method_to_engine", "converter", "embed_engine_in_new_module",
@@ -55,8 +57,8 @@ def _script(module):
         return module
     if isinstance(module, cresset.nn.Module):
         return cresset.jit.script(module)
-    if isinstance(module, cresset.export.ExportedProgram):
-        return module.ir_module()
+    if isinstance(module, ExportedProgram):
+        return ir_module(module)
     raise TypeError(f"compile: a module was required; got {type(module).__name__}.")
 
 

@@ -195,4 +195,3 @@ def decomposed(program, given):
     result = program._update(module, ExportGraphSignature(traced.inputs, traced.outputs), dialect="ATEN")
     result.validate()
     return result
-

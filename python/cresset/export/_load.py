@@ -24,9 +24,11 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     return LoadedProgram(_C._export_load(source))
 
 
-def load_bytes(data):
-    """The program of an archive in memory."""
-    return LoadedProgram(_C._export_load(data))
+def ir_module(program):
+    """A program as a script module, a graph of the IR: what engines and lowering take. It has copies of the tensors, unless the program is of a file."""
+    if not isinstance(program, LoadedProgram):
+        program = LoadedProgram(_C._export_load(archive_bytes(program)))
+    return program.module()
 
 
 def register_dataclass(cls, *, serialized_type_name=None):

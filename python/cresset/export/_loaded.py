@@ -63,10 +63,6 @@ class LoadedProgram(ExportedProgram):
         face.__dict__["_program"] = self._program
         return face
 
-    def ir_module(self):
-        """The same: the program is one of the IR already."""
-        return self.module()
-
     @property
     def graph(self):
         """The graph: `self`, then the inputs as the program takes them."""

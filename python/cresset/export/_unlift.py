@@ -81,6 +81,20 @@ class _Unlifting:
         return self.root, self.graph
 
 
+def _inputs_of(program):
+    """[(spec, tensor or None)]: what the program's placeholders get, None for the user's inputs."""
+    hidden = set(program.graph_signature.non_persistent_buffers)
+    found = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            found.append((spec, None))
+        elif spec.kind is InputKind.CONSTANT_TENSOR or spec.target in hidden:
+            found.append((spec, program.constants[spec.target]))
+        else:
+            found.append((spec, program.state_dict[spec.target]))
+    return found
+
+
 def _register_kinds(spec):
     """Generated code takes containers of classes that programs have registered apart by their own functions."""
     kind = spec.type

@@ -126,13 +126,6 @@ class ExportedProgram:
 
         return unlifted_module(self, check_guards)
 
-    def ir_module(self):
-        """The program as a script module, a graph of the IR: what engines, lowering and the interpreter in C++ take. It has copies of the tensors."""
-        from ._load import load_bytes
-        from ._save import archive_bytes
-
-        return load_bytes(archive_bytes(self)).module()
-
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
         """A program of core operators that write nothing: composite operators come apart, new values of buffers and inputs are outputs.
 

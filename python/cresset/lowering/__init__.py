@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 
-import cresset
 from cresset import _C
 
 _C._load_graph_part()
 
 from . import logging
+from cresset.export import ExportedProgram
+from cresset.export._load import ir_module
+
 from ._input import Input
 from ._pattern import Pattern, find, pattern
 
@@ -142,8 +144,8 @@ def lower(target, method: str = "forward", *, inputs=None, only=None, stop_after
     only, stop_after: which passes run. check_with: inputs on which the graph is run before and behind each pass; another answer raises.
     dump_before, dump_after: passes around which graphs are logged at level graph. Other keywords are options of passes (option_names()).
     """
-    if isinstance(target, cresset.export.ExportedProgram):
-        target = target.ir_module()
+    if isinstance(target, ExportedProgram):
+        target = ir_module(target)
     specs = _inputs(inputs)
     settings = _settings(options, inputs=specs, only=only, stop_after=stop_after, dump_before=dump_before, dump_after=dump_after, check_with=check_with, verify=verify)
     return _lowered(_C._lowering_run(target, method, settings, None), specs)

@@ -128,7 +128,7 @@ class Sizes(nn.Module):
 def test_sizes_that_vary(decompose):
     model = Sizes()
     found = export(model, (cresset.rand(5, 4), {"k": cresset.rand(3)}), dynamic_shapes={"x": {0: Dim("b", min=3, max=64)}, "d": {"k": None}})
-    assert "sym_size_int" in str(found.graph) and 'f32[2*s0, 3]' in str(found) and "f32[s0 - 1, 3]" in str(found)
+    assert "sym_size_int" in str(found.graph) and "f32[2*s0, 3]" in str(found) and "f32[s0 - 1, 3]" in str(found)
     assert str(found.range_constraints) == "{s0: VR[3, 64]}"
     found = found.run_decompositions() if decompose else found
     file = io.BytesIO()
