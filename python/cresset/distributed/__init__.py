@@ -11,7 +11,7 @@ _NOT_BUILT = "this build has no communication between processes: install libgloo
 _SUBMODULES = (
     "_composable", "_functional_collectives", "_shard", "_tensor", "algorithms", "autograd", "c10d_logger", "checkpoint", "collective_utils",
     "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining", "remote_device", "rpc",
-    "tensor",
+    "tensor", "utils",
 )  # fmt: skip
 
 

@@ -40,5 +40,9 @@ class FSDPMeshInfo:
     def replicate_process_group(self):
         return None if self.replicate_mesh_dim is None else self.mesh.get_group(self.replicate_mesh_dim)
 
+    @property
+    def replicate_mesh_size(self):
+        return 1 if self.replicate_mesh_dim is None else self.mesh.size(self.replicate_mesh_dim)
+
 
 HSDPMeshInfo = FSDPMeshInfo

@@ -11,7 +11,7 @@ from ...tensor import DTensor, Replicate, Shard
 from ...tensor._dtensor_spec import DTensorSpec, TensorMeta
 from ...tensor.placement_types import _StridedShard, pad_tensor
 
-__all__ = ["FSDPParam", "ParamModuleInfo"]
+__all__ = ["FSDPParam", "ParamModuleInfo", "ReplicatedParam"]
 
 
 @dataclass
@@ -28,8 +28,11 @@ class FSDPParam:
     """A parameter of a group. `sharded_param` is the DTensor that optimisers see, `unsharded_param` the leaf that forward and backward use.
 
     The memory of the whole is freed between uses; autograd keeps the tensor, which is filled again before backward needs it. All ranks have shards of
-    `padded` sizes along `shard_dim`, of which the last may be shorter or empty.
+    `padded` sizes along `shard_dim`, of which the last may be shorter or empty. `whole`, where it is not None, is what modules have between uses in
+    place of the shard, for programs that look at or change all of it; this rank's part of it counts.
     """
+
+    whole = None
 
     def __init__(self, param, info, mesh_info, shard_dim, mp_policy, name=""):
         self.info, self.mesh_info, self.dim, self.mp_policy, self.name = info, mesh_info, shard_dim, mp_policy, name
@@ -76,7 +79,19 @@ class FSDPParam:
 
     def local_shard(self):
         """This rank's part, as modules and optimisers may have changed it."""
+        return self.kept if self.whole is None else self.part_of(self.whole)
+
+    @property
+    def kept(self):
+        """The memory of this rank's part between uses."""
         return self.sharded_param._local_tensor.detach()
+
+    def part_of(self, tensor):
+        """This rank's part of a plain tensor of the whole size."""
+        spec = self.sharded_param._spec
+        whole = DTensor.from_local(tensor.detach(), spec.mesh, [Replicate()] * spec.mesh.ndim, run_check=False)
+        with cresset.no_grad():
+            return whole.redistribute(placements=spec.placements)._local_tensor
 
     @property
     def gather_dtype(self):
@@ -107,7 +122,7 @@ class FSDPParam:
     def make_unsharded(self):
         """Memory for the whole, and the leaf around it."""
         if self.unsharded_param is None or self._unsharded_data.dtype != self.gather_dtype:
-            data = cresset.empty(self.orig_size, dtype=self.gather_dtype, device=self.sharded_param._local_tensor.device)
+            data = cresset.empty(self.orig_size, dtype=self.gather_dtype, device=self.kept.device)
             self._unsharded_data = data
             if self.tp_spec is not None:
                 spec = DTensorSpec(self.tp_spec.mesh, self.tp_spec.placements, self.tp_spec.tensor_meta._replace(dtype=self.gather_dtype))
@@ -126,7 +141,7 @@ class FSDPParam:
 
     def to_sharded(self):
         """Give modules the shard, and free the whole's memory."""
-        self._put(self.sharded_param)
+        self._put(self.sharded_param if self.whole is None else self.whole)
         if self.unsharded_param is not None:
             self._unsharded_data.untyped_storage().resize_(0)
         self.is_sharded = True
@@ -167,11 +182,39 @@ class FSDPParam:
 
     def set_grad(self, flat):
         """This rank's part of the reduced gradient, padded and flat, added to the shard's gradient."""
-        local = flat.view(self.padded).narrow(self.dim, 0, self.local_shard().shape[self.dim]).to(self.sharded_param.dtype).contiguous()
+        local = flat.view(self.padded).narrow(self.dim, 0, self.kept.shape[self.dim]).to(self.sharded_param.dtype).contiguous()
+        self._add_grad(local)
+        for hook in (getattr(self.sharded_param, "_post_accumulate_grad_hooks", None) or {}).values():
+            hook(self.sharded_param)
+
+    def _add_grad(self, local):
         grad = self.sharded_param.grad
         if grad is None:
             self.sharded_param.grad = DTensor(local, self.sharded_param._spec, requires_grad=False)
         else:
             grad._local_tensor.add_(local)
-        for hook in (getattr(self.sharded_param, "_post_accumulate_grad_hooks", None) or {}).values():
-            hook(self.sharded_param)
+
+
+class ReplicatedParam(FSDPParam):
+    """A parameter that every rank has whole, a plain tensor; what modules compute with is still a copy, whose gradients are reduced."""
+
+    def _shard(self, param):
+        if isinstance(param, DTensor):
+            raise NotImplementedError(f"{self.name} is a DTensor: only plain parameters can be the same on all ranks (NO_SHARD).")
+        if param.dim() == 0:
+            raise ValueError(f"FSDP doesn't support scalar parameters. Change {self.name} to a 1D tensor with numel equal to 1.")
+        self.tp_spec, self.orig_dtype, self.orig_size = None, param.dtype, tuple(param.shape)
+        self.padded, self.sharded_param = list(param.shape), param
+
+    @property
+    def kept(self):
+        return self.sharded_param.detach()
+
+    def part_of(self, tensor):
+        return tensor
+
+    def _add_grad(self, local):
+        if self.sharded_param.grad is None:
+            self.sharded_param.grad = local
+        else:
+            self.sharded_param.grad.add_(local)

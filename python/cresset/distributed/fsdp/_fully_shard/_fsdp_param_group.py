@@ -11,21 +11,26 @@ __all__ = ["FSDPParamGroup", "RegisterPostBackwardFunction"]
 
 
 class FSDPParamGroup:
-    """Parameters that are gathered and reduced by one message for each dtype. The settings are those of FSDPModule's methods."""
+    """Parameters that are gathered and reduced by one message for each dtype. The settings are those of FSDPModule's methods.
 
-    def __init__(self, params, infos, names, mesh_info, mp_policy, shard_placement_fn, reshard_after_forward):
+    `comm_hook` and its state, where there is one, take the place of the reduction: hook(state, gradients, part of this rank) where ranks share
+    parameters, hook(state, gradients) in place where each has all of them.
+    """
+
+    def __init__(self, params, infos, names, mesh_info, mp_policy, shard_placement_fn, reshard_after_forward, kind=FSDPParam):
         self.mesh_info, self.mp_policy = mesh_info, mp_policy
         self.fsdp_params = []
         for param, info, name in zip(params, infos, names):
             placement = shard_placement_fn(param) if shard_placement_fn is not None else None
             dim = 0 if placement is None else placement.dim % max(1, param.dim())
-            self.fsdp_params.append(FSDPParam(param, info, mesh_info, dim, mp_policy, name))
+            self.fsdp_params.append(kind(param, info, mesh_info, dim, mp_policy, name))
         self.training_state, self.reshard_after_forward = TrainingState.IDLE, reshard_after_forward
         self.reshard_after_backward = self.reduce_grads = self.all_reduce_grads = self.unshard_in_backward = True
         self.reshard_mesh = None
         self.divide_factor, self.all_reduce_hook, self.force_sum = None, None, False
         self._pending = self._partial = None
         self.custom_all_gather = self.custom_reduce_scatter = None
+        self.comm_hook, self.comm_hook_state = None, None
 
     @property
     def is_sharded(self):
@@ -45,8 +50,10 @@ class FSDPParamGroup:
         for dtype, params in by_dtype.items():
             with cresset.no_grad():
                 flat = cresset.cat([p.gather_input() for p in params])
-            out = cresset.empty(ranks * flat.numel(), dtype=dtype, device=flat.device)
-            work = _collectives.all_gather_into_tensor(out, flat, group=self.mesh_info.shard_process_group, async_op=async_op)
+            work, out = None, flat
+            if ranks > 1:
+                out = cresset.empty(ranks * flat.numel(), dtype=dtype, device=flat.device)
+                work = _collectives.all_gather_into_tensor(out, flat, group=self.mesh_info.shard_process_group, async_op=async_op)
             self._pending.append((work, out.view(ranks, -1), flat, params))
 
     def wait_for_unshard(self):
@@ -133,23 +140,35 @@ class FSDPParamGroup:
     def _reduced(self, flat, key):
         """This rank's part of the mean over all ranks; None while all-reduces wait for a later backward."""
         info = self.mesh_info
+        if self.comm_hook is not None:
+            return self._hooked(flat)
         op = ReduceOp.SUM if self.divide_factor is not None or self.force_sum else ReduceOp.AVG
-        out = flat.new_empty(flat.numel() // info.shard_mesh_size)
-        _collectives.reduce_scatter_tensor(out, flat, op=op, group=info.shard_process_group)
-        ranks = info.shard_mesh_size
-        if info.replicate_mesh_dim is not None:
+        out, ranks = flat, info.shard_mesh_size
+        if ranks > 1:
+            out = flat.new_empty(flat.numel() // ranks)
+            _collectives.reduce_scatter_tensor(out, flat, op=op, group=info.shard_process_group)
+        if info.replicate_process_group is not None:
             if self._partial is not None:
                 out += self._partial
                 self._partial = None
             if not self.all_reduce_grads:
                 self._partial = out
                 return None
-            ranks *= info.mesh.size(info.replicate_mesh_dim)
+            ranks *= info.replicate_mesh_size
             _collectives.all_reduce(out, op=op, group=info.replicate_process_group)
         if self.all_reduce_hook is not None:
             self.all_reduce_hook(out)
         if op == ReduceOp.SUM:
             out /= self.divide_factor if self.divide_factor is not None else ranks
+        return out
+
+    def _hooked(self, flat):
+        ranks = self.mesh_info.shard_mesh_size
+        if ranks == 1:
+            self.comm_hook(self.comm_hook_state, flat)
+            return flat
+        out = flat.new_empty(flat.numel() // ranks)
+        self.comm_hook(self.comm_hook_state, flat, out)
         return out
 
     def _set_grads(self, params, flat):

@@ -65,13 +65,17 @@ class FSDPState:
             return args, kwargs
         self.lazy_init()
         self.training_state = TrainingState.FORWARD
-        if self.mp_policy.cast_forward_inputs and self.mp_policy.param_dtype is not None:
-            args, kwargs = _cast((args, kwargs), self.mp_policy.param_dtype)
+        args, kwargs = self._cast_inputs(args, kwargs)
         if self.group is not None:
             args, kwargs = self.group.pre_forward(args, kwargs)
         for state in self.forward_prefetch:
             if state.group is not None:
                 state.group.unshard(async_op=True)
+        return args, kwargs
+
+    def _cast_inputs(self, args, kwargs):
+        if self.mp_policy.cast_forward_inputs and self.mp_policy.param_dtype is not None:
+            return _cast((args, kwargs), self.mp_policy.param_dtype)
         return args, kwargs
 
     def _first(self, module):
@@ -140,7 +144,7 @@ def _cast(values, dtype):
 
 
 def _check_materialised(states):
-    names = [p.name for s in states if s.group is not None for p in s.group.fsdp_params if p.sharded_param._local_tensor.is_meta]
+    names = [p.name for s in states if s.group is not None for p in s.group.fsdp_params if p.kept.is_meta]
     if names:
         raise RuntimeError(
             f"FSDP parameters should be materialized from meta device before training, but the following were still on meta device: {names}\n"
