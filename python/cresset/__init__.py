@@ -109,7 +109,7 @@ _LAZY = (
     "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
     "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",
     "quasirandom", "ao", "quantization", "monitor", "_inductor", "package", "onnx", "sparse",
-    "_dispatch", "_guards", "_prims_common", "nested", "_vendor", "_logging",
+    "_dispatch", "_guards", "_prims_common", "nested", "numa", "_vendor", "_logging",
     *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}

@@ -50,6 +50,14 @@ _world = _groups_of_process._world
 _groups_of_process._home = sys.modules[__name__]
 
 
+def __getattr__(name):
+    # The tables of `_world`, which may be another object later.
+    tables = {"_" + table: table for table in ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "pg_to_tag")}
+    if name in tables:
+        return getattr(_world, tables[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _broadcast_coalesced(process_group, tensors, buffer_size, src=0):
     """Give tensors the values that rank `src` of the group has, in messages of up to `buffer_size` bytes."""
     _broadcast_coalesced_of(tensors, process_group, src, buffer_size)

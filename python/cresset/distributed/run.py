@@ -68,6 +68,9 @@ def get_args_parser():
     option("master-addr", "127.0.0.1", "The address of machine 0, for static.")
     option("master-port", "29500", "Its port.", int)
     option("local-addr", "", "The address of this machine.")
+    parser.add_argument(
+        "--numa-binding", "--numa_binding", choices=["node", "socket", "exclusive", "core-complex"], help="Which processors each rank runs on."
+    )
     option("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "Signals that are passed on to the ranks, and end them.")
     option("shutdown-timeout", os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30"), "Seconds that ranks have to end after a signal, before SIGKILL.", int)
     parser.add_argument("training_script", help="The program.")
@@ -137,6 +140,14 @@ def _meeting_point(args, conf):
     return args.rdzv_backend, args.rdzv_endpoint
 
 
+def _numa(mode):
+    if mode is None:
+        return None
+    from cresset.numa.binding import AffinityMode, NumaOptions
+
+    return NumaOptions(AffinityMode(mode))
+
+
 def _own_address(args, backend, endpoint):
     """The address that other machines reach this one by: that of its way to where they meet, unless one is given."""
     if args.local_addr or backend != "c10d":
@@ -186,6 +197,7 @@ def config_from_args(args):
         rdzv_configs=conf, max_restarts=args.max_restarts, monitor_interval=args.monitor_interval, start_method=args.start_method,
         log_line_prefix_template=os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"), local_addr=_own_address(args, backend, endpoint),
         event_log_handler=args.event_log_handler, shutdown_timeout=args.shutdown_timeout,
+        numa_options=_numa(args.numa_binding),
     )  # fmt: skip
     return config, entrypoint, arguments
 

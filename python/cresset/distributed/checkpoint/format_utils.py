@@ -14,7 +14,7 @@ from .filesystem import FileSystemReader, FileSystemWriter
 from .metadata import Metadata, TensorProperties, TensorStorageMetadata
 from .planner import LoadItemType
 from .planner_helpers import _create_chunk_list, _is_tensor, _size_of
-from .state_dict_loader import _load
+from .state_dict_loader import _load, _load_state_dict  # noqa: F401
 from .state_dict_saver import _save
 from .storage import StorageReader
 

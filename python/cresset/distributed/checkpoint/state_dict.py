@@ -1,5 +1,7 @@
 """States of models and optimizers by the names of parameters, the same whatever wraps the model and however many ranks there are."""
 
+import contextlib
+import sys
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Tuple, Union
 
@@ -123,11 +125,22 @@ def _as_asked(state, options):
     return state
 
 
+def _in_parts(model):
+    """A block in which FullyShardedDataParallel modules give and take DTensors, whatever kind of state dicts they are set to."""
+    wrappers = sys.modules.get("cresset.distributed.fsdp.fully_sharded_data_parallel")
+    if wrappers is None or not wrappers.FullyShardedDataParallel.fsdp_modules(model):
+        return contextlib.nullcontext()
+    config = wrappers.ShardedStateDictConfig(_use_dtensor=True)
+    return wrappers.FullyShardedDataParallel.state_dict_type(model, wrappers.StateDictType.SHARDED_STATE_DICT, config)
+
+
 def _model_state(model, submodules, options):
     frozen = set()
     if options.ignore_frozen_params:
-        frozen = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
-    state = {_get_fqn(model, name): value for name, value in model.state_dict().items() if name not in frozen}
+        frozen = {_get_fqn(model, name) for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
+    with _in_parts(model):
+        state = {_get_fqn(model, name): value for name, value in model.state_dict().items()}
+    state = {name: value for name, value in state.items() if name not in frozen}
     if submodules:
         chosen = {}
         for prefix in _prefixes_of(model, submodules):
@@ -294,11 +307,12 @@ def set_model_state_dict(model, model_state_dict, *, options=None):
     state = _joined(model, model_state_dict)
     if options.broadcast_from_rank0:
         state = _from_first_rank(state)
-    own = model.state_dict()
-    actual = {_get_fqn(model, name): name for name in own}
-    values = {actual.get(name, name): _into(own.get(actual.get(name)), value) for name, value in state.items()}
-    without_memory = any(isinstance(v, cresset.Tensor) and v.is_meta for v in own.values())
-    return model.load_state_dict(values, strict=options.strict, assign=without_memory)
+    with _in_parts(model):
+        own = model.state_dict()
+        actual = {_get_fqn(model, name): name for name in own}
+        values = {actual.get(name, name): _into(own.get(actual.get(name)), value) for name, value in state.items()}
+        without_memory = any(isinstance(v, cresset.Tensor) and v.is_meta for v in own.values())
+        return model.load_state_dict(values, strict=options.strict, assign=without_memory)
 
 
 def _unflattened(state, names, optimizer):

@@ -59,6 +59,10 @@ def _load(state_dict, reader, group, coordinator_rank, use_dist, planner):
     steps.all_gather("read", read)
 
 
+def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
+    """load without Stateful values, whose reader is prepared already: what libraries that bring their own planner call."""
+    _load(state_dict, storage_reader, process_group, coordinator_rank, not no_dist, planner)
+
 
 def _load_state_dict_from_keys(keys=None, *, checkpoint_id=None, storage_reader=None, process_group=None):
     """A new state_dict of what the checkpoint has: all, or what lies at or below one of `keys`."""

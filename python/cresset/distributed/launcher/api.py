@@ -22,6 +22,7 @@ class LaunchConfig:
     """A job: from `min_nodes` to `max_nodes` machines of `nproc_per_node` ranks, how they find each other, restarts, logs.
 
     `rdzv_configs` has more for the rendezvous, by name; `rdzv_timeout` is an older form of its "timeout". `metrics_cfg` and `tee` are as there.
+    `numa_options`: cresset.numa.binding.NumaOptions, which processors ranks run on.
     """
 
     min_nodes: int
@@ -42,6 +43,7 @@ class LaunchConfig:
     local_addr: str | None = None
     event_log_handler: str = "null"
     shutdown_timeout: int = 30
+    numa_options: object = None
 
     def __post_init__(self):
         if self.rdzv_timeout != -1:
@@ -99,6 +101,7 @@ def launch_agent(config, entrypoint, args):
             role=config.role, local_world_size=config.nproc_per_node, entrypoint=entrypoint, args=tuple(args), rdzv_handler=handler,
             max_restarts=config.max_restarts, monitor_interval=config.monitor_interval, master_addr=address, master_port=port,
             local_addr=config.local_addr, event_log_handler=config.event_log_handler,
+            numa_options=config.numa_options,
         )  # fmt: skip
         agent = LocalElasticAgent(
             spec=spec, logs_specs=config.logs_specs, start_method=config.start_method, log_line_prefix_template=config.log_line_prefix_template,

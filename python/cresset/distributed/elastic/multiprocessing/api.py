@@ -137,7 +137,7 @@ class MultiprocessContext(PContext):
 
     def __init__(self, name, entrypoint, args, envs, start_method, logs_specs, log_line_prefixes=None, numa_options=None):
         super().__init__(name, entrypoint, args, envs, logs_specs, log_line_prefixes)
-        self.start_method = start_method
+        self.start_method, self._numa_options = start_method, numa_options
         context = mp.get_context(start_method)
         self._ret_vals = {rank: context.SimpleQueue() for rank in range(self.nprocs)}
         self._return_values, self._pc = {}, None
@@ -148,6 +148,7 @@ class MultiprocessContext(PContext):
             fn=_wrap, args=(self.entrypoint, self.args, self.envs, self.stdouts, self.stderrs, self._ret_vals, self._worker_finished_event),
             nprocs=self.nprocs, join=False, daemon=False, start_method=self.start_method,
         )  # fmt: skip
+        _bind(self)
 
     def _is_done(self):
         return len(self._return_values) == self.nprocs
@@ -201,6 +202,7 @@ class SubprocessContext(PContext):
     def __init__(self, name, entrypoint, args, envs, logs_specs, log_line_prefixes=None, numa_options=None):
         super().__init__(name, entrypoint, args, envs, logs_specs, log_line_prefixes)
         self._running, self._failures, self.subprocess_handlers = set(range(self.nprocs)), {}, {}
+        self._numa_options = numa_options
 
     def _start(self):
         if self.subprocess_handlers:
@@ -209,6 +211,7 @@ class SubprocessContext(PContext):
             self.subprocess_handlers[rank] = SubprocessHandler(
                 self.entrypoint, self.args[rank], self.envs[rank], self.stdouts[rank], self.stderrs[rank], rank
             )
+        _bind(self)
 
     def look(self):
         """See the base."""
@@ -251,12 +254,22 @@ class SubprocessContext(PContext):
             handler.proc.wait()
 
 
+def _bind(context):
+    """Bind ranks that have just begun to processors, where that was asked for."""
+    if context._numa_options is not None:
+        from cresset.numa.binding import bind_process
+
+        for rank, pid in context.pids().items():
+            bind_process(pid, rank, context.nprocs, context._numa_options)
+
+
 def start_processes(
     name, entrypoint, args, envs, logs_specs, log_line_prefixes=None, start_method="spawn", numa_options=None
 ):
     """Start a function, or a program by its path, as `len(args)` local ranks; a PContext.
 
-    `args` and `envs` are by local rank, from 0 up (RuntimeError otherwise). What starts when not all can be started is ended.
+    `args` and `envs` are by local rank, from 0 up (RuntimeError otherwise). What starts when not all can be started is ended. `numa_options`:
+    cresset.numa.binding.NumaOptions, None for processors as they come.
     """
     nprocs = len(args)
     _validate_full_rank(args, nprocs, "args")

@@ -51,6 +51,7 @@ class WorkerSpec:
     master_addr: str | None = None
     local_addr: str | None = None
     event_log_handler: str = "null"
+    numa_options: object = None
 
     def __post_init__(self):
         if self.local_world_size <= 0 or self.monitor_interval <= 0:

@@ -55,7 +55,7 @@ class LocalElasticAgent(SimpleElasticAgent):
             args[rank] = tuple(macros.substitute(list(spec.args), str(rank)))
             if self._prefix:
                 prefixes[rank] = Template(self._prefix).safe_substitute(role_name=spec.role, rank=worker.global_rank, local_rank=rank)
-        self._pcontext = start_processes(spec.role, spec.entrypoint, args, envs, self._logs_specs, prefixes, self._start_method)
+        self._pcontext = start_processes(spec.role, spec.entrypoint, args, envs, self._logs_specs, prefixes, self._start_method, spec.numa_options)
         return self._pcontext.pids()
 
     @prof

@@ -1,0 +1,1 @@
+"""Processors and the memory that is near them."""
