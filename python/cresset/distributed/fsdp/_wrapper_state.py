@@ -16,12 +16,10 @@ from ._fully_shard._fsdp_init import _get_managed_modules, _get_managed_states, 
 from ._fully_shard._fsdp_param import FSDPParam, ReplicatedParam
 from ._fully_shard._fsdp_param_group import FSDPParamGroup
 from ._fully_shard._fsdp_state import FSDPState, _cast
+from ._init_utils import HYBRID_SHARDING_STRATEGIES, NO_RESHARD_AFTER_FORWARD_STRATEGIES
 from .api import ShardingStrategy
 
 __all__ = ["ReplicaInfo", "WrapperState", "attach", "ranks_of"]
-
-HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
-_KEEP_WHOLES = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
 
 
 @dataclass
@@ -48,7 +46,7 @@ def ranks_of(strategy, process_group, device_mesh, device_type, wraps_automatica
     """(the strategy that is used, FSDPMeshInfo or ReplicaInfo). ValueError where the arguments contradict each other."""
     if process_group is not None and device_mesh is not None:
         raise ValueError("Cannot pass both process_group and device_mesh at the same time. Please just pass only one of them.")
-    if strategy in HYBRID:
+    if strategy in HYBRID_SHARDING_STRATEGIES:
         return strategy, _hybrid(strategy, process_group, device_mesh, device_type, wraps_automatically)
     if device_mesh is not None:
         if device_mesh.ndim != 1:
@@ -108,7 +106,7 @@ def attach(wrapper, mesh_info, strategy, mixed_precision, ignored_modules, ignor
         names = {p: name for name, p in wrapper._fsdp_wrapped_module.named_parameters()}
         kind = ReplicatedParam if strategy == ShardingStrategy.NO_SHARD else FSDPParam
         infos = _get_param_module_infos(params, (wrapper,))
-        group = FSDPParamGroup(params, infos, [names.get(p, "") for p in params], mesh_info, policy, None, strategy not in _KEEP_WHOLES, kind)
+        group = FSDPParamGroup(params, infos, [names.get(p, "") for p in params], mesh_info, policy, None, strategy not in NO_RESHARD_AFTER_FORWARD_STRATEGIES, kind)
         state.group = group
         for p in group.fsdp_params:
             p.sharded_param._fsdp_flattened = True

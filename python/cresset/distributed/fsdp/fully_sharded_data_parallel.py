@@ -17,7 +17,8 @@ from ._auto_wrap import auto_wrap
 from ._common_utils import FSDP_PREFIX, FSDP_WRAPPED_MODULE, TrainingState
 from ._fully_shard._fsdp_state import state_of
 from ._state_dicts import after_state_dict, before_load
-from ._wrapper_state import HYBRID, attach, ignored_states as _all_ignored, materialise, ranks_of, split_ignored
+from ._init_utils import HYBRID_SHARDING_STRATEGIES
+from ._wrapper_state import attach, ignored_states as _all_ignored, materialise, ranks_of, split_ignored
 from .api import (
     BackwardPrefetch, CPUOffload, FullOptimStateDictConfig, FullStateDictConfig, LocalOptimStateDictConfig, LocalStateDictConfig, MixedPrecision,
     OptimStateDictConfig, ShardedOptimStateDictConfig, ShardedStateDictConfig, ShardingStrategy, StateDictConfig, StateDictSettings, StateDictType,
@@ -82,7 +83,7 @@ class FullyShardedDataParallel(nn.Module):
         self._ignored_modules, self._ignored_params = ignored
         kind = _device_type(module, device)
         self.sharding_strategy, mesh_info = ranks_of(strategy, process_group, device_mesh, kind, auto_wrap_policy is not None)
-        if strategy in HYBRID and process_group is None and device_mesh is None:
+        if strategy in HYBRID_SHARDING_STRATEGIES and process_group is None and device_mesh is None:
             process_group = (mesh_info.shard_process_group, mesh_info.replicate_process_group)
         if auto_wrap_policy is not None:
             options = dict(
@@ -252,7 +253,7 @@ class FullyShardedDataParallel(nn.Module):
             raise AssertionError("register_comm_hook can only be called on a root instance.")
         groups = [s.group for s in self._fsdp_state.context.states if s.group is not None]
         for wrapper in self.fsdp_modules(self):
-            if wrapper.sharding_strategy in HYBRID:
+            if wrapper.sharding_strategy in HYBRID_SHARDING_STRATEGIES:
                 raise AssertionError(f"Communication hook is not supported for hybrid strategies: {wrapper.sharding_strategy}")
         if any(g.comm_hook is not None for g in groups):
             raise AssertionError("A communication hook is already registered")
