@@ -116,6 +116,9 @@ def _bit_setter(word):
     return set_bit
 
 
+# What a build can have beside the CPU and this one has not.
+_ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "mkldnn_acl", "mps", "xpu")
+
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
     "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
