@@ -115,8 +115,7 @@ struct PythonFunction {
   Required required;
 };
 
-// A kernel written in Python. Gets the operator's arguments, keyword-only ones by name; gives the results. Fallbacks, which pass calls on,
-// get the numbers of `x + 1` as numbers.
+// A kernel written in Python. Gets the operator's arguments, keyword-only ones by name; gives the results.
 struct PythonKernel final : OperatorKernel {
   PythonKernel(bool with_keys, bool is_fallback, bool only_with_grad, bool custom)
       : with_keys(with_keys), is_fallback(is_fallback), only_with_grad(only_with_grad), custom(custom) {}
