@@ -98,6 +98,9 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
     return cresset.storage.tensor_of_storage(storage, dtype, size=[size]).requires_grad_(requires_grad)
 
 
+_cond_recorder = None  # while export records: (pred, true_fn, false_fn, operands) -> results
+
+
 def cond(pred, true_fn, false_fn, operands=()):
     """`true_fn(*operands)` if `pred`, a bool or a tensor of one element, is true, else `false_fn(*operands)`. RuntimeError for other arguments."""
     if not isinstance(pred, (bool, Tensor)):
@@ -108,6 +111,8 @@ def cond(pred, true_fn, false_fn, operands=()):
         raise RuntimeError("Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
+    if _cond_recorder is not None and isinstance(pred, Tensor):
+        return _cond_recorder(pred, true_fn, false_fn, tuple(operands))
     return (true_fn if pred else false_fn)(*operands)
 
 

@@ -5,6 +5,7 @@ import functools
 
 import cresset
 from cresset import _C, fx
+from cresset._higher_order import HigherOrderOperator
 from cresset._subclasses.fake_tensor import FakeTensorMode
 from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from cresset.fx.experimental.proxy_tensor import keeping, make_fx
@@ -67,6 +68,8 @@ class _Replaying(fx.Interpreter):
 
     def call_function(self, target, args, kwargs):
         """What the operator gives."""
+        if isinstance(target, HigherOrderOperator):
+            raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
         rule = _RULES.get(str(target))
         if rule is not None and target not in self.whole:
             return rule(*args, **kwargs)

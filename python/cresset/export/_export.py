@@ -65,10 +65,10 @@ def _program(mod, args, kwargs, traced, ranges, preserved):
     signature = ModuleCallSignature([], [], in_spec, traced.out_spec, _forward_names(mod, args, kwargs))
     calls = [ModuleCallEntry("", signature), *(ModuleCallEntry(path) for path in dict.fromkeys(traced.module_paths) if path)]
     root = cresset.nn.Module()
+    for name, inner in traced.inner.items():
+        setattr(root, name, inner)
     module = cresset.fx.GraphModule(root, traced.graph, "GraphModule")
     module.training = mod.training
-    for name, inner in getattr(traced, "inner", {}).items():
-        setattr(module, name, inner)
     return ExportedProgram(module, traced.graph, ExportGraphSignature(traced.inputs, traced.outputs), state, ranges, calls, (args, kwargs), constants)
 
 

@@ -85,6 +85,11 @@ class _Merging:
                 if not same:
                     raise Difference(f"makes another constant tensor ({name}): its value follows from the size; compute it with operators (torch.full, torch.arange)")
 
+    def check_branches(self):
+        for run in self.runs[1:]:
+            if {k: str(m.graph) for k, m in run.inner.items()} != {k: str(m.graph) for k, m in self.runs[0].inner.items()}:
+                raise Difference("gives torch.cond branches in which numbers follow from the size: such a branch is exported for one size only")
+
     def arguments(self, nodes):
         """{place among the leaves: expression} of one node's arguments; Difference where others than whole numbers differ."""
         first, *others = [_flat(n) for n in nodes]
@@ -202,6 +207,7 @@ def merged(runs, samples, inputs=None):
     merging = _Merging(runs, samples)
     merging.check_forms()
     merging.check_constants()
+    merging.check_branches()
     rules = [merging.arguments(nodes) for nodes in zip(*merging.columns)]
     if samples is None:
         return None
@@ -223,6 +229,7 @@ def merged(runs, samples, inputs=None):
 def _build(base, merging, rules, building, users, inputs, used):
     result = Traced()
     result.inputs, result.constants, result.out_spec, result.module_paths = base.inputs, base.constants, base.out_spec, base.module_paths
+    result.inner = base.inner
     pending = True
     for position, node in enumerate(merging.columns[0]):
         if pending and node.op != "placeholder":

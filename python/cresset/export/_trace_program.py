@@ -8,7 +8,7 @@ import traceback
 import warnings
 
 import cresset
-from cresset import _C
+from cresset import _C, _rare_functions
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _ValueGuard
 from cresset.fx.graph import Graph
@@ -16,6 +16,7 @@ from cresset.fx.proxy import Proxy
 from cresset.nn.utils.stateless import _reparametrize_module
 from cresset.utils import _pytree as pytree
 
+from ._control_flow import record_cond
 from ._errors import data_dependent
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
@@ -34,6 +35,7 @@ class Traced:
     def __init__(self):
         self.graph, self.inputs, self.outputs, self.constants, self.out_spec = None, [], [], {}, None
         self.module_paths = []  # of the modules that were called
+        self.inner = {}  # graph modules of branches, by name
 
 
 def argument_names(mod, args, kwargs):
@@ -129,12 +131,16 @@ class _ExportTracer(PythonKeyTracer):
 
     def create_node(self, *args, **kwargs):
         node = super().create_node(*args, **kwargs)
+        self.describe(node)
+        return node
+
+    def describe(self, node):
+        """Note where the program is."""
         if node.op == "call_function":
             node.meta["nn_module_stack"] = self.modules.current()
             trace_text = _stack_trace()
             if trace_text is not None:
                 node.meta["stack_trace"] = trace_text
-        return node
 
     def create_arg(self, a):
         """Tensors that are not known are constants."""
@@ -188,16 +194,27 @@ class _Recorder(ProxyTorchDispatchMode):
         return func(*args, **kwargs) if result is None else result
 
     @contextlib.contextmanager
+    def switched(self, on):
+        """For a block operators of this thread are recorded, or not."""
+        before = _C._dispatch_tls_is_dispatch_key_included(_KEY)
+        _C._dispatch_tls_set_dispatch_key_included(_KEY, on)
+        try:
+            yield
+        finally:
+            _C._dispatch_tls_set_dispatch_key_included(_KEY, before)
+
+    @contextlib.contextmanager
     def recording(self):
         """For a block operators of this thread are recorded."""
         _register_key()
         _active.append(self)
-        _C._dispatch_tls_set_dispatch_key_included(_KEY, True)
+        before, _rare_functions._cond_recorder = _rare_functions._cond_recorder, functools.partial(record_cond, self, self.tracer.traced)
         try:
-            yield
+            with self.switched(True):
+                yield
         finally:
             _active.pop()
-            _C._dispatch_tls_set_dispatch_key_included(_KEY, bool(_active))
+            _rare_functions._cond_recorder = before
 
 
 _KEY = "TESTING_ONLY_GenericMode"  # above autograd, autocast and the composite operators; nothing else uses it

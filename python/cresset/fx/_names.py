@@ -70,7 +70,7 @@ def qualified_name(func):
     """The path of a function: "torch.relu", "_operator.add", "torch.ops.aten.add.Tensor"; RuntimeError for a lambda."""
     if isinstance(func, _C.OpOverload) or type(func).__name__ == "OpOverloadPacket":
         return f"torch.ops.{func}"
-    if type(func).__name__ == "HigherOrderOperator":
+    if getattr(func, "_ns", None) == "higher_order":
         return f"torch.ops.higher_order.{func.__name__}"
     name = func.__name__
     if getattr(builtins, name, None) is func:

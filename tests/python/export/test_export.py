@@ -237,6 +237,53 @@ def test_what_is_refused():
     assert not cresset.compiler.is_exporting()
 
 
+class Condition(nn.Module):
+    """Its branches use a parameter and a tensor from around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = x * 2
+        return cresset.cond(x.sum() > 0, lambda x: self.lin(x) + y, lambda x: x - 1, (x,))
+
+
+def test_conditions(tmp_path):
+    model, x = filled(cresset, Condition()), cresset.ones(2, 3)
+    found = export(model, (x,))
+    calls = [n for n in found.graph.nodes if n.op in ("call_function", "get_attr")]
+    # torch 2.13 has the same nodes; the operands that it adds to x are sorted.
+    assert [n.name for n in calls] == ["mul", "sum_1", "gt", "true_graph_0", "false_graph_0", "cond", "getitem"]
+    assert "torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, (x, p_lin_weight, p_lin_bias, mul))" in str(found)
+    assert [n.name for n in found.graph_module.true_graph_0.graph.nodes] == ["x", "p_lin_weight", "p_lin_bias", "mul", "linear", "add", "output"]
+    assert [n.name for n in found.graph_module.false_graph_0.graph.nodes] == ["x", "p_lin_weight", "p_lin_bias", "mul", "sub", "output"]
+    save(found, tmp_path / "condition.pt2")
+    for call in (found.module(), load(tmp_path / "condition.pt2").module()):
+        for value in (x, -x):
+            assert_same(call(value), model(value))
+    with pytest.raises(NotImplementedError, match="the operator cond with graphs as arguments does not come apart"):
+        found.run_decompositions()
+
+
+@pytest.mark.parametrize(
+    "one, other, words",
+    [
+        (lambda x: x + 1, lambda x: x.sum(), r"the branches give different results: \(cresset.float32\[2\]\) and \(cresset.float32\[\]\)"),
+        (lambda x: x.add_(1), lambda x: x - 1, r"a branch writes to a tensor from outside \(aten.add_.Tensor\)"),
+        (lambda x: 1, lambda x: 2, "a branch must give tensors"),
+    ],
+)
+def test_conditions_that_are_refused(one, other, words):
+    class Bad(nn.Module):
+        def forward(self, x):
+            return cresset.cond(x.sum() > 0, one, other, (x,))
+
+    with pytest.raises(UserError, match=words):
+        export(Bad(), (cresset.ones(2),))
+    assert cresset.cond(cresset.tensor(True), lambda: 1, lambda: 2) == 1
+
+
 def test_attributes_that_forward_assigns_do_not_stay():
     class Keeps(nn.Module):
         def forward(self, x):
@@ -285,6 +332,8 @@ for name, (cls, args, kwargs, training) in models.items():
         program.run_decompositions()
 sizes = torch.export.load(f"{folder}/sizes.pt2").module()
 found["sizes"] = [list(x.shape) if isinstance(x, torch.Tensor) else x for x in tree_leaves(sizes(torch.ones(9, 4), {"k": torch.ones(3)}))]
+condition = torch.export.load(f"{folder}/condition.pt2").module()
+found["condition"] = [condition(torch.ones(2, 3)).tolist(), condition(-torch.ones(2, 3)).tolist()]
 json.dump(found, open(f"{folder}/found.json", "w"))
 """
 
@@ -297,9 +346,12 @@ def test_torch_runs_the_files(tmp_path):
     for name in MODELS:
         save(program(name)[0], tmp_path / f"{name}.pt2")
     save(export(Sizes(), (cresset.rand(5, 4), {"k": cresset.rand(3)}), dynamic_shapes=({0: Dim("b", min=3)}, None)), tmp_path / "sizes.pt2")
+    condition, x = filled(cresset, Condition()), cresset.ones(2, 3)
+    save(export(condition, (x,)), tmp_path / "condition.pt2")
     subprocess.run([python, "-W", "ignore", "-c", CHECK, HERE, tmp_path], check=True, capture_output=True)
     found = json.loads((tmp_path / "found.json").read_text())
     assert found.pop("sizes") == [[18, 3], 9, [8, 3], [36], []]
+    assert_close(cresset.tensor(found.pop("condition")), cresset.stack([condition(x), condition(-x)]).detach())
     for name, values in found.items():
         fresh, args, kwargs = program(name)
         for value, expected in zip(values, tree_leaves(fresh.module()(*args, **kwargs)), strict=True):
