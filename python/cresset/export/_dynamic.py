@@ -63,6 +63,8 @@ def _roots(found, leaves, labels):
         size, label = leaves[leaf].shape[d], f"{labels[leaf]}.size()[{d}]"
         if isinstance(dim, DimHint):
             kind = "auto" if dim.type is Dim.AUTO.type else "dynamic"
+            if kind == "auto" and size < 2:  # such sizes broadcast, or hold nothing: they stay
+                continue
             low, high = dim.min if dim.min is not None else 0 if kind == "dynamic" else 2, dim.max if dim.max is not None else int_oo
             roots.append(_Root(None, kind, size, low, high, [(leaf, d, 1, 0)], label))
             continue
@@ -164,10 +166,35 @@ class _Search:
                 found[n] = problem
         return found, len(sizes)
 
+    def _last_size(self, group, problems):
+        """The greatest size that goes, where all up to it seem to go and those that do not are greater than the example's; else None."""
+        first = good = self.base_sizes[group[0]]
+        bad = min(problems)
+        if bad <= good + 1:
+            return None
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if self.trials.problem(self.base, self._with(group, middle)) is None else (good, middle)
+        return good if good > first else None
+
+    def _narrowed(self, group, problems, tried):
+        """The problems that are left when the range ends where sizes stop to go; ranges that the user gave a name and no end are an error."""
+        root = next((self.roots[i] for i in group if self.roots[i].kind == "dim"), self.roots[group[0]])
+        last = self._last_size(group, problems) if problems and all(self.roots[i].upper == int_oo for i in group) else None
+        if last is None:
+            return problems, tried
+        if root.kind == "dim":
+            lines = [f"Not all values of {root.shown} in the specified range satisfy the program: at {n} it {why}" for n, why in problems.items()]
+            limits = f", min={root.lower}" if root.lower else ""
+            raise _violation([root], lines, [f"{root.name} = Dim('{root.name}'{limits}, max={last})"])
+        for i in group:
+            self.roots[i].upper = last
+        return self._problems(group)
+
     def run(self):
         alone = []
         for i, root in enumerate(self.roots):
-            problems, tried = self._problems([i]) if not root.fixed() else ({}, 0)
+            problems, tried = self._narrowed([i], *self._problems([i])) if not root.fixed() else ({}, 0)
             if tried and not problems:
                 self.groups.append([i])
             else:
@@ -188,7 +215,7 @@ class _Search:
         same = [j for j in others if self.base_sizes[j] == self.base_sizes[i]]
         for count in range(len(same), 0, -1):
             for group in itertools.islice(itertools.combinations(same, count), 20):
-                found, tried = self._problems([i, *group])
+                found, tried = self._narrowed([i, *group], *self._problems([i, *group]))
                 if tried and not found:
                     return [i, *group]
         return None

@@ -267,6 +267,10 @@ def _read(value, spec, path, at, found):
             raise invalid_shapes(f"Cannot associate shape {spec} specified at `dynamic_shapes{path}` to non-tensor type {type(value)} at `inputs{path}` (expected None)")
         return at + len(pytree.tree_leaves(value))
     children, kind = _children(value)
+    if type(spec) is type(value) and not isinstance(spec, (dict, list, tuple)):
+        spec = _children(spec)[0]
+    if dataclasses.is_dataclass(value) and isinstance(spec, dict):
+        spec = [spec[f.name] if f.name in spec else None for f in dataclasses.fields(value) if getattr(value, f.name) is not None]
     if isinstance(spec, dict) and isinstance(children, dict):
         if set(spec) != set(children):
             raise invalid_shapes(

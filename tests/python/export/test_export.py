@@ -172,6 +172,22 @@ def test_sizes_that_must_be_equal():
     assert len(export(Add(), (a, b), dynamic_shapes=shapes).range_constraints) == 1
 
 
+class Limited(nn.Module):
+    def forward(self, x):
+        return x + cresset.arange(12.0)[: x.shape[0]]
+
+
+def test_sizes_with_a_limit_in_the_program():
+    """torch 2.13: VR[2, 12] for AUTO, the suggestion max=12 for a Dim."""
+    found = export(Limited(), (cresset.ones(5),), dynamic_shapes=({0: Dim.AUTO},))
+    assert str(found.range_constraints) == "{s0: VR[2, 12]}"
+    assert found.module()(cresset.ones(12)).shape == (12,)
+    with pytest.raises(RuntimeError, match=r"Expected input at \*args\[0\].shape\[0\] to be <= 12, but got 13"):
+        found.module()(cresset.ones(13))
+    with pytest.raises(UserError, match=r"Suggested fixes:\n  n = Dim\('n', max=12\)"):
+        export(Limited(), (cresset.ones(5),), dynamic_shapes=({0: Dim("n")},))
+
+
 class Linked(nn.Module):
     def forward(self, a, b):
         return a + b[::2]
