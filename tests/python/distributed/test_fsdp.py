@@ -11,8 +11,10 @@ import pytest
 import cresset
 from cresset import distributed as dist
 from cresset import nn
-from cresset.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing, checkpoint_wrapper, CheckpointImpl
+from cresset.distributed import checkpoint
+from cresset.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, apply_activation_checkpointing, checkpoint_wrapper
 from cresset.distributed.algorithms._comm_hooks import default_hooks
+from cresset.distributed.checkpoint.optimizer import load_sharded_optimizer_state_dict
 from cresset.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
 from cresset.distributed.device_mesh import init_device_mesh
 from cresset.distributed.fsdp import (
@@ -66,13 +68,13 @@ def largest(states, others):
     return max((states[name] - others[name]).abs().max().item() for name in others)
 
 
-def train(rank, strategy, optimizer, policy, checkpoint=None):
+def train(rank, strategy, optimizer, policy, recompute=None):
     model, plain = pair_of_models()
     ranks = dist.get_world_size()
     mesh = init_device_mesh("cpu", (2, ranks // 2)) if strategy.name.endswith(("HYBRID_SHARD", "ZERO2")) else None
     model = FSDP(model, sharding_strategy=strategy, auto_wrap_policy=POLICIES[policy], device_mesh=mesh, use_orig_params=True)
-    if checkpoint is not None:
-        wrapper = functools.partial(checkpoint_wrapper, checkpoint_impl=checkpoint)
+    if recompute is not None:
+        wrapper = functools.partial(checkpoint_wrapper, checkpoint_impl=recompute)
         apply_activation_checkpointing(model, wrapper, check_fn=lambda m: isinstance(m, nn.Sequential))
     ours, theirs = (OPTIMIZERS[optimizer](m.parameters()) for m in (model, plain))
     for batch in cresset.randn(3, 2 * ranks, 5, dtype=cresset.float64):
@@ -105,9 +107,9 @@ def test_training_in_groups(four, strategy):
     assert max(four.run(train, strategy, "sgd", "class")) < 1e-9
 
 
-@pytest.mark.parametrize("checkpoint", CheckpointImpl)
-def test_training_with_checkpoints(pair, checkpoint):
-    assert max(pair.run(train, ShardingStrategy.FULL_SHARD, "adamw", "class", checkpoint)) < 1e-9
+@pytest.mark.parametrize("recompute", CheckpointImpl)
+def test_training_with_checkpoints(pair, recompute):
+    assert max(pair.run(train, ShardingStrategy.FULL_SHARD, "adamw", "class", recompute)) < 1e-9
 
 
 def mixed(rank):
@@ -375,3 +377,57 @@ def alone(rank):
 
 def test_one_rank(pair):
     pair.run(alone)
+
+
+def from_checkpoint(rank, folder, dtensors):
+    mesh = init_device_mesh("cpu", (2,)) if dtensors else None
+    model, _ = pair_of_models()
+    model = FSDP(model, device_mesh=mesh, auto_wrap_policy=POLICIES["class"])
+    optimizer = OPTIMIZERS["adamw"](model.parameters())
+    model(cresset.randn(2, 5, dtype=cresset.float64)).sum().backward()
+    optimizer.step()
+    moments = FSDP.optim_state_dict(model, optimizer)
+    with FSDP.state_dict_type(model, SHARDED):
+        state = {"model": model.state_dict(), "optim": FSDP.optim_state_dict(model, optimizer)}
+        checkpoint.save(state, checkpoint_id=folder)
+        other = FSDP(Net().double(), device_mesh=mesh)
+        FSDP.set_state_dict_type(other, SHARDED)
+        parts = {"model": other.state_dict()}
+        checkpoint.state_dict_loader._load_state_dict(parts, checkpoint.FileSystemReader(folder))
+        other.load_state_dict(parts["model"])
+        second = cresset.optim.AdamW(other.parameters(), lr=1.0)
+        found = load_sharded_optimizer_state_dict(parts["model"], "optim", checkpoint.FileSystemReader(folder))
+        assert isinstance(found["optim"]["state"]["out.weight"]["exp_avg"], DTensor) == dtensors
+        second.load_state_dict(FSDP.optim_state_dict_to_load(other, second, found["optim"]))
+        FSDP.set_state_dict_type(other, FULL)
+    assert largest(other.state_dict(), model.state_dict()) == 0
+    again = FSDP.optim_state_dict(other, second)
+    assert again["param_groups"] == moments["param_groups"]
+    assert all(cresset.equal(again["state"][n][k], moments["state"][n][k]) for n in moments["state"] for k in moments["state"][n])
+
+
+@pytest.mark.parametrize("dtensors", [False, True])
+def test_checkpoints(pair, tmp_path, dtensors):
+    pair.run(from_checkpoint, str(tmp_path / "saved"), dtensors)
+
+
+def names_beside(rank):
+    from cresset.distributed import distributed_c10d
+    from cresset.distributed.fsdp._common_utils import _get_module_fsdp_state, _is_fsdp_flattened, clean_tensor_name
+    from cresset.distributed.fsdp._traversal_utils import _get_fsdp_states
+    from cresset.distributed.utils import _sync_module_states
+
+    assert distributed_c10d._pg_map[dist.group.WORLD][0] == "gloo"
+    model = FSDP(nn.Sequential(FSDP(nn.Linear(2, 2)), nn.Linear(2, 2)))
+    assert all(_is_fsdp_flattened(p) for p in model.parameters()) and _get_fsdp_states(model) == [model, model[0]]
+    assert _get_module_fsdp_state(model) is model and _get_module_fsdp_state(model[1]) is None
+    assert clean_tensor_name("_fsdp_wrapped_module.0._checkpoint_wrapped_module.weight") == "0.weight"
+    plain = nn.BatchNorm1d(2)
+    for tensor in (plain.weight, plain.bias, plain.running_mean):
+        tensor.detach().fill_(rank + 1.0)
+    _sync_module_states(plain, dist.group.WORLD, 2**20, 1, {"bias"})
+    assert (plain.weight[0].item(), plain.bias[0].item(), plain.running_mean[0].item()) == (2.0, rank + 1.0, 2.0)
+
+
+def test_names_beside(pair):
+    pair.run(names_beside)

@@ -38,9 +38,7 @@ def clean_tensor_name(tensor_name):
 
 def _get_module_fsdp_state(module):
     """The state of a wrapped module, which is the module itself for FullyShardedDataParallel, or None."""
-    from .fully_sharded_data_parallel import FullyShardedDataParallel
-
-    return module if isinstance(module, FullyShardedDataParallel) else state_of(module)
+    return module if FSDP_WRAPPED_MODULE in module._modules else state_of(module)
 
 
 def _set_fsdp_flattened(tensor):
