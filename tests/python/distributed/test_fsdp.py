@@ -259,6 +259,8 @@ def summon(rank):
     assert model.state_dict()["inp.weight"].min() == 5
     model.apply(lambda m: m.weight.data.fill_(3.0) if isinstance(m, nn.Linear) else None)
     assert (model.state_dict()["layers.1.0.weight"] == 3).all()
+    with FSDP.summon_full_params(model), pytest.raises(ValueError, match="expected to be in states"):
+        model.apply(lambda m: None)
     for refused in ({"rank0_only": True}, {"with_grads": True, "offload_to_cpu": True}):
         with pytest.raises(NotImplementedError, match="is not supported yet"):
             FSDP.summon_full_params(model, **refused)

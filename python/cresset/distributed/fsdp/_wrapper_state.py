@@ -180,12 +180,16 @@ def split_ignored(ignored_modules, ignored_states):
         raise ValueError("Cannot pass both ignored_modules and ignored_states at the same time. Please just pass ignored_states.")
     modules, states = list(ignored_modules or ()), list(ignored_states or ())
     if not all(isinstance(m, nn.Module) for m in modules):
-        raise ValueError(f"ignored_modules expects nn.Module list elements but got types {[type(m) for m in modules]}")
+        raise ValueError(f"ignored_modules expects nn.Module list elements but got types {_types(modules)}")
     if all(isinstance(s, nn.Module) for s in states):
         return modules + states, []
     if not all(isinstance(s, nn.Parameter) for s in states):
-        raise ValueError(f"ignored_states expects all nn.Parameter or all nn.Module list elements but got types {[type(s) for s in states]}")
+        raise ValueError(f"ignored_states expects all nn.Parameter or all nn.Module list elements but got types {_types(states)}")
     return modules, states
+
+
+def _types(values):
+    return sorted({type(v) for v in values}, key=repr)
 
 
 def materialise(module, param_init_fn, ignored_modules, ignored_params, device, wrapper_class):

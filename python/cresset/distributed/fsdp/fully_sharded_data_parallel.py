@@ -35,7 +35,8 @@ _CONFIGS = {
     StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, LocalOptimStateDictConfig),
     StateDictType.SHARDED_STATE_DICT: (ShardedStateDictConfig, ShardedOptimStateDictConfig),
 }
-_NO_FLAT_PARAMETERS = ("_flat_param", "_handle", "_handles", "params")
+FLAT_PARAM = "_flat_param"  # a name that libraries look for in those of parameters; none has it here
+_NO_FLAT_PARAMETERS = (FLAT_PARAM, "_handle", "_handles", "params")
 
 
 class OptimStateKeyType(Enum):
@@ -153,8 +154,8 @@ class FullyShardedDataParallel(nn.Module):
         return super()._apply(*args, **kwargs)
 
     def apply(self, fn):
-        """fn(module) for this and all modules below, with whole parameters, whose changes are kept."""
-        if self._fsdp_state.is_busy:
+        """fn(module) for this and all modules below, with whole parameters, whose changes are kept. ValueError inside of summon_full_params, forward or backward."""
+        if self.training_state != TrainingState.IDLE:
             raise ValueError(f"expected to be in states [{TrainingState.IDLE}] but current state is {self.training_state}")
         with _summon.summoned([self], True, False, False, False):
             return super().apply(fn)
