@@ -262,6 +262,18 @@ def trace_sizes(mod, args, kwargs, names, dynamic_shapes):
     return _generalised(trials, search)
 
 
+def _run_at(trials, search, symbols, sample):
+    roots, groups, sizes = trials.roots, search.groups, dict(search.base_sizes)
+    for symbol, group in zip(symbols, groups):
+        sizes.update(dict.fromkeys(group, sample[symbol]))
+    try:
+        return trials.at(sizes)
+    except Exception as problem:
+        shown = ", ".join(f"{roots[g[0]].shown} is {sample[s]}" for s, g in zip(symbols, groups))
+        line = f"The program does not take all sizes together: where {shown} it raises {type(problem).__name__}: {problem}"
+        raise _violation([roots[g[0]] for g in groups], [line], []) from problem
+
+
 def _generalised(trials, search):
     roots, groups, ranges = trials.roots, search.groups, {}
     symbols = [Symbol(f"s{number}") for number in range(len(groups))]
@@ -277,22 +289,18 @@ def _generalised(trials, search):
     if len(symbols) > 1:  # together: all at their k-th choice
         for shift in range(3):
             samples.append({s: sizes[(shift + 1 + k) % len(sizes)] for k, (s, sizes) in enumerate(zip(symbols, options))})
-    runs = []
-    for sample in samples:
-        sizes = dict(search.base_sizes)
-        for symbol, group in zip(symbols, groups):
-            sizes.update(dict.fromkeys(group, sample[symbol]))
-        try:
-            runs.append(trials.at(sizes))
-        except Exception as problem:
-            shown = ", ".join(f"{roots[g[0]].shown} is {sample[s]}" for s, g in zip(symbols, groups))
-            raise _violation([roots[g[0]] for g in groups], [f"The program does not take all sizes together: where {shown} it raises {type(problem).__name__}: {problem}"], []) from problem
     inputs = {}
     for root in roots:
         if root.symbol is not None:
             for leaf, d, factor, offset in root.places:
                 inputs[leaf, d] = SizeExpr(((factor, (root.symbol,)),), offset)
     try:
-        return merged(runs, samples, inputs), ranges
+        runs = [_run_at(trials, search, symbols, sample) for sample in samples]
+        found = merged(runs, samples, inputs)
+        more = [{**samples[0], s: samples[0][s] + k} for s, divisor in found.divisors.items() for k in range(2, divisor + 2)]
+        more = [sample for sample in more if all(ranges[s].lower <= n <= ranges[s].upper for s, n in sample.items())]
+        if more:  # a quotient is known when it holds for all remainders
+            found = merged(runs + [_run_at(trials, search, symbols, sample) for sample in more], samples + more, inputs)
+        return found, ranges
     except Difference as difference:
         raise _violation([roots[g[0]] for g in groups], [str(difference)], []) from None

@@ -102,6 +102,9 @@ class LoadedProgram(ExportedProgram):
     def example_inputs(self):
         raise NotImplementedError("ExportedProgram.example_inputs: the inputs in a file are a pickle, which is not read.")
 
+    def __getattr__(self, name):
+        raise AttributeError(f"ExportedProgram: a program of a file has no '{name}'; it has module(), graph, graph_signature, state_dict, constants and range_constraints.")
+
     @property
     def graph_module(self):
         raise NotImplementedError("ExportedProgram.graph_module: a program of a file has a graph of the IR (graph), and no fx.GraphModule.")

@@ -229,7 +229,10 @@ def merged(runs, samples, inputs=None):
 def _build(base, merging, rules, building, users, inputs, used):
     result = Traced()
     result.inputs, result.constants, result.out_spec, result.module_paths = base.inputs, base.constants, base.out_spec, base.module_paths
-    result.inner = base.inner
+    result.inner, result.divisors = base.inner, {}
+    for expression in (e for rule in rules for e in rule.values() if e.divisor != 1):
+        for symbol in expression.symbols():
+            result.divisors[symbol] = max(expression.divisor, result.divisors.get(symbol, 1))
     pending = True
     for position, node in enumerate(merging.columns[0]):
         if pending and node.op != "placeholder":

@@ -36,6 +36,7 @@ class Traced:
         self.graph, self.inputs, self.outputs, self.constants, self.out_spec = None, [], [], {}, None
         self.module_paths = []  # of the modules that were called
         self.inner = {}  # graph modules of branches, by name
+        self.divisors = {}  # of the symbols in quotients among the operators' numbers: {symbol: the greatest}
 
 
 def argument_names(mod, args, kwargs):

@@ -188,6 +188,29 @@ def test_sizes_with_a_limit_in_the_program():
         export(Limited(), (cresset.ones(5),), dynamic_shapes=({0: Dim("n")},))
 
 
+def test_numbers_that_follow_from_sizes():
+    """Products, sums of several sizes, and quotients, for sizes at which nothing was tried."""
+
+    class Numbers(nn.Module):
+        def forward(self, x, y):
+            n, m = x.shape
+            return x[: (n + 1) // 2], x[: n // 3 + 1], x.reshape(n * m), cresset.zeros(n + 2 * m + y.shape[0]), x.new_full((2,), n), y[: (y.shape[0] + 4) // 5 * 2]
+
+    model = Numbers()
+    found = export(model, (cresset.rand(6, 4), cresset.rand(9)), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO}))
+    assert len(found.range_constraints) == 3
+    for n, m, k in [(2, 3, 5), (17, 8, 31), (100, 2, 64), (23, 29, 1000), (12, 12, 12)]:
+        args = cresset.rand(n, m), cresset.rand(k)
+        assert_same(found.module()(*args), model(*args))
+
+    class Other(nn.Module):
+        def forward(self, x):
+            return x[: int(x.shape[0] ** 0.5)]
+
+    with pytest.raises(UserError, match="has a number at the operator aten.slice.Tensor (.|\n)*that does not follow from the sizes by a rule that export finds"):
+        export(Other(), (cresset.rand(6),), dynamic_shapes=({0: Dim("n")},))
+
+
 class Linked(nn.Module):
     def forward(self, a, b):
         return a + b[::2]
@@ -382,3 +405,7 @@ def test_loaded_programs_are_exported_programs(tmp_path):
     assert isinstance(loaded, ExportedProgram)
     assert str(loaded.graph_signature) == str(found.graph_signature)
     assert_same(loaded.state_dict, found.state_dict)
+    with pytest.raises(AttributeError, match="a program of a file has no 'dialect'"):
+        loaded.dialect  # noqa: B018
+    with pytest.raises(NotImplementedError, match="has a graph of the IR"):
+        loaded.graph_module  # noqa: B018
