@@ -224,6 +224,30 @@ def test_keyset_and_redispatch(lib):
     assert torch.ops.pylib.through(torch.zeros(1)).item() == 1.0
 
 
+def test_fallbacks_get_numbers_as_numbers():
+    """What passes calls on must not make a tensor of the 1 in x + 1: the result's type follows from it."""
+    seen, key = [], "TESTING_ONLY_GenericWrapper"
+    with library._scoped_library("_", "IMPL") as everything:
+
+        def fallback(op, *args, **kwargs):
+            seen.append(args[1])
+            torch._C._dispatch_tls_set_dispatch_key_included(key, False)
+            try:
+                return op(*args, **kwargs)
+            finally:
+                torch._C._dispatch_tls_set_dispatch_key_included(key, True)
+
+        everything.fallback(fallback, key)
+        x = torch.ones(2, dtype=torch.float16)
+        torch._C._dispatch_tls_set_dispatch_key_included(key, True)
+        try:
+            results = x + 1, x * 2.5
+        finally:
+            torch._C._dispatch_tls_set_dispatch_key_included(key, False)
+    assert seen == [1, 2.5] and [type(n) for n in seen] == [int, float]
+    assert [r.dtype for r in results] == [torch.float16] * 2
+
+
 def test_fallback():
     with library._scoped_library("_", "IMPL") as everything:
         seen = []
