@@ -12,6 +12,7 @@ import cresset
 from cresset import distributed as dist
 from cresset import nn
 from cresset.distributed import checkpoint
+from cresset.distributed._state_dict_utils import _gather_state_dict
 from cresset.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, apply_activation_checkpointing, checkpoint_wrapper
 from cresset.distributed.algorithms._comm_hooks import default_hooks
 from cresset.distributed.checkpoint.optimizer import load_sharded_optimizer_state_dict
@@ -219,6 +220,10 @@ def older_states(rank):
         parts = FSDP.flatten_sharded_optim_state_dict(FSDP.sharded_optim_state_dict(model, optimizer), model, optimizer)
         whole = FSDP.full_optim_state_dict(model, optimizer, rank0_only=False)
         halves = FSDP.shard_full_optim_state_dict(whole, model, optim=optimizer)
+        listed = FSDP.shard_full_optim_state_dict(whole, model, optim_input=[{"params": [p]} for p in model.parameters()])
+    assert [group["params"] for group in listed["param_groups"]] == [[i] for i in range(len(list(plain.parameters())))]
+    more = {"state": whole["state"], "param_groups": [{**whole["param_groups"][0], "params": whole["param_groups"][0]["params"][1:]}]}
+    assert FSDP.optim_state_dict_to_load(model, optimizer, more)["param_groups"][0]["params"] == list(range(1, len(listed["param_groups"])))
     for made in (spread, parts, halves):
         optimizer.load_state_dict(made)
     numbered = FSDP.rekey_optim_state_dict(whole, OptimStateKeyType.PARAM_ID, plain, optim=one)
@@ -405,6 +410,10 @@ def from_checkpoint(rank, folder, dtensors):
     assert largest(other.state_dict(), model.state_dict()) == 0
     again = FSDP.optim_state_dict(other, second)
     assert again["param_groups"] == moments["param_groups"]
+    gathered = _gather_state_dict(found, ranks_only=(0,))
+    assert bool(gathered) == (rank == 0)
+    if rank == 0:
+        assert cresset.equal(gathered["optim"]["state"]["out.weight"]["exp_avg"], moments["state"]["out.weight"]["exp_avg"])
     assert all(cresset.equal(again["state"][n][k], moments["state"][n][k]) for n in moments["state"] for k in moments["state"][n])
 
 

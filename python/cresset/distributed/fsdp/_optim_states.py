@@ -1,7 +1,6 @@
 """States of optimizers of wrapped models, by names of parameters, and back to what Optimizer.load_state_dict takes."""
 
 import cresset
-from cresset import nn
 
 from .. import _groups
 from ..checkpoint.state_dict import _mapped, _named, _names_of_parameters, _whole
@@ -62,18 +61,37 @@ def _own_value(p, parameter, value):
     return into_parameter(p, value) if p is not None else value
 
 
-def to_load(model, optim, optim_state_dict, is_named_optimizer=False):
-    """What optim.load_state_dict takes, of a state by names whose tensors are whole or parts. State of parameters the optimizer does not have is left out."""
+def _groups_to_load(model, optim_input, optim):
+    """(parameters, their keys, options) of each group of an optimizer, or of what it will be made of: numbers are the keys then."""
+    if optim is not None:
+        return [(own[_PARAMS], raw[_PARAMS], raw) for own, raw in zip(optim.param_groups, optim.state_dict()[_GROUPS])]
+    given = list(model.parameters()) if optim_input is None else list(optim_input)
+    if given and not isinstance(given[0], dict):
+        given = [{_PARAMS: given}]
+    groups, count = [], 0
+    for group in given:
+        parameters = [group[_PARAMS]] if isinstance(group[_PARAMS], cresset.Tensor) else list(group[_PARAMS])
+        groups.append((parameters, list(range(count, count + len(parameters))), group))
+        count += len(parameters)
+    return groups
+
+
+def to_load(model, optim, optim_state_dict, is_named_optimizer=False, optim_input=None):
+    """What optim.load_state_dict takes, of a state by names whose tensors are whole or parts.
+
+    State of parameters the optimizer does not have is left out, and parameters of which the state knows nothing are left out of groups that it knows.
+    """
     names, owners = _parameters(model)
     given_of = {name: group for group in optim_state_dict[_GROUPS] for name in group[_PARAMS]}
-    raw_groups = optim.state_dict()[_GROUPS]
     state, groups = {}, []
-    for own, raw in zip(optim.param_groups, raw_groups):
-        mine = [_named(names, p) for p in own[_PARAMS]]
-        given = next((given_of[name] for name in mine if name in given_of), raw)
-        keys = mine if is_named_optimizer else raw[_PARAMS]
-        groups.append({key: value for key, value in given.items() if key not in (_PARAMS, "param_names")} | {_PARAMS: list(keys)})
-        for parameter, name, key in zip(own[_PARAMS], mine, keys):
+    for parameters, numbers, options in _groups_to_load(model, optim_input, optim):
+        mine = [_named(names, p) for p in parameters]
+        known = [name for name in mine if name in given_of]
+        given = given_of[known[0]] if known else options
+        keys = mine if is_named_optimizer else numbers
+        kept = [key for key, name in zip(keys, mine) if name in given_of or not known]
+        groups.append({key: value for key, value in given.items() if key not in (_PARAMS, "param_names")} | {_PARAMS: kept})
+        for parameter, name, key in zip(parameters, mine, keys):
             if name in optim_state_dict[_STATE]:
                 with cresset.no_grad():
                     state[key] = {k: _own_value(owners.get(parameter), parameter, v) for k, v in optim_state_dict[_STATE][name].items()}
@@ -81,20 +99,10 @@ def to_load(model, optim, optim_state_dict, is_named_optimizer=False):
     return {_STATE: state | rest, _GROUPS: groups}
 
 
-def _names_in_order(model, optim_input, optim):
-    """Names of parameters in the order of their numbers in an optimizer's state."""
-    names, _ = _parameters(model)
-    given = list(optim_input) if optim_input is not None else (optim.param_groups if optim is not None else list(model.parameters()))
-    parameters = []
-    for each in given:
-        found = each[_PARAMS] if isinstance(each, dict) else each
-        parameters += [found] if isinstance(found, nn.Parameter) else list(found)
-    return [_named(names, p) for p in parameters]
-
-
 def rekeyed(optim_state_dict, to_names, model, optim_input, optim):
     """The state with names of parameters in place of numbers, or the other way round. ValueError for keys that the optimizer does not have."""
-    names = _names_in_order(model, optim_input, optim)
+    name_of, _ = _parameters(model)
+    names = [_named(name_of, p) for parameters, _, _ in _groups_to_load(model, optim_input, optim) for p in parameters]
     new_of = dict(enumerate(names)) if to_names else {name: number for number, name in enumerate(names)}
 
     def new(key):

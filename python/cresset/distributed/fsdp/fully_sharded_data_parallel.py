@@ -155,8 +155,7 @@ class FullyShardedDataParallel(nn.Module):
 
     def apply(self, fn):
         """fn(module) for this and all modules below, with whole parameters, whose changes are kept. ValueError inside of summon_full_params, forward or backward."""
-        if self.training_state != TrainingState.IDLE:
-            raise ValueError(f"expected to be in states [{TrainingState.IDLE}] but current state is {self.training_state}")
+        self._assert_state(TrainingState.IDLE)
         with _summon.summoned([self], True, False, False, False):
             return super().apply(fn)
 
@@ -183,6 +182,11 @@ class FullyShardedDataParallel(nn.Module):
         if self._fsdp_state.is_busy:
             return TrainingState.FORWARD_BACKWARD
         return TrainingState.SUMMON_FULL_PARAMS if self._summoned else TrainingState.IDLE
+
+    def _assert_state(self, state):
+        states = [state] if isinstance(state, TrainingState) else list(state)
+        if self.training_state not in states:
+            raise ValueError(f"expected to be in states {states} but current state is {self.training_state}")
 
     @property
     def _has_params(self):
@@ -342,9 +346,9 @@ class FullyShardedDataParallel(nn.Module):
 
     @staticmethod
     def shard_full_optim_state_dict(full_optim_state_dict, model, optim_input=None, optim=None):
-        """The older form of optim_state_dict_to_load, of whole tensors. `optim` is needed."""
+        """The older form of optim_state_dict_to_load, of whole tensors. `optim_input`: the optimizer's parameters or groups, where there is no `optim`."""
         _warn_older("shard_full_optim_state_dict", "optim_state_dict_to_load")
-        return _optim_states.to_load(model, _needed(optim), full_optim_state_dict)
+        return _optim_states.to_load(model, optim, full_optim_state_dict, optim_input=optim_input)
 
     @staticmethod
     def flatten_sharded_optim_state_dict(sharded_optim_state_dict, model, optim):
@@ -358,7 +362,7 @@ class FullyShardedDataParallel(nn.Module):
         _warn_older("scatter_full_optim_state_dict", "optim_state_dict_to_load")
         if group is not None and group is not _groups._get_default_group():
             raise NotImplementedError("scatter_full_optim_state_dict: only the default group is supported.")
-        return _optim_states.to_load(model, _needed(optim), _from_first_rank(full_optim_state_dict))
+        return _optim_states.to_load(model, optim, _from_first_rank(full_optim_state_dict), optim_input=optim_input)
 
     @staticmethod
     def rekey_optim_state_dict(optim_state_dict, optim_state_key_type, model, optim_input=None, optim=None):
@@ -449,12 +453,6 @@ def _total_norm(grads, norm_type, state):
 
 def _uses_dtensors(model):
     return any(m._device_mesh is not None for m in FullyShardedDataParallel.fsdp_modules(model))
-
-
-def _needed(optim):
-    if optim is None:
-        raise ValueError("FullyShardedDataParallel: `optim` is required: the optimizer that the state is for.")
-    return optim
 
 
 def _warn_older(name, newer):
