@@ -294,3 +294,28 @@ def test_a_rank_that_was_stopped_hears_that_it_shall_end():
     os.kill(handler.proc.pid, signal.SIGSTOP)
     handler.close()
     assert handler.proc.wait(10) == -signal.SIGTERM
+
+
+def _processors():
+    return sorted(os.sched_getaffinity(0))
+
+
+@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="one processor")
+def test_ranks_are_bound_to_processors(tmp_path):
+    from cresset.distributed.launcher import LaunchConfig, elastic_launch
+    from cresset.numa.binding import AffinityMode, NumaOptions, _get_logical_cpus_to_bind_to
+
+    options = NumaOptions(AffinityMode.EXCLUSIVE)
+    try:
+        expected = [sorted(_get_logical_cpus_to_bind_to(rank, 2, options)) for rank in range(2)]
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    config = LaunchConfig(
+        min_nodes=1, max_nodes=1, nproc_per_node=2, rdzv_backend="c10d", rdzv_endpoint="localhost:0", max_restarts=0, start_method="fork", monitor_interval=0.05,
+        numa_options=options,
+    )  # fmt: skip
+    assert list(elastic_launch(config, _processors)().values()) == expected
+    process = started("--standalone", "--nproc-per-node", "2", "--numa-binding", "exclusive", script="say(sorted(os.sched_getaffinity(0)))", tmp_path=tmp_path)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert sorted(out.splitlines()) == sorted(map(str, expected))

@@ -183,6 +183,21 @@ class FullyShardedDataParallel(nn.Module):
             return TrainingState.FORWARD_BACKWARD
         return TrainingState.SUMMON_FULL_PARAMS if self._summoned else TrainingState.IDLE
 
+    @property
+    def _comm_hook(self):
+        """The hook of register_comm_hook, or None."""
+        return self._fsdp_state.group.comm_hook if self._has_params else None
+
+    @_comm_hook.setter
+    def _comm_hook(self, hook):
+        self._fsdp_state.group.comm_hook = hook
+
+    @property
+    def _inter_node_pg(self):
+        """The group of copies, for hybrid strategies."""
+        info = self._fsdp_state.group.mesh_info if self._has_params else None
+        return None if info is None else info.replicate_process_group
+
     def _assert_state(self, state):
         states = [state] if isinstance(state, TrainingState) else list(state)
         if self.training_state not in states:

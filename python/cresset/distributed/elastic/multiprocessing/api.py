@@ -123,8 +123,17 @@ class PContext(ABC):
         self._stderr_tail.stop()
 
 
-def _wrap(local_rank, fn, args, envs, stdout_redirects, stderr_redirects, ret_vals, queue_finished_reading_event):
+def _bind(pid, local_rank, local_world_size, numa_options):
+    """Let a rank run on its processors, where that was asked for."""
+    if numa_options is not None:
+        from cresset.numa.binding import bind_process
+
+        bind_process(pid, local_rank, local_world_size, numa_options)
+
+
+def _wrap(local_rank, fn, args, envs, stdout_redirects, stderr_redirects, ret_vals, queue_finished_reading_event, numa_options=None):
     """In the process of a function."""
+    _bind(0, local_rank, len(args), numa_options)
     with get_std_cm(stdout_redirects[local_rank], redirect_stdout), get_std_cm(stderr_redirects[local_rank], redirect_stderr):
         os.environ.update(envs[local_rank])
         value = record(fn)(*args[local_rank])
@@ -145,10 +154,9 @@ class MultiprocessContext(PContext):
 
     def _start(self):
         self._pc = mp.start_processes(
-            fn=_wrap, args=(self.entrypoint, self.args, self.envs, self.stdouts, self.stderrs, self._ret_vals, self._worker_finished_event),
+            fn=_wrap, args=(self.entrypoint, self.args, self.envs, self.stdouts, self.stderrs, self._ret_vals, self._worker_finished_event, self._numa_options),
             nprocs=self.nprocs, join=False, daemon=False, start_method=self.start_method,
         )  # fmt: skip
-        _bind(self)
 
     def _is_done(self):
         return len(self._return_values) == self.nprocs
@@ -211,7 +219,7 @@ class SubprocessContext(PContext):
             self.subprocess_handlers[rank] = SubprocessHandler(
                 self.entrypoint, self.args[rank], self.envs[rank], self.stdouts[rank], self.stderrs[rank], rank
             )
-        _bind(self)
+            _bind(self.subprocess_handlers[rank].proc.pid, rank, self.nprocs, self._numa_options)  # long before a program has threads
 
     def look(self):
         """See the base."""
@@ -252,15 +260,6 @@ class SubprocessContext(PContext):
             if handler.proc.poll() is None:
                 handler.send(signal.SIGKILL)
             handler.proc.wait()
-
-
-def _bind(context):
-    """Bind ranks that have just begun to processors, where that was asked for."""
-    if context._numa_options is not None:
-        from cresset.numa.binding import bind_process
-
-        for rank, pid in context.pids().items():
-            bind_process(pid, rank, context.nprocs, context._numa_options)
 
 
 def start_processes(
