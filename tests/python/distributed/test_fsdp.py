@@ -158,7 +158,7 @@ def states(rank, kind):
     # Another model and optimizer get both.
     other = FSDP(Net().double(), auto_wrap_policy=POLICIES["class"])
     FSDP.set_state_dict_type(other, kind)
-    other.load_state_dict(state if kind != LOCAL else {k: v.clone() for k, v in state.items()})
+    other.load_state_dict(state)
     second = cresset.optim.AdamW(other.parameters(), lr=1.0)
     second.load_state_dict(FSDP.optim_state_dict_to_load(other, second, moments))
     FSDP.set_state_dict_type(model, FULL)
@@ -170,7 +170,7 @@ def states(rank, kind):
 
 
 @pytest.mark.parametrize(
-    "kind, model, optimizer", [(FULL, {"Tensor"}, {"Tensor"}), (SHARDED, {"ShardedTensor", "Tensor"}, {"ShardedTensor", "Tensor"}), (LOCAL, {"Tensor"}, {"ShardedTensor", "Tensor"})]
+    "kind, model, optimizer", [(FULL, {"Tensor"}, {"Tensor"}), (SHARDED, {"ShardedTensor", "Tensor"}, {"ShardedTensor", "Tensor"}), (LOCAL, {"ShardedTensor", "Tensor"}, {"ShardedTensor", "Tensor"})]
 )  # fmt: skip
 def test_state_dicts(pair, kind, model, optimizer):
     assert pair.run(states, kind) == [(model, optimizer)] * 2
@@ -386,7 +386,7 @@ def test_one_rank(pair):
     pair.run(alone)
 
 
-def from_checkpoint(rank, folder, dtensors):
+def from_checkpoint(rank, folder, dtensors, kind=SHARDED):
     mesh = init_device_mesh("cpu", (2,)) if dtensors else None
     model, _ = pair_of_models()
     model = FSDP(model, device_mesh=mesh, auto_wrap_policy=POLICIES["class"])
@@ -394,11 +394,11 @@ def from_checkpoint(rank, folder, dtensors):
     model(cresset.randn(2, 5, dtype=cresset.float64)).sum().backward()
     optimizer.step()
     moments = FSDP.optim_state_dict(model, optimizer)
-    with FSDP.state_dict_type(model, SHARDED):
+    with FSDP.state_dict_type(model, kind):
         state = {"model": model.state_dict(), "optim": FSDP.optim_state_dict(model, optimizer)}
         checkpoint.save(state, checkpoint_id=folder)
         other = FSDP(Net().double(), device_mesh=mesh)
-        FSDP.set_state_dict_type(other, SHARDED)
+        FSDP.set_state_dict_type(other, kind)
         parts = {"model": other.state_dict()}
         checkpoint.state_dict_loader._load_state_dict(parts, checkpoint.FileSystemReader(folder))
         other.load_state_dict(parts["model"])
@@ -417,9 +417,9 @@ def from_checkpoint(rank, folder, dtensors):
     assert all(cresset.equal(again["state"][n][k], moments["state"][n][k]) for n in moments["state"] for k in moments["state"][n])
 
 
-@pytest.mark.parametrize("dtensors", [False, True])
-def test_checkpoints(pair, tmp_path, dtensors):
-    pair.run(from_checkpoint, str(tmp_path / "saved"), dtensors)
+@pytest.mark.parametrize("dtensors, kind", [(False, SHARDED), (True, SHARDED), (False, LOCAL)])
+def test_checkpoints(pair, tmp_path, dtensors, kind):
+    pair.run(from_checkpoint, str(tmp_path / "saved"), dtensors, kind)
 
 
 def names_beside(rank):

@@ -45,8 +45,8 @@ def _from_sharded_tensor(own, value):
     return DTensor(shards[0].tensor.detach() if shards else local.detach(), own._spec, requires_grad=False)
 
 
-def into_parameter(p, value, local=False):
-    """What a parameter between uses, or a state of its size, takes from an entry; `local`: a plain tensor is this rank's part. The value where it does not fit."""
+def into_parameter(p, value):
+    """What a parameter between uses, or a state of its size, takes from an entry. The value itself where it does not fit."""
     own = p.sharded_param
     if p.whole is not None:
         return value.full_tensor() if isinstance(value, DTensor) else value
@@ -62,8 +62,6 @@ def into_parameter(p, value, local=False):
         value = value.full_tensor()
     if not isinstance(value, cresset.Tensor):
         return value
-    if local and value.shape == own._local_tensor.shape:
-        return DTensor(value.detach(), own._spec, requires_grad=False)
     if value.shape == own.shape:
         return DTensor(p.part_of(value), own._spec, requires_grad=False)
     return value
@@ -103,9 +101,7 @@ def _written(p, value, module):
         with cresset.no_grad():
             whole = p.sharded_param.full_tensor().detach()
         return whole
-    if kind == StateDictType.LOCAL_STATE_DICT:
-        return value._local_tensor.detach()
-    return value if module._state_dict_config._use_dtensor else as_sharded_tensor(value)
+    return value if getattr(module._state_dict_config, "_use_dtensor", False) else as_sharded_tensor(value)
 
 
 def _to_cpu(value):
@@ -135,8 +131,7 @@ def after_state_dict(module, state_dict, prefix, local_metadata):
 
 def before_load(module, state_dict, prefix, *args):
     """The opposite of after_state_dict, before the module inside reads its entries."""
-    local = module._state_dict_type == StateDictType.LOCAL_STATE_DICT
     for name, p in _own_entries(module).items():
         if prefix + name in state_dict:
-            state_dict[prefix + name] = into_parameter(p, state_dict[prefix + name], local)
+            state_dict[prefix + name] = into_parameter(p, state_dict[prefix + name])
     _replace_by_prefix(state_dict, prefix, prefix + FSDP_PREFIX)

@@ -67,8 +67,7 @@ class StateDictType(Enum):
     """What state_dict() gives.
 
     FULL_STATE_DICT: whole tensors under the names of the unwrapped module. SHARDED_STATE_DICT: the same names, each rank's part of each tensor, as
-    ShardedTensor, or as DTensor where a device_mesh was given. LOCAL_STATE_DICT: this rank's parts as plain tensors, to be loaded by the same number of
-    ranks with the same wrapping.
+    ShardedTensor, or as DTensor where a device_mesh was given. LOCAL_STATE_DICT: the same as ShardedTensor; in PyTorch it has flat parameters, which there are none of here.
     """
 
     FULL_STATE_DICT = auto()

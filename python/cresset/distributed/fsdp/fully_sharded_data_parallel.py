@@ -193,6 +193,11 @@ class FullyShardedDataParallel(nn.Module):
         self._fsdp_state.group.comm_hook = hook
 
     @property
+    def _comm_hook_state(self):
+        """The state of that hook, or None."""
+        return self._fsdp_state.group.comm_hook_state if self._has_params else None
+
+    @property
     def _inter_node_pg(self):
         """The group of copies, for hybrid strategies."""
         info = self._fsdp_state.group.mesh_info if self._has_params else None
