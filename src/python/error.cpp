@@ -83,9 +83,11 @@ void warn_through_python(std::string_view category, const std::string& message) 
 struct PythonException::Holder {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   std::size_t length = 0;  // of the exception's own text; layers on the way append theirs
-  /// A script that it left added its place; interrupts and exits are no errors of it.
+  bool of_handler = false;
+  /// A script that it left added its place; interrupts, exits and what handlers of signals raise are no errors of it.
   bool left_script(std::string_view text) const {
-    return text.substr(length).find(kScriptFailed) != std::string_view::npos && PyErr_GivenExceptionMatches(type, PyExc_Exception);
+    return !of_handler && text.substr(length).find(kScriptFailed) != std::string_view::npos &&
+           PyErr_GivenExceptionMatches(type, PyExc_Exception);
   }
   ~Holder() {
     if (!Py_IsInitialized()) return;
@@ -99,8 +101,9 @@ struct PythonException::Holder {
   }
 };
 
-PythonException PythonException::fetch() {
+PythonException PythonException::fetch(bool of_handler) {
   auto holder = std::make_shared<Holder>();
+  holder->of_handler = of_handler;
   PyErr_Fetch(&holder->type, &holder->value, &holder->traceback);
   PyErr_NormalizeException(&holder->type, &holder->value, &holder->traceback);
   std::string text = "unknown Python error";

@@ -41,7 +41,7 @@ void run_handlers() {
   if (!is_main_thread || !Py_IsInitialized()) return;
   GilAcquire gil;
   watch_interrupts();
-  if (PyErr_CheckSignals() < 0) throw_python_error();
+  if (PyErr_CheckSignals() < 0) throw PythonException::fetch(true);
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ inline Ref names_tuple(const char* const* names, std::size_t count) {
 class CRESSET_PYTHON_API PythonException final : public Error {
  public:
   /// Takes the current Python error; the lock must be held.
-  static PythonException fetch();
+  /// of_handler: a handler of signals raised it, wherever the program was; it stays what it is when it leaves a script.
+  static PythonException fetch(bool of_handler = false);
   /// Sets the error indicator again; the lock must be held.
   void restore() const;
 

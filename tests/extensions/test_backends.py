@@ -27,7 +27,7 @@ def run(*command, **options):
 
 
 def build(source, folder, prefix):
-    run(program("cmake"), "-S", source, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(program("cmake"), "-S", source, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DPython_EXECUTABLE={sys.executable}")
     run(program("cmake"), "--build", folder)
 
 

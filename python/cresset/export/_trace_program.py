@@ -10,6 +10,7 @@ import warnings
 import cresset
 from cresset import _C, _rare_functions
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from cresset.fx.experimental._pre_dispatch import operators_as_called
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _ValueGuard
 from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
@@ -107,6 +108,24 @@ class _ModuleStack:
                 handle.remove()
 
 
+class _Functions(cresset.overrides.TorchFunctionMode):
+    """Which function of the package the program called: (its name and number, its kind), as meta["torch_fn"] has it."""
+
+    def __init__(self):
+        super().__init__()
+        self._counts, self.current = {}, None
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name, before = getattr(func, "__name__", None), self.current
+        if name is not None and before is None and not name.startswith("__get"):
+            self._counts[name] = self._counts.get(name, 0) + 1
+            self.current = f"{name}_{self._counts[name]}", f"{type(func).__name__}.{name}"
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self.current = before
+
+
 _OWN_FILES = tuple(f"/cresset/{part}" for part in ("export/", "fx/", "_subclasses/", "utils/_python_dispatch", "overrides", "_ops", "nn/modules/module.py", "_higher_order"))
 
 
@@ -120,7 +139,7 @@ class _ExportTracer(PythonKeyTracer):
 
     def __init__(self, mod, traced):
         super().__init__()
-        self.traced, self.modules = traced, _ModuleStack(mod)
+        self.traced, self.modules, self.functions = traced, _ModuleStack(mod), _Functions()
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
         self.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
         self.first_input, self.constant_specs, self._lifted = None, [], 0
@@ -139,6 +158,8 @@ class _ExportTracer(PythonKeyTracer):
         """Note where the program is."""
         if node.op == "call_function":
             node.meta["nn_module_stack"] = self.modules.current()
+            if self.functions.current is not None:
+                node.meta["torch_fn"] = self.functions.current
             trace_text = _stack_trace()
             if trace_text is not None:
                 node.meta["stack_trace"] = trace_text
@@ -204,23 +225,23 @@ class _Recorder(ProxyTorchDispatchMode):
         finally:
             _C._dispatch_tls_set_dispatch_key_included(_KEY, before)
 
+    def _seen(self, func, args, kwargs):
+        with self.switched(False):
+            return self.handle(func, args, kwargs)
+
     @contextlib.contextmanager
     def recording(self):
         """For a block operators of this thread are recorded."""
-        _register_key()
-        _active.append(self)
         before, _rare_functions._cond_recorder = _rare_functions._cond_recorder, functools.partial(record_cond, self, self.tracer.traced)
         try:
-            with self.switched(True):
+            with operators_as_called(self._seen), self.switched(True):
                 yield
         finally:
-            _active.pop()
             _rare_functions._cond_recorder = before
 
 
 _KEY = "TESTING_ONLY_GenericMode"  # above autograd, autocast and the composite operators; nothing else uses it
 _NOT_RECORDED = frozenset({"prim.device.default", "aten.is_complex.default", "aten.is_floating_point.default"})
-_active = []
 # Results of operators that look at values to check them; None where the result depends on the values.
 _FORMS = {"aten.one_hot.default": lambda x, n=-1: x.new_empty((*x.shape, n)) if n >= 0 else None}
 
@@ -230,23 +251,6 @@ def _as_called(func, args, kwargs):
     if str(func) == "aten.to.dtype_layout" and len(args) == 1 and set(kwargs) == {"dtype"}:
         return cresset.ops.aten.to.dtype, (*args, kwargs["dtype"]), {}
     return func, args, kwargs
-
-
-def _at_key(func, *args, **kwargs):
-    if not _active:
-        return func(*args, **kwargs)
-    _C._dispatch_tls_set_dispatch_key_included(_KEY, False)
-    try:
-        return _active[-1].handle(func, args, kwargs)
-    finally:
-        _C._dispatch_tls_set_dispatch_key_included(_KEY, True)
-
-
-@functools.cache
-def _register_key():
-    library = cresset.library.Library("_", "IMPL")
-    library.fallback(_at_key, _KEY)
-    return library
 
 
 def _independent(leaf):
@@ -328,7 +332,7 @@ class _Run:
 
     def _call(self, args, kwargs):
         self.recorder = _Recorder(self.tracer)
-        with self.tracer.modules.watching(), self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
+        with self.tracer.modules.watching(), self.tracer.functions, self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
             return self.mod(*args, **kwargs)
 
     def _write_assigned(self, before):
