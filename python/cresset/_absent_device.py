@@ -2,19 +2,28 @@
 
 import copy
 
-__all__ = ["answer", "refusal", "DeviceContext"]
+__all__ = ["answer", "refusal", "seed_taker", "DeviceContext"]
 
 
-def answer(name, value=None, takes=None):
-    """A function that gives a new copy of `value` whatever it is asked. takes: what the first argument has to be convertible to."""
+def answer(name, value=None):
+    """A function that gives a new copy of `value` whatever it is asked."""
 
     def function(*args, **kwargs):
-        if takes is not None:
-            takes(*args[:1], *list(kwargs.values())[: 0 if args else 1])
         return copy.copy(value)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{value!r}: there is no such device."
+    return function
+
+
+def seed_taker(name):
+    """A function of a seed that reaches nobody; ValueError or TypeError for what is no number."""
+
+    def function(seed):
+        int(seed)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "There is no such device to be seeded."
     return function
 
 

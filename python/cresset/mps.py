@@ -1,6 +1,6 @@
 """Questions about Apple's GPUs: none is built in. What asks for a state gives that of a machine without one; what needs a device raises."""
 
-from ._absent_device import answer, refusal
+from ._absent_device import answer, refusal, seed_taker
 
 _LACKS = {  # name -> what PyTorch says cannot be executed
     "get_rng_state": "getDefaultGenerator", "seed": "getDefaultGenerator", "set_rng_state": "getDefaultGenerator", "synchronize": "deviceSynchronize",
@@ -14,7 +14,7 @@ __all__ = ["Event", "device_count", "is_available", "manual_seed", *_LACKS, *_NO
 
 globals().update({name: refusal(name, RuntimeError(f"Cannot execute {what}() without MPS backend.")) for name, what in _LACKS.items()})
 globals().update({name: refusal(name, RuntimeError("MPS is not available")) for name in _NOT_AVAILABLE})
-device_count, is_available, manual_seed = answer("device_count", 0), answer("is_available", False), answer("manual_seed", takes=int)
+device_count, is_available, manual_seed = answer("device_count", 0), answer("is_available", False), seed_taker("manual_seed")
 
 
 class Event:

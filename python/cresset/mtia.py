@@ -1,6 +1,6 @@
 """Questions about Meta's accelerators: none is built in. What asks for a state gives that of a machine without one; what needs a device raises."""
 
-from ._absent_device import DeviceContext, answer, refusal
+from ._absent_device import DeviceContext, answer, refusal, seed_taker
 
 _ABSENT = AssertionError("Torch not compiled with MTIA enabled")
 _LACKS = {  # name -> what PyTorch says cannot be executed
@@ -22,7 +22,7 @@ __all__ = ["device", *_LACKS, *_ANSWERS, *_REFUSE, *_SEEDS]
 globals().update({name: refusal(name, RuntimeError(f"Cannot execute {what}() without MTIA backend.")) for name, what in _LACKS.items()})
 globals().update({name: refusal(name, _ABSENT) for name in _REFUSE})
 globals().update({name: answer(name, value) for name, value in _ANSWERS.items()})
-globals().update({name: answer(name, takes=int) for name in _SEEDS})
+globals().update({name: seed_taker(name) for name in _SEEDS})
 
 
 class device(DeviceContext):

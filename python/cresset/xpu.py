@@ -3,7 +3,7 @@
 import collections
 import contextlib
 
-from ._absent_device import DeviceContext, answer, refusal
+from ._absent_device import DeviceContext, answer, refusal, seed_taker
 from .cuda._absent import absent_class
 
 _ABSENT = AssertionError("Torch not compiled with XPU enabled")
@@ -28,7 +28,7 @@ globals().update({name: refusal(name, _ABSENT) for name in _REFUSE})
 globals().update({name: answer(name) for name in _NOTHING})
 globals().update({name: answer(name, 0) for name in _NONE_USED})
 globals().update({name: answer(name, False) for name in _FALSE})
-globals().update({name: answer(name, takes=int) for name in _SEEDS})
+globals().update({name: seed_taker(name) for name in _SEEDS})
 globals().update({name: absent_class(name, __name__) for name in _CLASSES})
 get_arch_list, get_gencode_flags, get_rng_state_all = answer("get_arch_list", []), answer("get_gencode_flags", ""), answer("get_rng_state_all", [])
 memory_snapshot, memory_stats = answer("memory_snapshot", []), answer("memory_stats", collections.OrderedDict())

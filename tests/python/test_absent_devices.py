@@ -52,6 +52,8 @@ def test_contexts_and_seeds():
             module.manual_seed(3)
             with pytest.raises(ValueError):
                 module.manual_seed("word")
+            with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'seed'"):
+                module.manual_seed()
 
 
 def test_what_the_build_has():

@@ -242,7 +242,7 @@ def test_make_fx_with_pre_dispatch_sees_operators_as_they_are_called():
 
 
 def test_functions_are_recorded_as_themselves():
-    """As in PyTorch: torch.f(proxy) is a call of torch.f, not of a method or of what f calls."""
+    """As in PyTorch: torch.f(proxy) is a call of torch.f, not of a method or of what f calls. The others are not recorded in PyTorch either."""
     others = {"dsmm", "hsmm", "spmm", "fork_rng", "is_storage", "is_tensor", "set_printoptions", "typename", "set_default_tensor_type", "set_default_device", "wait"}
     wrong = []
     for name in set(torch.__all__) - others:
