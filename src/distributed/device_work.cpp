@@ -21,19 +21,7 @@ void DeviceWork::begin(const std::vector<Tensor>& used) {
 }
 void DeviceWork::end() { end_.record(stream_); }
 
-void DeviceWork::finished(std::exception_ptr error) {
-  finish(error);
-  intrusive_ptr<ivalue::Future> future;
-  {
-    const std::lock_guard lock(mutex_);
-    future = future_;
-  }
-  if (!future || future->completed()) return;
-  if (error)
-    future->set_error(error);
-  else
-    future->mark_completed(IValue(outputs_));
-}
+void DeviceWork::finished(std::exception_ptr error) { finish_with_future(std::move(error), outputs_); }
 
 bool DeviceWork::isCompleted() { return exception() || end_.query(); }
 bool DeviceWork::isSuccess() const { return !exception() && end_.query(); }
@@ -62,14 +50,6 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-intrusive_ptr<ivalue::Future> DeviceWork::getFuture() {
-  const std::lock_guard lock(mutex_);
-  if (!future_) {
-    future_ = make_intrusive<ivalue::Future>();
-    if (completed_ && exception_) future_->set_error(exception_);
-    if (completed_ && !exception_) future_->mark_completed(IValue(outputs_));
-  }
-  return future_;
-}
+intrusive_ptr<ivalue::Future> DeviceWork::getFuture() { return future_of(outputs_); }
 
 }  // namespace cresset::distributed

@@ -78,28 +78,10 @@ std::vector<Tensor> GlooWork::result() {
   CRESSET_CHECK(completed_, "Work needs to be completed before calling result(). Should call wait() before result().");
   return outputs_;
 }
-intrusive_ptr<ivalue::Future> GlooWork::getFuture() {
-  const std::lock_guard lock(mutex_);
-  if (!future_) {
-    future_ = make_intrusive<ivalue::Future>();
-    if (completed_ && exception_) future_->set_error(exception_);
-    if (completed_ && !exception_) future_->mark_completed(IValue(outputs_));
-  }
-  return future_;
-}
+intrusive_ptr<ivalue::Future> GlooWork::getFuture() { return future_of(outputs_); }
 void GlooWork::done(std::exception_ptr error) {
   body = nullptr;
-  finish(error);
-  intrusive_ptr<ivalue::Future> future;
-  {
-    const std::lock_guard lock(mutex_);
-    future = future_;
-  }
-  if (!future || future->completed()) return;
-  if (error)
-    future->set_error(error);
-  else
-    future->mark_completed(IValue(outputs_));
+  finish_with_future(std::move(error), outputs_);
 }
 
 // --- the group

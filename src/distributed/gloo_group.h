@@ -106,7 +106,6 @@ class GlooWork final : public Work {
 
  private:
   const std::vector<Tensor> outputs_;
-  intrusive_ptr<ivalue::Future> future_;
 };
 
 /// While it lives, Ctrl-C calls `cancel`; for waits of the main thread that Gloo makes itself.

@@ -67,5 +67,27 @@ void Work::finish(std::exception_ptr error) {
   }
   changed_.notify_all();
 }
+intrusive_ptr<ivalue::Future> Work::future_of(const std::vector<Tensor>& outputs) {
+  const std::lock_guard lock(mutex_);
+  if (!future_) {
+    future_ = make_intrusive<ivalue::Future>();
+    if (completed_ && exception_) future_->set_error(exception_);
+    if (completed_ && !exception_) future_->mark_completed(IValue(outputs));
+  }
+  return future_;
+}
+void Work::finish_with_future(std::exception_ptr error, const std::vector<Tensor>& outputs) {
+  finish(error);
+  intrusive_ptr<ivalue::Future> future;
+  {
+    const std::lock_guard lock(mutex_);
+    future = future_;
+  }
+  if (!future || future->completed()) return;
+  if (error)
+    future->set_error(error);
+  else
+    future->mark_completed(IValue(outputs));
+}
 
 }  // namespace cresset::distributed

@@ -44,7 +44,6 @@ class CRESSET_API DeviceWork : public Work {
   const Stream stream_;
   const std::vector<Tensor> outputs_;
   Event end_;
-  intrusive_ptr<ivalue::Future> future_;
 };
 
 }  // namespace cresset::distributed

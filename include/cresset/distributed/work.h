@@ -58,6 +58,9 @@ class CRESSET_API Work : public intrusive_ptr_target {
 
  protected:
   void finish(std::exception_ptr error = nullptr);
+  /// For works that have a future: it, with `outputs` as its value when they are finished; and finish(), which completes it.
+  intrusive_ptr<ivalue::Future> future_of(const std::vector<Tensor>& outputs);
+  void finish_with_future(std::exception_ptr error, const std::vector<Tensor>& outputs);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -66,6 +69,9 @@ class CRESSET_API Work : public intrusive_ptr_target {
   const int rank_;
   const OpType op_;
   const char* const title_;
+
+ private:
+  intrusive_ptr<ivalue::Future> future_;
 };
 
 }  // namespace cresset::distributed
