@@ -1,8 +1,9 @@
 """Snippets of Python in both packages: `tools/differential snippets FOLDER [--only REGEX] [--timeout SECONDS] [-v]`.
 
 A file holds snippets that begin with a line `### name`. Each runs in a process of its own, once with PyTorch and once with Cresset
-as `torch`; what it prints, its warnings and how it ends are compared. Snippets find torch, nn, F, np and common modules as names, and
-`e(f, *args)`, which prints the result of a call or its error. Lines that differ and are listed in differential_meant.toml with a reason are meant.
+as `torch`, in an empty folder; what it prints, its warnings and how it ends are compared. Snippets find torch, nn, F, np and common
+modules as names, and `e(f, *args)`, which prints the result of a call or its error; `step(text)` runs statements as the prompt of an
+interpreter does. Lines that differ and are listed in differential_meant.toml with a reason are meant.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 import warnings
@@ -33,6 +35,7 @@ REPLACED = [
     (r"torch\.functional\.", "torch."),
     (r"'torch\._C\.TensorBase'", "'Tensor'"),
 ]
+NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 UNIMPORTANT = re.compile(r"`torch\.jit\.\w+` is deprecated|The use of `x\.T`")
 
 
@@ -77,8 +80,18 @@ def run_here(name: str, text: str) -> None:
         except BaseException as error:
             print("EXC", type(error).__name__, "|", plain(str(error) if full else str(error)[:600]))
 
+    def step(text):
+        """Shows what the statements print and give, or their error; the next step goes on either way."""
+        sys.displayhook = lambda value: value is None or print(plain(repr(value)))
+        try:
+            exec(compile(text + "\n", f"<{name}>", "single"), space)
+        except SyntaxError:
+            print("EXC SyntaxError |")
+        except BaseException as error:
+            print("EXC", type(error).__name__, "|", plain(str(error)[:600]))
+
     names = dict(
-        torch=torch, nn=torch.nn, F=torch.nn.functional, Function=torch.autograd.Function, np=np, e=e, raises=e, norm=plain, collections=collections,
+        step=step, torch=torch, nn=torch.nn, F=torch.nn.functional, Function=torch.autograd.Function, np=np, e=e, raises=e, norm=plain, collections=collections,
         contextlib=contextlib, copy=copy, functools=functools, gc=gc, inspect=inspect, io=io, logging=logging, math=math, os=os,
         pickle=pickle, sys=sys, threading=threading, warnings=warnings, weakref=weakref,
     )  # fmt: skip
@@ -106,7 +119,9 @@ def run_apart(name: str, text: str, timeout: float) -> str:
         os.dup2(write, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", 0), write_through=True)
-        run_here(name, text)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            run_here(name, text)
         os._exit(0)
     os.close(write)
     chunks, deadline, late = [], time.monotonic() + timeout, False
@@ -150,6 +165,16 @@ def lines_of(text: str) -> list[str]:
     return [line for line in text.strip().split("\n") if not UNIMPORTANT.search(line)]
 
 
+def close(theirs: str, ours: str) -> bool:
+    """The same text, but for numbers that are within 0.002 of each other: random tests print four digits, of which the last may be rounded."""
+    if theirs == ours:
+        return True
+    if NUMBER.sub("#", re.sub(r"\s+", " ", theirs)) != NUMBER.sub("#", re.sub(r"\s+", " ", ours)):
+        return False
+    pairs = zip(map(float, NUMBER.findall(theirs)), map(float, NUMBER.findall(ours)))
+    return all(abs(a - b) <= 2e-3 * max(1.0, abs(a)) for a, b in pairs)
+
+
 def kind_of(theirs: list[str], ours: list[str]) -> str:
     """`same`, `words` (only messages and warnings differ) or `differs`."""
     if theirs == ours:
@@ -188,8 +213,10 @@ def compare(theirs: dict[str, str], ours: dict[str, str], verbose: bool, meant: 
         places = [
             (a[i1:i2], b[j1:j2])
             for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
-            if tag != "equal"
+            if tag != "equal" and not close("\n".join(a[i1:i2]), "\n".join(b[j1:j2]))
         ]
+        if kind != "same" and not places:
+            kind = "same"
         if meant and kind != "same":
             places = [pair for pair in places if meant.reason(name, pair) is None]
             kind = kind if places else "meant"

@@ -60,7 +60,7 @@ from ._spectral import stft  # noqa: E402,F401
 from ._autocast_state import *  # noqa: E402,F403
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
 from ._ops import ops  # noqa: E402
-from ._devices import get_device_module, register_device_module as _register_device_module  # noqa: E402,F401
+from ._devices import get_device_module, is_device_backend_autoload_enabled as _is_device_backend_autoload_enabled, register_device_module as _register_device_module  # noqa: E402,F401
 from ._streams import Event, Stream  # noqa: E402,F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 

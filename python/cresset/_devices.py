@@ -23,12 +23,17 @@ def _offers():
     return _entry_points
 
 
+def is_device_backend_autoload_enabled():
+    """Does TORCH_DEVICE_BACKEND_AUTOLOAD leave load_torch_backends() on, as it does unless it is set to something else than 1?"""
+    return os.getenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1"
+
+
 def load_torch_backends():
     """Import what packages offer under PyTorch's entry-point group `torch.backends`, as PyTorch does when it is imported.
 
     Called by as_torch.install(), since these packages import torch. TORCH_DEVICE_BACKEND_AUTOLOAD=0 leaves them. RuntimeError names the package
     that does not load."""
-    if os.getenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
+    if not is_device_backend_autoload_enabled():
         return
     from importlib.metadata import entry_points
 

@@ -231,15 +231,18 @@ def broadcast_shapes(*shapes):
 
 
 @overridable
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """A tensor of obj; shares memory where it can unless copy is True, and raises ValueError when copy is False and it cannot."""
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """A tensor of obj; shares memory where it can unless copy is True, and raises ValueError when copy is False and it cannot.
+
+    requires_grad: None keeps what obj has (False for what is no tensor), with its history; False cuts the history.
+    """
     given = obj
     if not isinstance(obj, Tensor):
         obj = _over_memory(obj, dtype, copy)
     if obj is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return cresset.tensor(given, dtype=dtype, device=device, requires_grad=requires_grad)
+        return cresset.tensor(given, dtype=dtype, device=device, requires_grad=bool(requires_grad))
     if copy is False:
         target = obj.device if device is None else cresset.device(device)
         if (target.type, target.index or 0) != (obj.device.type, obj.device.index or 0):
@@ -247,11 +250,11 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         if dtype is not None and dtype != obj.dtype:
             raise ValueError(f"can't alias tensor with dtype '{_dtype_name(obj.dtype)}' into dtype '{_dtype_name(dtype)}'.")
     out = cresset.as_tensor(obj, dtype=dtype, device=device)
-    if copy:
-        out = out.clone() if out is obj or out.data_ptr() == obj.data_ptr() else out
-    elif isinstance(given, Tensor):
-        return out.requires_grad_() if requires_grad and not out.requires_grad else out
-    return out.detach().requires_grad_(requires_grad) if out.requires_grad != requires_grad else out
+    if copy and out.data_ptr() == obj.data_ptr():
+        out = out.clone()
+    if requires_grad is None or out.requires_grad == requires_grad:
+        return out
+    return out.requires_grad_(requires_grad) if out.is_leaf else out.detach()
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):

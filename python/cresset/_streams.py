@@ -122,8 +122,10 @@ class Event:
     def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
         if interprocess:
             raise RuntimeError("Event: events of several processes are not supported; leave interprocess out.")
-        self._device = _stream_device(device)
-        self._event = _C._event_new(self._device, bool(enable_timing))
+        host = device is None and _C._accelerator_type() is None
+        self._device = cresset.device("cpu") if host else _stream_device(device)
+        self._timing = bool(enable_timing)
+        self._event = _C._event_new(self._device, self._timing)
 
     @property
     def device(self):
@@ -150,6 +152,8 @@ class Event:
     def record(self, stream=None):
         """Put the mark behind everything in a stream, by default the current one."""
         device, stream_id = self._stream(stream)
+        if self._device.type == device.type and device.type in ("cpu", "meta"):
+            raise RuntimeError(f"{device.type} backend doesn't support events.")
         _C._event_record(self._event, device, stream_id)
         self._device = device
 
@@ -170,4 +174,6 @@ class Event:
         return _C._event_elapsed(self._event, end_event._event)
 
     def __repr__(self):
-        return f"{cresset.__name__}.Event device_type={self.device.type}, device_index={-1 if self.device.index is None else self.device.index}, event_flag={self.event_id}"
+        index = -1 if self.device.index is None else self.device.index
+        return (f"{cresset.__name__}.Event device_type={self.device.type}, device_index={index}, event_flag={int(self._timing)}, "
+                f"event_id={self.event_id}")

@@ -1,6 +1,7 @@
 """`cresset.compile`, and what programs say to PyTorch's compiler of Python code (`torch.compiler`, `torch._dynamo`)."""
 
 import functools
+import inspect
 
 import cresset
 from cresset._capture import backends as _backends
@@ -8,8 +9,9 @@ from cresset._capture import frontend as _frontend
 from cresset._capture import marks as _marks
 from cresset._capture.values import Known as _Known
 
-__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "compile_report", "cudagraph_mark_step_begin", "disable", "is_compiling",
-           "is_dynamo_compiling", "is_exporting", "list_backends", "register_backend", "reset", "set_stance"]  # fmt: skip
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "compile_report", "cudagraph_mark_step_begin", "disable", "get_default_backend",
+           "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "register_backend", "reset", "set_default_backend", "set_stance",
+           "substitute_in_graph"]  # fmt: skip
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 
@@ -36,7 +38,7 @@ def assume_constant_result(fn):
     return _marks.mark(fn, "constant")
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False, inputs=None, **kwargs):
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False, inputs=None, **kwargs):
     """`model`, a function or module (or, without one, a decorator), computed in engines where that is sound; the answer is always that of `model`.
 
     Without `inputs` a call is captured when it first comes, for what it was given: dtypes, devices, dimensions, Python values, attributes and globals that it
@@ -47,10 +49,12 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     With `inputs`, Inputs or shapes of a module's arguments, it is engine.compile(model, inputs, …), which takes more keywords.
 
     fullgraph: Unsupported (a RuntimeError) where PyTorch would stop too; a warning where only this compiler does.
-    backend: "inductor" (engines), "eager", another of list_backends(), or a function (fx.GraphModule, example inputs) -> callable.
+    backend: "inductor" (engines), "eager", another of list_backends(), or a function (fx.GraphModule, example inputs) -> callable; where none is given
+    that of set_default_backend(), "inductor" at first.
     mode: names of PyTorch's, which change nothing. options: a dict for engine.compile, or keywords of the backend; not together with a mode.
     disable: give `model` itself.
     """
+    backend = get_default_backend() if backend is None else backend
     if inputs is not None:
         return cresset.engine.compile(model, inputs, **({} if backend == "inductor" else {"backend": backend}), **kwargs)
     if kwargs:
@@ -241,6 +245,49 @@ def list_backends(exclude_tags=("debug", "experimental")):
 def register_backend(compiler_fn=None, name=None, tags=()):
     """Makes a function (graph module, example inputs) -> callable a backend by name; also a decorator."""
     return _backends.register(compiler_fn, name, tags)
+
+
+def set_default_backend(backend):
+    """What compile() takes as backend where none is given: a name, a function, or None for the first default again. InvalidBackend for other names."""
+    global _default_backend
+    if backend is not None:
+        _backends.lookup(backend)
+    _default_backend = "inductor" if backend is None else backend
+
+
+def get_default_backend():
+    """What compile() takes as backend where none is given."""
+    return _default_backend
+
+
+_default_backend = "inductor"
+
+
+def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
+    """A decorator: captures look into the decorated function where a program calls `original_fn`, whose code is not to be seen (of an extension in C,
+    say). Both must do the same; programs call the original. TypeError when the two take other arguments, unless skip_signature_check."""
+    if not callable(original_fn):
+        raise TypeError(f"substitute_in_graph expects a function but got {type(original_fn)!r}")
+
+    def decorator(traceable_fn):
+        if not callable(traceable_fn):
+            raise TypeError(f"@substitute_in_graph(...) expects a function but got {type(traceable_fn)!r}")
+        if not skip_signature_check:
+            _same_arguments(original_fn, traceable_fn)
+        _marks.answer(original_fn, lambda evaluator, args, kwargs: evaluator.inline(traceable_fn, args, kwargs))
+        return traceable_fn
+
+    return decorator
+
+
+def _same_arguments(original, other):
+    """TypeError when the two take arguments of other names or kinds; what does not say what it takes is left alone."""
+    try:
+        theirs, ours = ([(p.name, p.kind) for p in inspect.signature(f).parameters.values()] for f in (original, other))
+    except (TypeError, ValueError):
+        return
+    if theirs != ours:
+        raise TypeError(f"Signature mismatch between {original} and {other}: {inspect.signature(original)} vs {inspect.signature(other)}")
 
 
 def reset():

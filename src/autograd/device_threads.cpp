@@ -82,7 +82,8 @@ SharedQueue& queue_for(GraphTask& task, const Node& node) {
 
 void fail(GraphTask& task, std::exception_ptr error) {
   std::lock_guard<std::mutex> lock(task.mutex);
-  if (!task.error) task.error = std::move(error);
+  if (!task.failed) task.error = std::move(error);
+  task.failed = true;
 }
 
 /// Marks one item of a task as finished; the last one, or an error, ends the pass.
@@ -90,7 +91,7 @@ void finish_item(GraphTask& task) {
   bool done;
   {
     std::lock_guard<std::mutex> lock(task.mutex);
-    done = --task.outstanding == 0 || task.error;
+    done = --task.outstanding == 0 || task.failed;
   }
   if (done && !task.complete.exchange(true)) task.owner_queue->wake();
 }
@@ -100,7 +101,7 @@ void run_item(const SharedQueue::Item& item) {
   bool failed;
   {
     std::lock_guard<std::mutex> lock(task.mutex);
-    failed = static_cast<bool>(task.error);
+    failed = task.failed;
   }
   if (!failed) {
     const Current saved = std::exchange(current, Current{&task, nullptr});
@@ -192,7 +193,7 @@ void run_with_devices(const std::shared_ptr<GraphTask>& task, const std::vector<
   }
   if (task->local_queue) task->local_queue->close();  // after an error another thread may still want to push
   std::lock_guard<std::mutex> lock(task->mutex);
-  if (task->error) std::rethrow_exception(task->error);
+  if (task->failed) std::rethrow_exception(std::exchange(task->error, nullptr));
 }
 
 void run_on_fresh_stack(const std::function<void()>& f) {

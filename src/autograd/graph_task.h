@@ -98,7 +98,8 @@ struct GraphTask {
   std::unique_ptr<SharedQueue> local_queue;  // when the owner is not a device thread
   uint32_t outstanding = 0;
   std::atomic<bool> complete{false};
-  std::exception_ptr error;
+  bool failed = false;
+  std::exception_ptr error;  // until the owner rethrows it: device threads that end later must not be the last to hold it
   ThreadState thread_state;
 };
 

@@ -45,6 +45,7 @@ struct LstsqPlan {
   std::string_view driver;
   int64_t m = 0, n = 0, nrhs = 0;
   DimVector batch;
+  DimVector own;  // the batch of the matrices as they were given, of which ranks and singular values are
   bool with_values() const { return driver == "gelsd" || driver == "gelss"; }
 };
 CRESSET_API LstsqPlan plan_lstsq(const Tensor& self, const Tensor& b, std::optional<std::string_view> driver);

@@ -226,7 +226,9 @@ LstsqPlan plan_lstsq(const Tensor& self, const Tensor& b, std::optional<std::str
   plan.m = self.size(-2);
   plan.n = self.size(-1);
   plan.nrhs = right.size(-1);
-  plan.batch = infer_broadcast(batch_of(self), batch_of(right));
+  const IntArrayRef own = batch_of(self);
+  plan.own = DimVector(own.begin(), own.end());
+  plan.batch = infer_broadcast(own, batch_of(right));
   return plan;
 }
 
@@ -240,8 +242,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_meta(const Tensor& self, const 
   // Residuals as for full rank, which values alone can tell.
   const bool residuals = plan.m > plan.n && plan.driver != "gelsy";
   return {solution, cresset::empty(residuals ? batch_and(plan.batch, {plan.nrhs}) : DimVector{0}, real),
-          cresset::empty(plan.driver == "gels" ? DimVector{0} : plan.batch, self.options().dtype(kLong)),
-          cresset::empty(plan.with_values() ? batch_and(plan.batch, {std::min(plan.m, plan.n)}) : DimVector{0}, real)};
+          cresset::empty(plan.driver == "gels" ? DimVector{0} : plan.own, self.options().dtype(kLong)),
+          cresset::empty(plan.with_values() ? batch_and(plan.own, {std::min(plan.m, plan.n)}) : DimVector{0}, real)};
 }
 
 }  // namespace cresset::ops

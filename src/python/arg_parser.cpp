@@ -641,7 +641,7 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
     case Kind::Dtype: return to_scalar_type(o);
     case Kind::Layout: return static_cast<Layout>(constant_value(o));
     case Kind::MemoryFormat: return static_cast<MemoryFormat>(constant_value(o));
-    case Kind::Device: return to_device(o);
+    case Kind::Device: return to_present_device(o);
     case Kind::Generator: return to_generator(o);
     default: return to_ivalue(o, *p.type, std::string("argument '") + PyUnicode_AsUTF8(p.name) + "'");
   }

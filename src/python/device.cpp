@@ -1,8 +1,11 @@
 // device objects.
 #include <cresset/core/accelerator_hooks.h>
+#include <cresset/core/device_guard.h>
+#include <cresset/core/dispatch_key_set.h>
 
 #include "base/hint.h"
 #include "python/bind.h"
+#include "python/dispatch_mode.h"
 #include "python/types.h"
 
 namespace cresset::python {
@@ -102,6 +105,20 @@ Device to_device(PyObject* o) {
     return Device(*accelerator, static_cast<DeviceIndex>(i));
   }
   CRESSET_THROW(TypeError, "device: a device or a string was required; a ", type_name(Py_TYPE(o)), " was given.");
+}
+
+Device to_present_device(PyObject* o) {
+  const Device d = to_device(o);
+  if (CRESSET_LIKELY(d.is_cpu()) || impl::hasDeviceGuardImpl(d.type()) || any_dispatch_mode()) return d;
+  if (d.type() == DeviceType::CUDA || d.type() == DeviceType::XPU) {  // PyTorch's own class, which programs catch
+    PyErr_Format(PyExc_AssertionError, "Torch not compiled with %s enabled", d.type() == DeviceType::CUDA ? "CUDA" : "XPU");
+    throw ErrorAlreadySet();
+  }
+  const DispatchKey key = backendKey(d.type());
+  if (key == DispatchKey::Undefined || isForeignDispatchKey(key))  // a name that only a backend could give a meaning
+    detail::raise_with_hint<NotImplementedError>(str("No backend is mounted as '", DeviceTypeName(d.type()), "'."),
+                                                 "`cresset doctor` lists the devices that are there.");
+  return d;
 }
 
 void init_device(PyObject* module) {

@@ -318,7 +318,8 @@ struct PostAccumulateHook final : autograd::PostAccumulateGradHook, HoldsDict {
         const Ref r = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), t.get()));
         CRESSET_CHECK_TYPE(r.get() == Py_None || is_tensor(r.get()), "expected Variable, but hook returned '", type_name(Py_TYPE(r.get())),
                            "'");
-        CRESSET_CHECK(r.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
+        // What works in place returns the variable itself, as a lambda then does.
+        CRESSET_CHECK(r.get() == Py_None || unwrap(r.get()).is_same(variable), "Tensor post accumulate grad hooks should return None.");
       }
     });
   }

@@ -230,7 +230,7 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* k
   } else {
     if (at < n &&
         (is_device(args[at]) || PyUnicode_Check(args[at]) || args[at] == Py_None || (PyLong_Check(args[at]) && !PyBool_Check(args[at])))) {
-      if (args[at] != Py_None) options = options.device(to_device(args[at]));
+      if (args[at] != Py_None) options = options.device(to_present_device(args[at]));
       ++at;
     }
     if (at < n && (is_dtype_like(args[at]) || (at == 1 && args[at] == Py_None))) {
@@ -258,7 +258,7 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* k
       CRESSET_CHECK_TYPE(is_dtype_like(v), "to(): argument 'dtype' must be torch.dtype, not ", type_name(Py_TYPE(v)));
       options = options.dtype(to_scalar_type(v));
     } else if (key == "device") {
-      if (v != Py_None) options = options.device(to_device(v));
+      if (v != Py_None) options = options.device(to_present_device(v));
     } else if (key == "other" || key == "tensor") {
       CRESSET_CHECK_TYPE(is_tensor(v), "to(): argument '", key, "' must be Tensor, not ", type_name(Py_TYPE(v)));
       take_other(unwrap(v));

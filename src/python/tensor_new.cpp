@@ -254,7 +254,7 @@ CreationArguments parse(const char* name, PyObject* const* args, Py_ssize_t n, P
     CRESSET_CHECK_TYPE(is_dtype_like(values[1]), name, "(): argument 'dtype' must be torch.dtype, not ", type_name(Py_TYPE(values[1])));
     a.dtype = to_scalar_type(values[1]);
   }
-  if (values[2] && values[2] != Py_None) a.device = to_device(values[2]);
+  if (values[2] && values[2] != Py_None) a.device = to_present_device(values[2]);
   for (const auto& [i, flag] : {std::pair(3, &a.requires_grad), std::pair(4, &a.pin_memory)}) {
     if (!values[i] || values[i] == Py_None) continue;
     CRESSET_CHECK_TYPE(PyBool_Check(values[i]), name, "(): argument '", names[i], "' must be bool, not ", type_name(Py_TYPE(values[i])));

@@ -36,6 +36,9 @@ inline bool is_device(PyObject* o) { return Py_TYPE(o) == device_type_object; }
 CRESSET_PYTHON_API PyObject* wrap_device(Device d);
 /// From a device, a string or an index, which counts the devices of the current accelerator (raises when there is none).
 CRESSET_PYTHON_API Device to_device(PyObject* o);
+/// Where a call from Python puts a tensor; AssertionError for CUDA and XPU, NotImplementedError for others where no such backend is mounted
+/// and no mode that pretends is on.
+Device to_present_device(PyObject* o);
 
 extern CRESSET_PYTHON_API PyTypeObject* size_type;
 /// A new Size.

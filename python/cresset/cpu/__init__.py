@@ -2,7 +2,9 @@
 
 import contextlib
 
-__all__ = ["is_available", "is_initialized", "device_count", "current_device", "set_device", "synchronize", "current_stream", "stream"]
+from ._capabilities import get_capabilities
+
+__all__ = ["is_available", "is_initialized", "device_count", "current_device", "set_device", "synchronize", "current_stream", "stream", "get_capabilities"]
 
 
 def is_available():

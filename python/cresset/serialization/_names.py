@@ -14,9 +14,6 @@ _OWN, _PUBLIC = "cresset", "torch"
 _MOVED = {
     ("cresset", "Generator"): ("torch._C", "Generator"),
     ("cresset.optim.adafactor", "Adafactor"): ("torch.optim", "Adafactor"), ("cresset.optim.muon", "Muon"): ("torch.optim", "Muon"),
-    ("cresset.nn.modules.distance", "ChannelShuffle"): ("torch.nn.modules.channelshuffle", "ChannelShuffle"),
-    ("cresset.nn.modules.distance", "PixelShuffle"): ("torch.nn.modules.pixelshuffle", "PixelShuffle"),
-    ("cresset.nn.modules.distance", "PixelUnshuffle"): ("torch.nn.modules.pixelshuffle", "PixelUnshuffle"),
     ("cresset.nn.modules.parallel", "DataParallel"): ("torch.nn.parallel.data_parallel", "DataParallel"),
     ("cresset.nn.modules.linear_cross_entropy", "LinearCrossEntropyLoss"): ("torch.nn.modules.loss", "LinearCrossEntropyLoss"),
     ("cresset.nn.modules.linear_cross_entropy", "LinearCrossEntropyOptions"): ("torch.nn.modules.linear_cross_entropy_options", "LinearCrossEntropyOptions"),

@@ -64,16 +64,18 @@ class check_sparse_tensor_invariants:
 def mm(mat1, mat2, reduce=None):
     """The product of two matrices, at least one of them sparse. The gradient of a sparse factor is sparse, at its places.
 
-    reduce: "sum" (the product), or "mean", "amax", "amin" of what meets in each row of a CSR matrix mat1.
+    reduce: "sum" (the product), or "mean", "amax" or "max", "amin" or "min" of what meets in each row of a CSR matrix mat1.
     """
     from ._gradients import Product
 
     if reduce in (None, "sum"):
         return Product.apply(mat1, mat2)
+    if reduce == "prod":
+        raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
     rows, columns = mat1.to_sparse()._indices()
     met = mat1.to_sparse().coalesce().values()[:, None] * mat2[columns]
     index = rows[:, None].expand_as(met)
-    return met.new_zeros((mat1.shape[0], mat2.shape[1])).scatter_reduce(0, index, met, reduce, include_self=False)
+    return met.new_zeros((mat1.shape[0], mat2.shape[1])).scatter_reduce(0, index, met, {"max": "amax", "min": "amin"}.get(reduce, reduce), include_self=False)
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):

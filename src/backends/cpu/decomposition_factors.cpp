@@ -279,6 +279,16 @@ void ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, bool 
 
 // ---- least squares ---------------------------------------------------------------------------------------------------
 
+// What belongs to the matrices of `self` alone, of what was found for all that broadcasting made: each has it at its first place.
+Tensor of_own_matrices(Tensor found, const ops::LstsqPlan& plan, std::initializer_list<int64_t> last) {
+  if (plan.own == plan.batch) return found;
+  if (found.numel() == 0) return cresset::zeros(ops::batch_and(plan.own, last), found.options());
+  for (std::size_t extra = plan.batch.size() - plan.own.size(); extra > 0; --extra) found = found.select(0, 0);
+  for (std::size_t d = 0; d < plan.own.size(); ++d)
+    if (plan.own[d] == 1) found = found.narrow(static_cast<int64_t>(d), 0, 1);
+  return found.contiguous();
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& self, const Tensor& b, std::optional<double> rcond,
                                                  std::optional<std::string_view> driver) {
   const ops::LstsqPlan plan = ops::plan_lstsq(self, b, driver);
@@ -336,7 +346,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& self, const Tenso
       }
   });
   const Tensor solution = x.narrow(-2, 0, n);
-  return {plan.vector ? solution.squeeze(-1) : solution, residuals, rank, values};
+  return {plan.vector ? solution.squeeze(-1) : solution, residuals, plan.driver == "gels" ? rank : of_own_matrices(rank, plan, {}),
+          plan.with_values() ? of_own_matrices(values, plan, {k}) : values};
 }
 
 }  // namespace cresset::cpu

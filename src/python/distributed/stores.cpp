@@ -101,6 +101,17 @@ class PythonStore : public Store {
   }
 };
 
+void store_barrier(Store& store, const std::string& key, int64_t world_size, std::optional<Store::Timeout> timeout) {
+  CRESSET_CHECK_VALUE(world_size > 0, "barrier: world_size must be positive; it is ", world_size, ".");
+  const int64_t came = store.add(key + "/came", 1);
+  const std::string all_there = key + "/all/" + std::to_string((came - 1) / world_size);
+  if (came % world_size == 0) store.set(all_there, from_text("1"));
+  if (timeout)
+    store.wait({all_there}, *timeout);
+  else
+    store.wait({all_there});
+}
+
 void bind_store(py::module_& module) {
   py::class_<Store, PythonStore, Held<Store>>(module, "Store", "Keys with values that processes share.")
       .def(py::init<>())
@@ -123,6 +134,8 @@ void bind_store(py::module_& module) {
       .def("set_timeout", &Store::setTimeout, Unlocked(), "Sets how long get and wait wait, a timedelta.")
       .def("wait", py::overload_cast<const Keys&>(&Store::wait), Unlocked(), "Waits for the keys.")
       .def("wait", py::overload_cast<const Keys&, const Store::Timeout&>(&Store::wait), Unlocked(), "Waits so long, a timedelta.")
+      .def("barrier", &store_barrier, Unlocked(), py::arg("key"), py::arg("world_size"), py::arg("timeout") = py::none(),
+           "Waits until so many processes have called it with this key; again for the next round of them.")
       .def_property_readonly(
           "timeout", [](const Store& s) { return s.getTimeout(); }, "How long get and wait wait.")
       .def(

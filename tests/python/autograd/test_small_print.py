@@ -150,10 +150,18 @@ def test_gradient_weights_of_gradgradcheck_may_be_constants():
 
 
 def test_a_hook_after_the_accumulation_returns_nothing():
-    t = torch.ones(1, requires_grad=True)
-    t.register_post_accumulate_grad_hook(lambda t: t)
-    with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None"):
-        t.sum().backward()
+    for hook in (lambda t: t.grad, lambda t: t.detach(), lambda t: t.view_as(t)):
+        t = torch.ones(1, requires_grad=True)
+        t.register_post_accumulate_grad_hook(hook)
+        with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None"):
+            t.sum().backward()
+
+
+def test_a_hook_after_the_accumulation_may_return_the_tensor_itself():
+    t = torch.zeros(3, requires_grad=True)
+    t.register_post_accumulate_grad_hook(lambda p: p.add_(p.grad, alpha=-0.01))  # the example of PyTorch's page
+    t.backward(torch.tensor([1.0, 2.0, 3.0]))
+    torch.testing.assert_close(t.detach(), torch.tensor([-0.01, -0.02, -0.03]))
 
 
 def test_what_is_deprecated_says_so():

@@ -1,6 +1,7 @@
 """Backends of one's own, and PyTorch's names around compile()."""
 
 import copy
+import operator
 import pickle
 
 import cresset
@@ -229,3 +230,40 @@ def test_the_decorator_keeps_the_function():
 
     assert f.__name__ == "f" and f.__doc__ == "Adds." and f.__wrapped__(X, 1).sum() == f(X, 1).sum() and cresset.compile(cresset.sin)(X).shape == X.shape
     assert cresset.compile(mode="max-autotune")(lambda x: x + 1)(X).shape == X.shape
+
+
+def test_the_backend_where_none_is_given():
+    seen = []
+
+    def note(module, examples):
+        seen.append(len(examples))
+        return module.forward
+
+    assert cresset.compiler.get_default_backend() == "inductor"
+    try:
+        cresset.compiler.set_default_backend(note)
+        assert cresset.compiler.get_default_backend() is note
+        x = cresset.arange(3.0)
+        assert cresset.equal(cresset.compile(lambda v: v * 2 + 1)(x), x * 2 + 1) and seen == [1]
+    finally:
+        cresset.compiler.set_default_backend(None)
+    assert cresset.compiler.get_default_backend() == "inductor"
+    with pytest.raises(RuntimeError, match="(?s)nobody"):
+        cresset.compiler.set_default_backend("nobody")
+
+
+def test_a_function_of_python_stands_for_one_whose_code_is_not_there():
+    def place(a, b, /):
+        for i, item in enumerate(a):
+            if item == b:
+                return i
+        raise ValueError("not there")
+
+    found = cresset.compiler.substitute_in_graph(operator.indexOf)(place)
+    assert found is place
+    compiled = cresset.compile(lambda x: x + operator.indexOf((4, 5, 6), 6), fullgraph=True, backend="eager")
+    assert cresset.equal(compiled(cresset.zeros(2)), cresset.full((2,), 2.0))
+    with pytest.raises(TypeError, match="Signature mismatch"):
+        cresset.compiler.substitute_in_graph(operator.indexOf)(lambda a: 0)
+    with pytest.raises(TypeError, match="expects a function but got <class 'int'>"):
+        cresset.compiler.substitute_in_graph(3)

@@ -198,3 +198,25 @@ def test_a_server_that_stands_still_takes_no_question_for_ever():
     finally:
         server.kill()
         server.wait()
+
+
+def test_barriers_wait_for_all_and_may_come_again(store):
+    store.barrier("alone", 1)
+    store.barrier("alone", 1, timedelta(seconds=1))
+    passed = []
+
+    def come(i):
+        for round in range(3):
+            store.clone().barrier("together", 3, timedelta(seconds=20))
+            passed.append(round)
+
+    threads = [threading.Thread(target=come, args=(i,)) for i in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(passed) == [0] * 3 + [1] * 3 + [2] * 3
+    with pytest.raises(RuntimeError, match="(?i)time"):
+        store.barrier("missing", 2, timedelta(seconds=0.2))
+    with pytest.raises(ValueError, match="world_size must be positive; it is 0"):
+        store.barrier("nobody", 0)

@@ -164,3 +164,22 @@ def test_dlpack_on_a_device_and_as_a_copy():
     with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
         x.requires_grad_().__dlpack__()
     assert torch.from_dlpack(torch.utils.dlpack.to_dlpack(x)).requires_grad is False
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+@pytest.mark.parametrize("copy", [None, True])
+@pytest.mark.parametrize("wanted", [None, False, True])
+def test_asarray_of_a_tensor_keeps_its_history_or_cuts_it(leaf, copy, wanted):
+    given = torch.tensor([1.0, 2.0], requires_grad=True)
+    given = given if leaf else given + 1
+    out = torch.asarray(given, copy=copy, requires_grad=wanted)
+    assert out.requires_grad is (wanted is not False)
+    assert (out.grad_fn is not None) is (wanted is not False and (copy is True or not leaf))
+    assert (out.data_ptr() == given.data_ptr()) is (copy is None)
+    if leaf and copy is None:
+        assert out is given  # its flag is changed, as by requires_grad_()
+
+
+def test_asarray_of_numbers_requires_grad_only_when_asked():
+    assert not torch.asarray([1.0]).requires_grad
+    assert torch.asarray([1.0], requires_grad=True).requires_grad

@@ -184,3 +184,45 @@ def test_limits_are_shown_in_six_digits():
     assert repr(cresset.iinfo(cresset.int32)) == "iinfo(min=-2.14748e+09, max=2.14748e+09, dtype=int32)"
     assert repr(cresset.iinfo(cresset.uint64)) == "iinfo(min=0, max=1.84467e+19, dtype=uint64)"
     assert repr(cresset.iinfo(cresset.int16)) == "iinfo(min=-32768, max=32767, dtype=int16)"
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    "a, b, rank, values",
+    [
+        ((1, 3, 3), (2, 3, 3), (1,), (1, 3)),
+        ((2, 1, 4, 3), (1, 5, 4, 2), (2, 1), (2, 1, 3)),
+        ((2, 3, 3), (1, 3, 3), (2,), (2, 3)),
+        ((1, 3, 3), (0, 3, 3), (1,), (1, 3)),
+    ],
+)
+def test_least_squares_tell_the_ranks_of_the_matrices_as_they_were_given(a, b, rank, values, device):
+    found = cresset.linalg.lstsq(cresset.rand(a, device=device), cresset.rand(b, device=device), driver="gelsd")
+    assert (tuple(found.rank.shape), tuple(found.singular_values.shape)) == (rank, values)
+
+
+def test_least_squares_tell_the_rank_of_each_matrix():
+    a = cresset.rand(2, 1, 4, 3)
+    a[1, :, :, 0] = 0
+    assert cresset.linalg.lstsq(a, cresset.rand(1, 5, 4, 2)).rank.tolist() == [[3], [2]]
+
+
+@pytest.mark.parametrize("kind, text", [("cuda", "CUDA"), ("cuda:1", "CUDA"), ("xpu", "XPU")])
+def test_tensors_on_devices_that_are_not_built_in(kind, text):
+    x = cresset.ones(2)
+    for call in (
+        lambda: cresset.zeros(2, device=kind), lambda: x.to(kind), lambda: x.to(kind, cresset.float64), lambda: x.to(device=kind),
+        lambda: cresset.zeros_like(x, device=kind), lambda: cresset.tensor([1.0], device=kind), lambda: cresset.nn.Linear(2, 2).to(kind),
+    ):  # fmt: skip
+        with pytest.raises(AssertionError, match=f"Torch not compiled with {text} enabled"):
+            call()
+    with pytest.raises(AssertionError), cresset.device(kind):
+        cresset.ones(2)
+
+
+@pytest.mark.parametrize("kind", ["mps", "hpu"])
+def test_tensors_on_devices_that_only_a_backend_gives(kind):
+    for call in (lambda: cresset.zeros(2, device=kind), lambda: cresset.ones(2).to(kind)):
+        with pytest.raises(NotImplementedError, match=f"No backend is mounted as '{kind}'") as caught:
+            call()
+        assert "cresset doctor" in caught.value.__notes__[0]

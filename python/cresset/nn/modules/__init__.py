@@ -29,6 +29,7 @@ from . import (
 from .activation import *  # noqa: F403
 from .adaptive import *  # noqa: F403
 from .batchnorm import *  # noqa: F403
+from .channelshuffle import *  # noqa: F403
 from .container import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .distance import *  # noqa: F403
@@ -43,6 +44,7 @@ from .module import Module  # noqa: F401
 from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
 from .parallel import *  # noqa: F403
+from .pixelshuffle import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .rnn import *  # noqa: F403
 from .sparse import *  # noqa: F403
@@ -51,8 +53,8 @@ from .upsampling import *  # noqa: F403
 
 __all__ = ["Module", "Bilinear", "Identity", "LazyLinear", "Linear"]
 for _family in (
-    activation, adaptive, batchnorm, container, conv, distance, dropout, flatten, fold, instancenorm, linear_cross_entropy, loss,
-    normalization, padding, parallel, pooling, rnn, sparse, transformer, upsampling,
+    activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear_cross_entropy, loss,
+    normalization, padding, parallel, pixelshuffle, pooling, rnn, sparse, transformer, upsampling,
 ):  # fmt: skip
     __all__ += _family.__all__
 del _family
