@@ -18,9 +18,6 @@ KNOWN_CIRCLES: dict[frozenset[str], str] = {
         "", "._classes", "._concrete", "._containers", "._dataclasses", "._definitions", "._hooks", "._names", "._overloads", "._recursive",
         "._script", "._state", "._types", ".serialization"))}):
         "compiling a function compiles the classes, functions and modules that it names",
-    frozenset({"cresset.jit._trace", "cresset.jit._traced_module"}): "a traced module's methods are traced when they are called",
-    frozenset({"cresset._ops", "cresset.library", "cresset._library.custom_op", "cresset._library.opcheck", "cresset._library.utils"}):
-        "OpOverload.py_impl registers through Library, which takes OpOverloads",
     frozenset({"cresset.fx.graph_module", "cresset.fx._lazy_graph_module", "cresset.fx._symbolic_trace"}):
         "PyTorch's modules of these names: unpickling a GraphModule traces it again",
     frozenset({"cresset.fx.node", "cresset.fx.operator_schemas"}): "PyTorch's modules of these names: Node.normalized_arguments",

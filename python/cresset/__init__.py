@@ -64,14 +64,13 @@ from ._devices import get_device_module, is_device_backend_autoload_enabled as _
 from ._streams import Event, Stream  # noqa: E402,F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 
-from . import _absent, _devices, _legacy, _overridable, _rare_methods, _settings, _sparse_methods  # noqa: E402
+from ._settings import *  # noqa: E402,F403
+from ._absent import dequantize, refused_functions as _refused_functions  # noqa: E402,F401
+from . import _devices, _legacy, _overridable, _rare_methods, _sparse_methods  # noqa: E402
 
-_settings.install(_sys.modules[__name__])
-_devices.install()
-_absent.install(_sys.modules[__name__])
-_overridable.install_methods(Tensor)
-_overridable.install_device(device)
+globals().update(_refused_functions(globals().keys()))
 globals().update(_legacy.types())
+_overridable.install_methods(Tensor)
 DispatchKey = _C.DispatchKey
 
 from . import autograd  # noqa: E402
@@ -92,10 +91,8 @@ _place_part("_profiler", "_profiler_c")
 _place_part("_acc", "_acc_c")
 _place_part("_distributed_c10d", "_distributed_c")
 
-from . import _c_names  # noqa: E402
+from . import _c_names  # noqa: E402,F401
 
-_c_names.install()
-_C._VariableFunctionsClass = _C._VariableFunctions  # as pickles of operators name their home
 _sys.modules[f"{__name__}._C._nn"] = _C._nn
 torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice
 

@@ -158,12 +158,7 @@ for _name in (
     tensor_attribute(_name, False, missing=True)
 
 
-def install(module):
-    """Fill in the names that the package is missing."""
-    for what, names in _FUNCTIONS.items():
-        for name in names:
-            if not hasattr(module, name):
-                setattr(module, name, _refusal(name, what))
-    for name, instead in _REMOVED.items():
-        setattr(module, name, _removal(name, instead))
-    module.dequantize = dequantize
+def refused_functions(present):
+    """Functions of the package that only refuse, by name: those of _FUNCTIONS that are not among the names `present`, and what PyTorch has removed."""
+    refused = {name: _refusal(name, what) for what, names in _FUNCTIONS.items() for name in names if name not in present}
+    return refused | {name: _removal(name, instead) for name, instead in _REMOVED.items()}

@@ -1,6 +1,7 @@
-"""Names of PyTorch's extension module that libraries use and that are Python here; put into `_C` when the package is imported."""
+"""Names of PyTorch's extension module that libraries use and that are Python here: importing this puts them into `_C`."""
 
 from . import _C
+from ._settings import has_lapack, has_spectral
 
 # Switches of PyTorch's graph executors, which choose how a graph runs and not what it computes. Graphs run one way here: a switch keeps what it
 # was given, and answers it. {setter: (its getter or None, at first, does the setter answer the old value)}
@@ -10,6 +11,12 @@ _SWITCHES = {
     "_jit_set_texpr_fuser_enabled": ("_jit_texpr_fuser_enabled", True, False), "_jit_set_nvfuser_enabled": ("_jit_nvfuser_enabled", False, False),
     "_jit_set_nvfuser_guard_mode": (None, False, False), "_set_graph_executor_optimize": ("_get_graph_executor_optimize", True, False),
 }  # fmt: skip
+
+
+def _in_c(function):
+    """Decorator: a function of `_C`."""
+    setattr(_C, function.__name__, function)
+    return function
 
 
 def _switch(setter, getter, value, answers):
@@ -41,21 +48,25 @@ def _parse_to(*args, **kwargs):
     return parse(args, kwargs)
 
 
+@_in_c
 def _are_functorch_transforms_active():
     """Is a transform of `func` running?"""
     return _C._functorch.maybe_current_level() is not None
 
 
+@_in_c
 def _is_torch_function_mode_enabled():
     """Is a mode of the torch-function protocol on, and not switched off with all of it?"""
     return bool(_C._len_torch_function_stack()) and not _C._is_torch_function_all_disabled()
 
 
+@_in_c
 def _is_alias_of(a, b):
     """Do two tensors lie in one storage?"""
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
+@_in_c
 def _get_accelerator(check=None):
     """The device of the accelerator; without one that of the CPU, and RuntimeError when `check` is true."""
     kind = _C._accelerator_type()
@@ -64,6 +75,7 @@ def _get_accelerator(check=None):
     return _C.device(kind or "cpu")
 
 
+@_in_c
 def _infer_size(a, b):
     """The size to which tensors of two sizes broadcast. RuntimeError when there is none, and for what is no Size."""
     for place, size in enumerate((a, b), 1):
@@ -78,6 +90,7 @@ def _infer_size(a, b):
     return _C.Size(found)
 
 
+@_in_c
 def _has_storage(tensor):
     """Does a tensor lie in memory of its own? Opaque and sparse ones, and ones that wrap others, do not."""
     try:
@@ -87,6 +100,7 @@ def _has_storage(tensor):
     return True
 
 
+@_in_c
 def _jit_try_infer_type(value):
     """The type that the tracer gives a value, as an object with success(), type() and reason()."""
     from .jit._infer_type import try_infer_type
@@ -94,6 +108,7 @@ def _jit_try_infer_type(value):
     return try_infer_type(value)
 
 
+@_in_c
 def _jit_check_alias_annotation(graph, args, name):
     """Runs a graph on copies of `args`. RuntimeError when an operator of it, the one of this name or another, writes to an argument or gives back
     its memory and its schema does not say so."""
@@ -161,19 +176,16 @@ def _of_lists(name):
     return call
 
 
-def install():
-    for setter, (getter, value, answers) in _SWITCHES.items():
-        if setter not in vars(_C):  # hasattr would load the graph part
-            _switch(setter, getter, value, answers)
-    _C.__getattr__ = _ask_elsewhere(_C.__getattr__)
-    _C._nn._parse_to = _parse_to
-    _C._nn.flatten_dense_tensors, _C._nn.unflatten_dense_tensors = _of_lists("_flatten_dense_tensors"), _of_lists("_unflatten_dense_tensors")
-    _C._infer_size, _C._jit_try_infer_type, _C._has_storage = _infer_size, _jit_try_infer_type, _has_storage
-    _C._is_alias_of, _C._get_accelerator = _is_alias_of, _get_accelerator
-    _C._jit_check_alias_annotation = _jit_check_alias_annotation
-    _C._set_conj, _C._set_neg = _bit_setter("conj"), _bit_setter("neg")
-    _C._is_torch_function_mode_enabled = _is_torch_function_mode_enabled
-    _C._TensorMeta = type(_C.Tensor)
-    for name in _ABSENT:
-        setattr(_C, f"_has_{name}", False)
-    _C._are_functorch_transforms_active = _are_functorch_transforms_active
+for _setter, (_getter, _value, _answers) in _SWITCHES.items():
+    if _setter not in vars(_C):  # hasattr would load the graph part
+        _switch(_setter, _getter, _value, _answers)
+for _word in ("conj", "neg"):
+    _in_c(_bit_setter(_word))
+for _name in _ABSENT:
+    setattr(_C, f"_has_{_name}", False)
+_C.has_lapack, _C.has_spectral = has_lapack, has_spectral  # where PyTorch's tests ask
+_C.__getattr__ = _ask_elsewhere(_C.__getattr__)
+_C._nn._parse_to = _parse_to
+_C._nn.flatten_dense_tensors, _C._nn.unflatten_dense_tensors = _of_lists("_flatten_dense_tensors"), _of_lists("_unflatten_dense_tensors")
+_C._TensorMeta = type(_C.Tensor)
+_C._VariableFunctionsClass = _C._VariableFunctions  # as pickles of operators name their home

@@ -421,7 +421,16 @@ def generate_methods_for_privateuse1_backend(for_tensor=True, for_module=True, f
     )  # fmt: skip
 
 
-def install():
-    """Connect the core's registry of devices with Python."""
-    _C._add_device_resolver(_resolve)
-    _C._set_backend_listener(_appeared)
+def _on_first_use(name):
+    def method(self, *args):
+        from .utils import _device
+
+        return getattr(_device, name)(self, *args)
+
+    return method
+
+
+# The core's registry of devices asks and tells Python. Device objects are contexts and decorators.
+_C._add_device_resolver(_resolve)
+_C._set_backend_listener(_appeared)
+_C.device.__enter__, _C.device.__exit__, _C.device.__call__ = map(_on_first_use, ("enter", "leave", "decorate"))

@@ -242,13 +242,14 @@ def _defined_in_python(overload):
     return overload.name() in declared_in_python
 
 
+_blocks = []  # of py_impl: they live as long as the process
+
+
 def _py_impl(self, key):
     """Decorator: a kernel written in Python for a dispatch key of this overload; it stays for the life of the process.
 
     Where the operator has a kernel for that key already, the new one answers only inside of `_dispatch.python.enable_python_dispatcher`.
     """
-    from .library import Library, _kept
-
     def register(fn):
         name = key if isinstance(key, str) else key.name
         if name in self.py_kernels:
@@ -256,9 +257,10 @@ def _py_impl(self, key):
         self.py_kernels[name] = fn
         if name == "BackendSelect" or _C._dispatch_has_kernel_for_dispatch_key(self.name(), name):
             return fn
-        library = Library(self.namespace, "IMPL")
-        _kept.append(library)
-        library.impl(self, fn, name)
+        code = getattr(fn, "__code__", _py_impl.__code__)
+        block = _C._Library("IMPL", self.namespace, "", code.co_filename, code.co_firstlineno)
+        block.impl(self.name().partition("::")[2], fn, name, False, f"registered at {code.co_filename}:{code.co_firstlineno}", "")
+        _blocks.append(block)
         return fn
 
     return register

@@ -7,7 +7,7 @@ import functools
 
 from . import _C
 
-__all__ = ["overridable", "asks", "tensor_method", "tensor_attribute", "install_methods", "install_device"]
+__all__ = ["overridable", "asks", "tensor_method", "tensor_attribute", "install_methods"]
 
 _CO_VARIADIC = 0x4 | 0x8  # inspect.CO_VARARGS | inspect.CO_VARKEYWORDS; inspect itself is slow to import
 
@@ -74,17 +74,3 @@ def install_methods(tensor_class):
         if not (missing and hasattr(tensor_class, name)):
             setattr(tensor_class, name, value)
     _attributes.clear()
-
-
-def install_device(device_class):
-    """Make device objects context managers and decorators; `utils._device` has what they do and is loaded at the first use."""
-
-    def lazily(name):
-        def method(self, *args):
-            from .utils import _device
-
-            return getattr(_device, name)(self, *args)
-
-        return method
-
-    device_class.__enter__, device_class.__exit__, device_class.__call__ = lazily("enter"), lazily("leave"), lazily("decorate")

@@ -15,6 +15,8 @@ __all__ = [
     "set_deterministic_debug_mode", "is_warn_always_enabled", "set_warn_always", "set_flush_denormal", "is_vulkan_available",
     "set_default_tensor_type", "get_device", "is_conj", "is_neg", "is_distributed", "thread_safe_generator", "classproperty", "SymInt", "SymFloat", "SymBool", "sym_int", "sym_float",
     "sym_max", "sym_min", "sym_not", "sym_ite", "sym_sum", "sym_sqrt", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
+    "_check_with", "_check", "_check_value", "_check_type", "_check_index", "_check_not_implemented", "_check_is_size", "_check_tensor_all",
+    "_check_tensor_all_with", "_assert",
 ]  # fmt: skip
 
 newaxis = None
@@ -289,12 +291,3 @@ def _check_tensor_all(cond, message=None):
 def _assert(condition: bool, message: str):
     if not condition:
         raise AssertionError(message)
-
-
-def install(module):
-    """Put everything, with the private checks, into the package."""
-    names = [*__all__, "_check_with", "_check", "_check_value", "_check_type", "_check_index", "_check_not_implemented", "_check_is_size", "_assert"]
-    names += ["_check_tensor_all", "_check_tensor_all_with"]
-    for name in names:
-        setattr(module, name, globals()[name])
-    module._C.has_lapack, module._C.has_spectral = has_lapack, has_spectral  # where PyTorch's tests ask

@@ -11,6 +11,7 @@ from cresset import _C
 from .autograd import make_kernel
 from .fake import fake_impls
 from .infer_schema import infer_schema
+from .library import Library
 from .utils import lookup_op
 from .vmap import make_vmap_kernel
 
@@ -53,8 +54,6 @@ class CustomOpDef:
     """An operator made by `custom_op`: callable, with methods that register kernels, gradients and fakes."""
 
     def __init__(self, namespace, name, schema, fn, tags=()):
-        from cresset.library import Library
-
         self._namespace, self._name, self._schema, self._init_fn = namespace, name, schema, fn
         self._qualname = f"{namespace}::{name}"
         functools.update_wrapper(self, fn)
@@ -184,9 +183,12 @@ class CustomOpDef:
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
         """What a subclass or mode does with this operator: fn(cls or mode, func, types, args, kwargs)."""
-        from cresset.library import register_torch_dispatch
 
-        return register_torch_dispatch(self._qualname, torch_dispatch_class, fn)
+        def register(f):
+            _C._register_torch_dispatch_rule(self._opoverload, torch_dispatch_class, f)
+            return f
+
+        return register if fn is None else register(fn)
 
     def register_autocast(self, device_type, cast_inputs):
         """Under autocast for the device type, floating-point arguments become `cast_inputs`, and autocast is off inside."""

@@ -7,8 +7,9 @@ import cresset
 from cresset.nn.modules._hooks import module_tracers
 
 from .. import _C
-from . import _marks, _trace
+from . import _marks
 from ._classes import qualified_name
+from ._record import parameter_names, record
 from ._recursive import RecursiveScriptModule, _adopt, _wrappers, create_traced
 
 __all__ = ["TracedModule", "TopLevelTracedModule", "traced"]
@@ -117,6 +118,6 @@ def traced(module, inputs, strict, force_outplace=False):
         method = getattr(module, name)
         call = module if name == "forward" else method
         with _Calls(tree.paths):
-            graph = _trace.record(call, _trace.parameter_names(method, len(given)), given, strict, handle, tree.tensors, force_outplace)
+            graph = record(call, parameter_names(method, len(given)), given, strict, handle, tree.tensors, force_outplace)
         _C._trace_add_method(handle, name, graph)
     return _face(handle, TopLevelTracedModule, {})
