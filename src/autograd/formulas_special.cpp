@@ -22,6 +22,14 @@ Tensor special_i1e_backward(const Tensor& grad, const Tensor& self, const Tensor
   return grad * (special_i0e(self) - result * (self.sgn() + 1 / safe)).masked_fill(zero, 0.5);
 }
 
+// The density over the area: sqrt(2/pi) / erfcx(-x/sqrt(2)) holds far to the left, exp(-x^2/2 - log_ndtr(x)) / sqrt(2 pi) far to the right.
+// Each is asked only where it is finite, so that no NaN arises in its own derivative.
+Tensor log_ndtr_slope(const Tensor& self) {
+  const Tensor left = self.clamp_max(0), right = self.clamp_min(0);
+  return where(self < Scalar(0), 0.7978845608028654 / special_erfcx(left * -0.7071067811865476),
+               exp(right * right * -0.5 - special_log_ndtr(right)) * 0.3989422804014327);
+}
+
 Tensor zeta_slope(const Tensor& self, const Tensor& other) { return -self * special_zeta(self + 1, other); }
 Tensor zeta_slope(const Scalar& self, const Tensor& other) {
   const double s = self.toDouble();

@@ -7,6 +7,8 @@ namespace cresset::autograd::formulas {
 
 Tensor special_i1_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor special_i1e_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
+/// The derivative of special_log_ndtr, and what its own derivative is made of.
+Tensor log_ndtr_slope(const Tensor& self);
 /// The derivative of special_zeta(self, other) in other.
 Tensor zeta_slope(const Tensor& self, const Tensor& other);
 Tensor zeta_slope(const Scalar& self, const Tensor& other);

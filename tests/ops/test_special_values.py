@@ -136,3 +136,14 @@ def test_checks():
         cresset.polar(one, one.double())
     with pytest.raises(RuntimeError, match="only supports floating-point dtypes"):
         cresset.frexp(cresset.tensor([1, 2]))
+
+
+def test_derivatives_of_the_logarithm_of_the_normal_area_hold_in_both_tails():
+    # By mpmath with 50 digits: density over area r, and -r (x + r).
+    points = [-2e4, -180.0, -30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 10.0, 30.0, 100.0]
+    second = [-1.0, -0.99996914, -0.99889623, -0.96730357, -0.80090233, -0.63661977, -0.37031371, -7.4336019e-6, -7.6945986e-22, -4.4209384e-195, 0.0]
+    x = cresset.tensor(points, dtype=cresset.float64, requires_grad=True)
+    (slope,) = cresset.autograd.grad(cresset.special.log_ndtr(x).sum(), x, create_graph=True)
+    (bend,) = cresset.autograd.grad(slope.sum(), x)
+    cresset.testing.assert_close(slope[[1, 5, 9]].detach(), cresset.tensor([180.005555, 0.79788456, 1.473646135e-196], dtype=cresset.float64), rtol=1e-7, atol=0)
+    cresset.testing.assert_close(bend, cresset.tensor(second, dtype=cresset.float64), rtol=1e-7, atol=0)
