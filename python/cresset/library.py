@@ -308,12 +308,21 @@ def get_kernel(op, dispatch_key):
 
 
 def triton_op(name, fn=None, /, *, mutates_args, schema=None):
-    """Refused: there is no Triton backend."""
-    raise NotImplementedError(f"triton_op: '{name}' cannot be made, since this package has no Triton backend. Use custom_op.")
+    """custom_op for a function that may call kernels of Triton by `wrap_triton`; the function also computes shapes of tensors without data.
+
+    Kernels of Triton need a GPU, so here such a function can only compute in another way; programs choose one by the device of the arguments.
+    """
+
+    def make(f):
+        made = custom_op(name, f, mutates_args=mutates_args, schema=schema)
+        made.register_fake(f)
+        return made
+
+    return make if fn is None else make(fn)
 
 
 def wrap_triton(triton_kernel, /):
-    """Refused: there is no Triton backend."""
+    """NotImplementedError: there is no Triton backend."""
     raise NotImplementedError("wrap_triton: this package has no Triton backend. Use custom_op around the launch of the kernel.")
 
 

@@ -243,7 +243,6 @@ def test_register_for_library_operators(lib):
         (lambda: library.register_kernel("noname", "cpu", print), ValueError, 'of the form "namespace::name"'),
         (lambda: library.register_kernel("register_test::mut", "toaster", print), RuntimeError, "Expected one of cpu"),
         (lambda: library.get_kernel("register_test::mut", "CPU"), RuntimeError, "no kernel for CPU for register_test::mut"),
-        (lambda: library.triton_op("register_test::t", mutates_args=()), NotImplementedError, "no Triton backend"),
         (lambda: library.wrap_triton(print), NotImplementedError, "no Triton backend"),
         (lambda: opcheck(torch.ops.register_test.mut, (), test_utils="nonsense"), ValueError, "test_utils to be subset"),
         (lambda: opcheck(print, ()), ValueError, "must be instance of torch._ops.OpOverload"),
@@ -391,3 +390,21 @@ def test_writing_operators_look_at_memory_of_what_requires_grad(name):
     before = out._version
     f(x, out)
     assert out.tolist() == [2.0, 2.0] and out._version > before
+
+
+def test_operators_that_may_call_triton(name):
+    @library.triton_op(name, mutates_args=())
+    def double(x: Tensor, by: float = 2.0) -> Tensor:
+        return x.sin() * by
+
+    x = torch.ones(2, requires_grad=True)
+    assert double._opoverload.name() == name and torch.equal(double(x), x.sin() * 2)
+    assert double(torch.ones(2, device="meta")).shape == (2,)  # the function itself computes shapes
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        double(x).sum().backward()
+    double.register_autograd(lambda ctx, g: (g * 7, None))
+    double(x).sum().backward()
+    assert x.grad.tolist() == [7, 7]
+    opcheck(double, (torch.ones(2),))
+    with pytest.raises(NotImplementedError, match="no Triton backend"):
+        library.wrap_triton(print)
