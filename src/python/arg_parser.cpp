@@ -110,6 +110,14 @@ std::string default_text(const Parameter& p) {
 // May it be a number? The gradient of one that needs it would be lost.
 bool is_zero_dim(PyObject* o) { return is_tensor(o) && unwrap(o).dim() == 0 && !unwrap(o).requires_grad(); }
 
+// Where lists of ints, or ints that may be symbolic, are wanted, integral tensors of one element are ints whatever their dimensions.
+bool is_size(PyObject* o) { return is_int(o) || (is_tensor(o) && unwrap(o).numel() == 1 && isIntegralType(unwrap(o).scalar_type())); }
+
+bool is_symbolic(const Parameter& p) {
+  return p.type &&
+         (p.type->kind == TypeKind::SymInt || (p.type->kind == TypeKind::Optional && p.type->element()->kind == TypeKind::SymInt));
+}
+
 bool sequence_of_ints(PyObject* o) {
   if (Py_TYPE(o) == size_type) return true;
   PyObject** items;
@@ -124,7 +132,7 @@ bool sequence_of_ints(PyObject* o) {
     return false;
   }
   // As in PyTorch only the first element decides; the others are checked while they are converted.
-  return n == 0 || is_int(items[0]);
+  return n == 0 || is_size(items[0]);
 }
 
 template <class F>
@@ -151,8 +159,8 @@ bool accepts(const Parameter& p, PyObject* o, bool lenient) {
     case Kind::OptionalTensors: return all_items(o, [](PyObject* e) { return e == Py_None || is_tensor(e); });
     case Kind::Scalar: return is_number(o) || (lenient && is_zero_dim(o));
     case Kind::Scalars: return all_items(o, [](PyObject* e) { return is_number(e); });
-    case Kind::Int: return is_int(o);
-    case Kind::Ints: return sequence_of_ints(o) || (p.length > 0 && is_int(o));
+    case Kind::Int: return is_int(o) || (lenient && is_symbolic(p) && is_size(o));
+    case Kind::Ints: return sequence_of_ints(o) || (p.length > 0 && is_size(o));
     case Kind::Float:
       return PyFloat_Check(o) || PyLong_Check(o) || is_numpy_scalar(o) || (lenient && is_zero_dim(o) && !unwrap(o).is_complex());
     case Kind::Floats: return all_items(o, [](PyObject* e) { return PyFloat_Check(e) || PyLong_Check(e); });
@@ -407,7 +415,7 @@ bool Plan::try_signature(const Signature& s, PyObject* self, PyObject* const* ar
   for (std::size_t i = 0; i < count; ++i) m.slots[i] = nullptr;
   m.varargs = nullptr;
   const auto positional = static_cast<Py_ssize_t>(s.positional.size());
-  if (s.varargs && n >= 1 && is_int(args[0])) {
+  if (s.varargs && n >= 1 && is_size(args[0])) {
     m.varargs = args;
     m.varargs_count = n;
     m.slots[s.positional[0]] = args[0];
@@ -491,7 +499,7 @@ std::string wrong_type_text(Kind kind, PyObject* o) {
   const bool list = PyTuple_Check(o) || PyList_Check(o);
   for (Py_ssize_t i = 0; list && (kind == Kind::Ints || kind == Kind::Floats) && i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (!is_int(item) && !(kind == Kind::Floats && PyFloat_Check(item)))
+    if (!is_size(item) && !(kind == Kind::Floats && PyFloat_Check(item)))
       return "but found element of type " + type_name(Py_TYPE(item)) + " at pos " + std::to_string(i);
   }
   return "not " + type_name(Py_TYPE(o));
@@ -587,7 +595,7 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
   std::vector<IValue> values;
   values.reserve(static_cast<std::size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
-    if (!is_int(items[i])) raise_item("tuple of ints", i, p, items[i]);
+    if (!is_size(items[i])) raise_item("tuple of ints", i, p, items[i]);
     if (CRESSET_UNLIKELY(is_tensor(items[i]) && is_tracing()))
       values.push_back(graph_part->traced_argument(PyUnicode_AsUTF8(p.name), i, items[i], true));
     else

@@ -205,3 +205,26 @@ def test_integers_of_more_than_64_bits(call, error, words):
 def test_the_operator_of_inversion_is_for_whole_numbers(dtype):
     with pytest.raises(TypeError, match=r"^~ \(operator.invert\) is only implemented on integer and Boolean-type tensors$"):
         ~torch.ones(1, dtype=dtype)
+
+
+@pytest.mark.parametrize("four", [torch.tensor(4), torch.tensor([4]), torch.tensor([[4]], dtype=torch.int8)], ids=str)
+def test_sizes_are_tensors_of_one_element(four):
+    # What PyTorch 2.13 gives: lists of ints, and ints that may be symbolic, take such tensors of any dimensions.
+    x = torch.arange(8.0)
+    assert torch.zeros([four, 2]).shape == torch.zeros(four, 2).shape == x.view(four, 2).shape == x.reshape([four, -1]).shape == (4, 2)
+    assert x[:1].expand(four).shape == (4,) and torch.ones(2).repeat(four, four).shape == (4, 8)
+    assert x.roll(four).tolist() == [4, 5, 6, 7, 0, 1, 2, 3] and x.select(0, four) == 4 and x.topk(four)[0].tolist() == [7, 6, 5, 4]
+    assert torch.eye(four).shape == (4, 4) and len(x.split(four)) == len(x.split([four, four])) == 2
+    image = torch.ones(1, 1, 8, 8)
+    assert torch.nn.functional.interpolate(image, size=[four, four], mode="bilinear").shape == (1, 1, 4, 4)
+    assert torch.nn.functional.conv2d(image, torch.ones(1, 1, 2, 2), stride=[four, four]).shape == (1, 1, 2, 2)
+
+
+def test_tensors_that_are_no_sizes():
+    x, several = torch.arange(8), torch.tensor([3])
+    assert [part.tolist() for part in x.tensor_split(several)] == [[0, 1, 2], [3, 4, 5, 6, 7]]  # one index, not three sections
+    for wrong in (torch.tensor([4.0]), torch.tensor([1, 2]), torch.tensor([], dtype=torch.int64)):
+        with pytest.raises(TypeError, match="must be tuple of ints, but found element of type Tensor at pos 0"):
+            torch.zeros([wrong, 2])
+    with pytest.raises(TypeError, match="must be int, not Tensor"):
+        x.unsqueeze(several - 3)  # a dimension is no size
