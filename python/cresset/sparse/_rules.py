@@ -425,6 +425,12 @@ def _select(sparse, dim, index):
     return Coordinates(coo._i[rest][:, hit], coo._v[hit], shape, coo._ordered)
 
 
+@_rule("unbind")
+def _unbind(sparse, dim=0):
+    dim = _dim(sparse, dim)
+    return [_select(sparse, dim, index) for index in range(sparse.shape[dim])]
+
+
 @_rule("index_select")
 def _index_select(sparse, dim, index):
     dim, like = _dim(sparse, dim), sparse
