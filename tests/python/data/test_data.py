@@ -331,3 +331,23 @@ def test_collate_arrays_without_dimensions():
     got = D.default_collate([np.array(1.0), np.array(2.0)])
     assert got.dtype == cresset.float64 and got.tolist() == [1.0, 2.0]
     assert cresset.tensor([np.array(1), np.array(2)]).tolist() == [1, 2]
+
+
+def test_samples_of_tensors_by_any_kind_of_index():
+    data = D.TensorDataset(cresset.arange(12.0).view(6, 2), cresset.arange(6))
+    picks = [3, 1, 4, 1]
+    for indices in (picks, cresset.tensor(picks), tuple(picks), np.array(picks)):
+        first, second = D.DataLoader(D.Subset(data, indices), batch_size=2)
+        assert first[0].tolist() == [[6, 7], [2, 3]] and second[1].tolist() == [4, 1]
+    for batches in ([(3, 1)], [[cresset.tensor(3), cresset.tensor(1)]], [cresset.tensor([3, 1])]):
+        ((values, numbers),) = D.DataLoader(data, batch_sampler=batches)
+        assert numbers.tolist() == [3, 1] and values.shape == (2, 2)
+    ((values, _),) = D.DataLoader(data, batch_sampler=[[slice(0, 2), slice(4, 6)]])  # an index of its own makes samples of its own
+    assert values.shape == (2, 2, 2)
+
+
+def test_parts_of_loaders_by_name():
+    kinds = cresset.utils.data.dataloader._DatasetKind
+    assert kinds.create_fetcher(kinds.Map, [5, 6, 7], True, list, False).fetch([0, 2]) == [5, 7]
+    assert kinds.create_fetcher(kinds.Iterable, iter([5, 6, 7]), True, list, False).fetch([None] * 2) == [5, 6]
+    assert D.ConcatDataset.cumsum([[1, 2], [3]]) == [2, 3]

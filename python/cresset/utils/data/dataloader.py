@@ -9,6 +9,7 @@ from typing import Any
 
 import cresset
 
+from . import _utils
 from ._utils.collate import default_collate, default_convert
 from ._utils.iterate import (
     _BaseDataLoaderIter,  # noqa: F401
@@ -33,6 +34,12 @@ class _DatasetKind:
 
     Map = 0
     Iterable = 1
+
+    @staticmethod
+    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+        """What fetches batches of this kind: `fetch(index)`."""
+        fetcher = _utils.fetch._MapDatasetFetcher if kind == _DatasetKind.Map else _utils.fetch._IterableDatasetFetcher
+        return fetcher(dataset, auto_collation, collate_fn, drop_last)
 
 
 class _InfiniteConstantSampler(Sampler):

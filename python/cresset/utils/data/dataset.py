@@ -97,13 +97,18 @@ class StackDataset(Dataset):
 class ConcatDataset(Dataset):
     """Several datasets one after another."""
 
+    @staticmethod
+    def cumsum(sequence):
+        """How many samples there are up to the end of each dataset."""
+        return list(itertools.accumulate(map(len, sequence)))
+
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
 
     def __len__(self):
         return self.cumulative_sizes[-1]

@@ -11,6 +11,7 @@ from cresset import Tensor
 __all__ = ["default_collate", "default_convert", "collate", "default_collate_fn_map"]
 
 _STRINGS = (str, bytes)
+default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 np_str_obj_array_pattern = re.compile(r"[SaUO]")  # codes of NumPy's types whose arrays become no tensors
 
 
@@ -81,15 +82,13 @@ def collate(batch, *, collate_fn_map=None):
         if isinstance(first, tuple):
             return columns
         return _like(first, dict(enumerate(columns)), lambda: kind(columns), columns)
-    raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {kind}")
+    raise TypeError(default_collate_err_msg_format.format(kind))
 
 
 def _collate_numpy(batch, collate_fn_map):
     first = batch[0]
     if first.dtype.kind in "SUO":
-        raise TypeError(
-            f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {first.dtype}"
-        )
+        raise TypeError(default_collate_err_msg_format.format(first.dtype))
     if getattr(first, "ndim", 0) == 0:
         return cresset.as_tensor(batch)
     return collate([cresset.as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)

@@ -1,5 +1,7 @@
 """From the entry of an index sampler to a batch."""
 
+import operator
+
 from ..dataset import Subset, TensorDataset
 from .collate import default_collate
 
@@ -55,13 +57,20 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
             if type(base) is TensorDataset:
                 self.columns, self.picks = base.tensors, picks
 
+    def _rows(self, indices):
+        """Which rows of the tensors the samples are; None where an index is no number."""
+        for pick in self.picks:
+            indices = [pick[i] for i in indices]
+        try:
+            return list(map(operator.index, indices))
+        except TypeError:
+            return None
+
     def fetch(self, possibly_batched_index):
         if not self.auto_collation:
             return self.collate_fn(self.dataset[possibly_batched_index])
-        if self.columns is not None:
-            for pick in self.picks:
-                possibly_batched_index = [pick[i] for i in possibly_batched_index]
-            return [t[possibly_batched_index] for t in self.columns]
+        if self.columns is not None and (rows := self._rows(possibly_batched_index)) is not None:
+            return [t[rows] for t in self.columns]
         many = getattr(self.dataset, "__getitems__", None)
         samples = [self.dataset[i] for i in possibly_batched_index] if many is None else many(possibly_batched_index)
         return self.collate_fn(samples)
