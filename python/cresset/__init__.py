@@ -132,7 +132,8 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
     "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
-    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_assert_tensor_metadata", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
+    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
+    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
 ), "_rare_functions") | dict.fromkeys((
     "_enable_functionalization", "_disable_functionalization", "_to_functional_tensor", "_is_functional_tensor", "_from_functional_tensor", "_sync",

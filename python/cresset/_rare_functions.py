@@ -11,7 +11,8 @@ __all__ = [
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
     "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
-    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse", "_assert_tensor_metadata", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
+    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
+    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
 ]  # fmt: skip
 
@@ -323,16 +324,26 @@ def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: Optional[int]
 @overridable
 def _assert_tensor_metadata(a: Tensor, size=None, stride=None, dtype=None, *, device=None, layout=None) -> None:
     """RuntimeError where a tensor has another size, stride, dtype, device or layout than those given."""
-    facts = (
-        ("sizes", size if size is None else list(size), list(a.shape)),
-        ("strides", stride if stride is None else list(stride), None if stride is None else list(a.stride())),
-        ("dtype", dtype, a.dtype),
-        ("device", device if device is None else cresset.device(device), a.device),
-        ("layout", layout, a.layout),
-    )
-    for what, expected, got in facts:
-        if expected is not None and expected != got:
-            raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {got}")
+    cresset.ops.aten._assert_tensor_metadata(a, size, stride, dtype, device=device, layout=layout)
+
+
+@overridable
+def _assert_async(input: Tensor, assert_msg: Optional[str] = None) -> None:
+    """RuntimeError, with the words given, where the one element of a tensor is zero; a device may say so later, at its next synchronisation."""
+    if assert_msg is None:
+        cresset.ops.aten._assert_async(input)
+    else:
+        cresset.ops.aten._assert_async.msg(input, assert_msg)
+
+
+def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
+    """Could `.data` of the input be set to the other tensor: have both the same layout, and both values or neither?"""
+    return input.layout == from_.layout and input.is_meta == from_.is_meta
+
+
+def _assert_scalar(self, assert_msg: str) -> None:
+    """RuntimeError with the words given where a number is zero."""
+    cresset.ops.aten._assert_scalar(self, assert_msg)
 
 
 def _folded(bits, dims):
