@@ -5,9 +5,30 @@ import functools
 import cresset
 from cresset import Tensor
 from cresset.nn.parameter import Parameter
+from cresset.utils._foreach_utils import _get_fused_kernels_supported_devices, _group_tensors_by_device_and_dtype  # noqa: F401
 
 _FUSED = ("cpu", "cuda", "mps", "mtia", "xpu", "hpu")
 _FOREACH = ("cuda", "xpu", "mtia")
+
+# What the keyword arguments mean that most optimisers share; optimisers of others put these texts into their docstrings.
+_params_doc = "params (iterable): parameters, pairs of names and parameters, or dicts that define groups of parameters"
+_foreach_doc = "foreach (bool, optional): update all parameters of a group with operators on lists (default: None, which is False on processors)"
+_fused_doc = "fused (bool, optional): update in one pass over memory; parameters of floating point only (default: None, which is False)"
+_maximize_doc = "maximize (bool, optional): go up the gradient instead of down (default: False)"
+_capturable_doc = "capturable (bool, optional): may the step be recorded in a graph? Only on devices that record graphs (default: False)"
+_differentiable_doc = "differentiable (bool, optional): should gradients flow through the step? Otherwise it runs without recording (default: False)"
+
+DeviceDict = dict[cresset.device | None, Tensor]
+DeviceDtypeDict = dict[tuple[cresset.device, cresset.dtype] | None, Tensor]
+
+
+def _device_dtype_check_for_fused(p, cuda_unsupported=False):
+    """RuntimeError unless a fused step can update the parameter: of floating point, on one of the devices that have fused steps."""
+    devices = _get_fused_kernels_supported_devices()
+    if cuda_unsupported:
+        devices.remove("cuda")
+    if not (p.is_floating_point() and p.device.type in devices):
+        raise RuntimeError(f"`fused=True` requires all the params to be floating point Tensors of supported devices: {devices} but {p.dtype} and {p.device.type}")
 
 
 def _use_grad_for_differentiable(func):
@@ -38,25 +59,6 @@ def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
 def _get_capturable_supported_devices(supports_xla=True):
     """Kinds of device whose steps can be recorded in graphs."""
     return ["cuda", "xpu", "hpu", cresset._C._get_privateuse1_backend_name(), *(["xla"] if supports_xla else [])]
-
-
-def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
-    """{(device, dtype) of the first list's tensor: (the lists with what stands at the same places, these places)}. Other lists may be empty.
-
-    RuntimeError where the first list has None, or another one another length.
-    """
-    firsts, *others = tensorlistlist
-    if any(given and len(given) != len(firsts) for given in others):
-        raise RuntimeError(f"lists of {len(firsts)} tensors, or empty ones, were required; {[len(given) for given in others]} were given")
-    groups = {}
-    for place, first in enumerate(firsts):
-        if first is None:
-            raise RuntimeError(f"Tensors of the first list of nested Tensor lists are supposed to be defined but the {place}-th Tensor is not.")
-        lists, places = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))
-        for own, given in zip(lists, tensorlistlist):
-            own.extend(given[place : place + 1])
-        places.append(place)
-    return groups if with_indices else {key: (lists, []) for key, (lists, _) in groups.items()}
 
 
 def _get_value(x):

@@ -13,12 +13,21 @@ from cresset import Tensor, _C
 from cresset.utils.hooks import RemovableHandle
 
 from ._for_others import (  # noqa: F401  (optimisers of others import them from here)
+    DeviceDict,
+    DeviceDtypeDict,
+    _capturable_doc,
     _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
     _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
     _get_capturable_supported_devices,
     _get_scalar_dtype,
     _get_value,
     _group_tensors_by_device_and_dtype,
+    _maximize_doc,
+    _params_doc,
     _stack_if_compiling,
     _use_grad_for_differentiable,
     _view_as_real,
@@ -172,6 +181,12 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    def _patch_step_function(self):
+        """What subclasses call that do not call __init__: afterwards their class's step has the hooks around it, wherever it came from."""
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
+        if not getattr(type(self).step, "hooked", False):
+            type(self).step = _with_hooks(type(self).step)
 
     def __getattr__(self, name):
         # Subclasses that do not call this class's __init__ have no hooks yet.

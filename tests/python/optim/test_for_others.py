@@ -48,3 +48,33 @@ def test_numbers_and_pairs():
     p, q = [cresset.ones(2, dtype=cresset.complex64)], [cresset.ones(2, dtype=cresset.complex64)]
     module._view_as_real(p, q)
     assert p[0].tolist() == q[0].tolist() == [[1, 0], [1, 0]]
+
+
+def test_which_parameters_have_fused_steps():
+    check = module._device_dtype_check_for_fused
+    assert check(cresset.ones(1)) is None and check(cresset.ones(1), cuda_unsupported=True) is None
+    private = cresset._C._get_privateuse1_backend_name()
+    with pytest.raises(RuntimeError, match=rf"\['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', '{private}'\] but \S+int32 and cpu"):
+        check(cresset.ones(1, dtype=cresset.int32))
+    with pytest.raises(RuntimeError, match=r"\['mps', 'xpu', .* but \S+float32 and meta"):
+        check(cresset.ones(1, device="meta"), True)
+
+
+def test_texts_for_docstrings_begin_with_the_argument():
+    for name in ("params", "foreach", "fused", "maximize", "capturable", "differentiable"):
+        assert getattr(module, f"_{name}_doc").startswith(f"{name} (")
+
+
+def test_hooks_of_optimizers_that_do_not_call_init():
+    class Around(Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+            self._patch_step_function()
+
+    Around.step = lambda self: self.inner.step()  # given later than the class
+    p, seen = Parameter(cresset.ones(1)), []
+    around = Around(cresset.optim.SGD([p], lr=0.5))
+    around.register_step_post_hook(lambda optimizer, args, kwargs: seen.append(optimizer))
+    p.grad = cresset.ones(1)
+    around.step()
+    assert seen == [around] and p.item() == 0.5
