@@ -1,8 +1,11 @@
 """Helpers that libraries import under this name."""
 
+import contextlib
+import sys
+
 import cresset
 
-__all__ = ["clone_input", "is_compile_supported"]
+__all__ = ["clone_input", "disable_cache_limit", "is_compile_supported"]
 
 
 def clone_input(x, *, dtype=None):
@@ -15,3 +18,15 @@ def clone_input(x, *, dtype=None):
 def is_compile_supported(device_type):
     """False: no compiler makes kernels from Python code for any kind of device."""
     return False
+
+
+@contextlib.contextmanager
+def disable_cache_limit():
+    """A block in which a function may be captured any number of times."""
+    from . import config
+
+    before, config.recompile_limit = config.recompile_limit, sys.maxsize
+    try:
+        yield
+    finally:
+        config.recompile_limit = before

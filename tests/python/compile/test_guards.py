@@ -317,3 +317,11 @@ def test_settings_that_libraries_write_change_nothing_and_are_put_back():
     assert config.fake_tensor_cache_enabled is False
     with pytest.raises(AttributeError, match="_dynamo.config has no setting 'unknown'"), config.patch(unknown=1):
         pass
+
+
+def test_blocks_without_a_limit_of_captures():
+    compiled = cresset.compile(lambda x, n: x + n)
+    with cresset._dynamo.utils.disable_cache_limit():
+        for n in range(12):
+            assert compiled(cresset.zeros(1), n).item() == n  # would warn at the ninth
+    assert cresset._dynamo.config.recompile_limit == 8
