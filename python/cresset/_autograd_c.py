@@ -12,6 +12,9 @@ SavedTensor = _C.SavedTensor
 AccumulateGrad = type(cresset.ones(1, requires_grad=True).view(1).grad_fn.next_functions[0][0])
 
 
+_push_saved_tensors_default_hooks, _pop_saved_tensors_default_hooks = _C._push_saved_tensors_default_hooks, _C._pop_saved_tensors_default_hooks
+
+
 def _profiler_type():
     """Which profiler runs now, an ActiveProfilerType."""
     return cresset._C._profiler._profiler_type()

@@ -1,6 +1,7 @@
 """The default CPU generator as functions."""
 
 import contextlib
+from collections.abc import Generator  # noqa: F401  where PyTorch has it: the type of generators of Python
 
 import cresset
 

@@ -373,3 +373,103 @@ def test_the_profilers_schedule_when_none_is_given():
     from cresset.profiler import profiler
 
     assert profiler._default_schedule_fn(7) is profiler.ProfilerAction.RECORD
+
+
+def test_checks_of_values():
+    one, zero = cresset.ones(1), cresset.zeros(())
+    assert cresset._assert_async(one) is None and cresset._assert_async(one.requires_grad_(), "words") is None
+    assert cresset._assert_async(cresset.empty(1, device="meta")) is None
+    for arguments, words in (((zero,), "Expected Tensor with single nonzero value, but got zero"), ((zero, "my words"), "^my words"),
+                             ((cresset.ones(0),), "with no values is ambiguous"), ((cresset.ones(2), "my words"), "more than one value is ambiguous")):
+        with pytest.raises(RuntimeError, match=words):
+            cresset._assert_async(*arguments)
+    assert cresset._assert_scalar(2.5, "words") is cresset.ops.aten._assert_scalar(True, "words") is None
+    with pytest.raises(RuntimeError, match="^words"):
+        cresset._assert_scalar(0, "words")
+    with pytest.raises(RuntimeError, match=r"Tensor sizes mismatch! Expected: \[2\], Got: \[1\]"):
+        cresset.ops.aten._assert_tensor_metadata(one, [2])
+
+
+def test_checks_are_seen_by_modes():
+    from cresset.utils._python_dispatch import TorchDispatchMode
+
+    class Names(TorchDispatchMode):
+        seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Names():
+        cresset._assert_async(cresset.ones(1), "words")
+        cresset._assert_tensor_metadata(cresset.ones(1), dtype=cresset.float32)
+    assert {"aten._assert_async.msg", "aten._assert_tensor_metadata.default"} <= set(Names.seen)
+
+
+def test_which_tensors_can_be_data_of_others():
+    compatible, x = cresset._has_compatible_shallow_copy_type, cresset.ones(1)
+    assert compatible(x, cresset.ones(2, dtype=cresset.int32)) and compatible(x, cresset.nn.Parameter(x))
+    assert not compatible(x, x.to("meta")) and not compatible(x, x.to_sparse())
+
+
+def test_the_engine_runs_backward_as_libraries_call_it():
+    engine, x = cresset.autograd.Variable._execution_engine, cresset.ones(2, requires_grad=True)
+    assert engine.run_backward((x * 2,), (cresset.ones(2),), False, False, (), allow_unreachable=True, accumulate_grad=True) is None
+    assert x.grad.tolist() == [2, 2]
+    (grad,) = engine.run_backward((x * 3,), (cresset.ones(2),), False, False, (x,), allow_unreachable=True, accumulate_grad=False)
+    assert grad.tolist() == [3, 3] and x.grad.tolist() == [2, 2]
+
+
+def test_is_a_checkpoint_valid():
+    seen, x = [cresset.autograd._is_checkpoint_valid()], cresset.ones(1, requires_grad=True)
+    for run in (lambda y: y.backward(), lambda y: cresset.autograd.grad(y, x), lambda y: y.backward(inputs=[x])):
+        y = x * 2
+        y.register_hook(lambda g: seen.append(cresset.autograd._is_checkpoint_valid()))
+        run(y)
+    assert seen == [True, True, False, False]
+
+
+def test_helpers_of_checkpoints():
+    from cresset.utils import checkpoint as module
+
+    y = cresset.ones(2, requires_grad=True) * 2
+    assert module._detach_helper(y).grad_fn is None and module._detach_helper([y])[0] is y and module._detach_helper(3) == 3
+    kept, changed = module._VersionWrapper(y.detach()), module._VersionWrapper(cresset.ones(2))
+    changed.val.add_(1)
+    assert kept.get_val(False) is kept.val and changed.get_val(True).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="Tensor cached during selective activation checkpoint has been mutated"):
+        changed.get_val(False)
+    assert module._policy_from_bool(True) is module.CheckpointPolicy.MUST_SAVE and module._policy_from_bool(False) is module.CheckpointPolicy.PREFER_RECOMPUTE
+    meta = cresset.ones(1, device="meta")
+    assert [module._infer_device_type(*args) for args in ((y,), (1,), ({"a": [meta]}, y))] == ["cpu", "cpu", "meta"]
+    assert module._get_device_module("cpu") is cresset.cpu and module._get_device_module("meta") == cresset.device("meta")
+    with cresset.autocast("cpu", dtype=cresset.float16):
+        expected = {"enabled": True, "dtype": cresset.float16, "cache_enabled": True}
+        assert module._get_autocast_kwargs("cpu") == (expected, expected) and module._get_autocast_kwargs("meta") == (None, expected)
+
+
+def test_hooks_of_saved_tensors_as_libraries_push_them():
+    names, seen = cresset._C._autograd, []
+    names._push_saved_tensors_default_hooks(lambda t: seen.append(t) or t, lambda t: t)
+    try:
+        cresset.ones(1, requires_grad=True).exp()
+    finally:
+        names._pop_saved_tensors_default_hooks()
+    assert len(seen) == 1
+
+
+def test_settings_of_an_absent_planner():
+    planner = cresset.backends.opt_einsum
+    assert planner.set_flags() == planner.set_flags(_enabled=False) == (False, None)
+    for flags in ({"_enabled": True}, {"_strategy": "auto"}):
+        with pytest.raises(ValueError, match="opt_einsum is not available, so setting"):
+            planner.set_flags(**flags)
+
+
+def test_modules_where_pytorch_has_them():
+    assert F._Reduction.get_enum("mean") == 1 and cresset.functional.F is F
+    assert importlib.import_module("cresset.random").Generator is typing.get_origin(typing.Generator[int, int, int])
+    assert cresset.fx.proxy.Argument is cresset.fx.node.Argument
+    for refused in (cresset.cuda._lazy_init, cresset.cuda.profiler.cudart, cresset.cuda.memory._record_memory_history, cresset.cuda.memory._snapshot):
+        with pytest.raises(AssertionError, match="not compiled with CUDA"):
+            refused()

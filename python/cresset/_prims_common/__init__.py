@@ -11,6 +11,8 @@ __all__ = [
     "suggest_memory_format", "type_to_dtype",
 ]  # fmt: skip
 
+DeviceLikeType = str | cresset.device | int
+
 
 def infer_size(shape, numel):
     """The sizes with -1 replaced by what `numel` elements leave for it. RuntimeError where they do not fit."""

@@ -27,6 +27,11 @@ __all__ = [
 prefer_functions(__name__, "gradcheck")
 
 
+def _is_checkpoint_valid():
+    """Does no backward pass run, or one that computes all gradients (so that one inside of it may add to .grad)?"""
+    return not _C._is_partial_backward()
+
+
 def _profiler_enabled():
     """Does a profiler session run?"""
     from . import profiler
@@ -172,6 +177,18 @@ class _Engine:
     def queue_callback(callback):
         """Call callback() when the backward pass that runs now is complete."""
         _C._queue_callback(callback)
+
+    @staticmethod
+    def is_checkpoint_valid():
+        """Does no backward pass run, or one that computes all gradients?"""
+        return _is_checkpoint_valid()
+
+    @staticmethod
+    def run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs=(), allow_unreachable=True, accumulate_grad=False):
+        """backward (accumulate_grad) or grad, as both call the engine: `inputs` is empty or a tuple, and all gradients of the outputs are given."""
+        if accumulate_grad:
+            return backward(tensors, grad_tensors, keep_graph, create_graph, inputs=inputs or None)
+        return grad(tensors, inputs, grad_tensors, keep_graph, create_graph, allow_unused=allow_unreachable)
 
 
 class Variable(metaclass=_VariableMeta):

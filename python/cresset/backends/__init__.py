@@ -63,6 +63,18 @@ def _settings(module, **defaults):
     return module
 
 
+def _planned(set_flags):
+    """set_flags of the planner of contractions, which is absent: einsum goes from left to right, so nothing else can be asked for."""
+
+    def checked(_enabled=None, _strategy=None):
+        for name, value in (("enabled", _enabled), ("strategy", _strategy)):
+            if value:
+                raise ValueError(f"opt_einsum is not available, so setting `{name}` to {value} will not be meaningful: einsum contracts from left to right.")
+        return set_flags(_enabled=_enabled)
+
+    return checked
+
+
 def _preference(title, **known):
     """A function that sets and tells which library CUDA would use: `known` maps names to the members of an enumeration."""
     kind = _enum.Enum(title, list(dict.fromkeys(known.values())))
@@ -128,7 +140,8 @@ xnnpack = _module("xnnpack", enabled=False)
 quantized = _module("quantized")
 quantized.__class__ = _quantized.QuantizedModule
 openmp = _module("openmp", is_available=_no)
-opt_einsum = _module("opt_einsum", is_available=_no, enabled=False, strategy=None)
+opt_einsum = _settings(_module("opt_einsum", is_available=_no, enabled=False), enabled=False, strategy=None)
+opt_einsum.set_flags = _planned(opt_einsum.set_flags)
 kleidiai = _module("kleidiai", is_available=_no)
 cusparselt = _module("cusparselt", is_available=_no, version=lambda: None, get_max_alg_id=lambda: None)
 _precision.install(__name__, mkldnn, cudnn, cuda)

@@ -51,6 +51,13 @@ can_device_access_peer, get_stream_from_external = _refusal("can_device_access_p
 utilization, temperature, clock_rate, power_draw, memory_usage, device_memory_used = map(
     _absent_management, ("utilization", "temperature", "clock_rate", "power_draw", "memory_usage", "device_memory_used")
 )
+_lazy_init, _sleep = _refuse, _refusal("_sleep")
+
+
+def _lazy_call(callable, **kwargs):
+    """`callable` would be called when the first CUDA device is used; none is built in, so it never is."""
+
+
 GreenContext = _absent_class("GreenContext", __name__)
 
 

@@ -17,6 +17,9 @@ __all__ = [
 caching_allocator_alloc, caching_allocator_delete, caching_allocator_enable, get_per_process_memory_fraction, set_per_process_memory_fraction = map(
     refusal, ("caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_enable", "get_per_process_memory_fraction", "set_per_process_memory_fraction")
 )
+_record_memory_history, _snapshot, _dump_snapshot, _set_allocator_settings = map(
+    refusal, ("_record_memory_history", "_snapshot", "_dump_snapshot", "_set_allocator_settings")
+)
 mem_get_info, change_current_allocator = refusal("mem_get_info"), refusal("change_current_allocator")
 MemPool = absent_class("MemPool", __name__)
 CUDAPluggableAllocator = absent_class("CUDAPluggableAllocator", __name__)

@@ -3,6 +3,7 @@
 import contextlib
 
 from ._absent import refusal as _refusal
+from ._absent import refuse as cudart  # noqa: F401  where PyTorch has it
 
 __all__ = ["start", "stop", "profile"]
 

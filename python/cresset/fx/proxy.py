@@ -16,7 +16,7 @@ from . import traceback as fx_traceback
 from ._names import is_from_torch
 from .graph import magic_methods, reflectable_magic_methods
 from .immutable_collections import immutable_dict, immutable_list
-from .node import Node, base_types, map_aggregate
+from .node import Argument, Node, base_types, map_aggregate  # noqa: F401  others import Argument from here
 from .operator_schemas import check_for_mutable_operation
 
 __all__ = ["TracerBase", "GraphAppendingTracer", "TraceError", "Proxy", "MetaProxy", "Attribute", "ParameterProxy", "Scope", "ScopeContextManager"]

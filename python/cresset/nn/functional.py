@@ -31,6 +31,7 @@ from ._functional.normalization import *  # noqa: F403
 from ._functional.pooling import *  # noqa: F403
 from ._functional.resize import *  # noqa: F403
 from ._functional.vision import *  # noqa: F403
+from . import _reduction as _Reduction  # noqa: E402, F401, N812  where PyTorch has it
 from . import grad  # noqa: E402, F401  (gradients of convolutions by themselves)
 
 # Operators that are offered unchanged; those a build does not have are not offered either.

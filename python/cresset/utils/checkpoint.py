@@ -170,7 +170,7 @@ class CheckpointFunction(cresset.autograd.Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        if not _backward_is_complete():
+        if not cresset.autograd._is_checkpoint_valid():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to .backward(). "
                 "To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the `inputs` argument."
@@ -189,9 +189,33 @@ class CheckpointFunction(cresset.autograd.Function):
         return (None, None, *(d.grad if isinstance(d, cresset.Tensor) else None for d in detached))
 
 
-def _backward_is_complete():
-    """Does the running backward pass compute all gradients?"""
-    return not cresset._C._is_partial_backward()
+def _infer_device_type(*args):
+    """The kind of device of the tensors among the arguments, inside of containers as well; the default one without a tensor of a device with
+    memory of its own, and the first with a warning where there are several."""
+    from cresset.utils._pytree import tree_map
+
+    kinds = []
+    tree_map(lambda a: kinds.append(a.device.type) if isinstance(a, cresset.Tensor) and not a.is_cpu else None, args)
+    kinds = list(dict.fromkeys(kinds))
+    if len(kinds) > 1:
+        warnings.warn(f"Tensors of several kinds of devices: {sorted(kinds)}. The state of {kinds[0]} devices is kept.", stacklevel=2)
+    return kinds[0] if kinds else DefaultDeviceType.get_device_type()
+
+
+def _get_device_module(device="cuda"):
+    """What `cresset` has under the name of a kind of device; the device "meta" is a word for itself, since nothing is kept of it."""
+    return cresset.device("meta") if device == "meta" else getattr(cresset, device)
+
+
+def _get_autocast_kwargs(device_type="cuda"):
+    """Keyword arguments of autocast that repeat its present state for a kind of device (None where it has no autocast), and for the CPU."""
+
+    def settings(kind):
+        return {
+            "enabled": cresset.is_autocast_enabled(kind), "dtype": cresset.get_autocast_dtype(kind), "cache_enabled": cresset.is_autocast_cache_enabled(),
+        }  # fmt: skip
+
+    return settings(device_type) if cresset.amp.is_autocast_available(device_type) else None, settings("cpu")
 
 
 def _metadata(tensor):
@@ -415,6 +439,11 @@ SAC_IGNORED_OPS = {
 }  # fmt: skip
 
 
+def _policy_from_bool(b):
+    """The policy that "keep it?" means."""
+    return CheckpointPolicy.MUST_SAVE if b else CheckpointPolicy.PREFER_RECOMPUTE
+
+
 def _as_function(policy_fn_or_list):
     """The policy as a function, with its answers as members of CheckpointPolicy."""
     if isinstance(policy_fn_or_list, list):
@@ -428,31 +457,33 @@ def _as_function(policy_fn_or_list):
                 )
                 raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.{hint}")
         saved = frozenset(policy_fn_or_list)
-        return lambda ctx, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE if op in saved else CheckpointPolicy.PREFER_RECOMPUTE
+        return lambda ctx, op, *args, **kwargs: _policy_from_bool(op in saved)
     if not callable(policy_fn_or_list):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
 
     def policy(ctx, op, *args, **kwargs):
         answer = policy_fn_or_list(ctx, op, *args, **kwargs)
-        if isinstance(answer, bool):
-            return CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
-        return answer
+        return _policy_from_bool(answer) if isinstance(answer, bool) else answer
 
     return policy
 
 
-class _Kept:
+class _VersionWrapper:
     """One value that was kept, with the version that it had."""
 
-    def __init__(self, value, is_view):
-        if isinstance(value, cresset.Tensor) and (value.is_floating_point() or value.is_complex() or is_view):
-            value = value.detach()
-        self._value, self._version = value, value._version if isinstance(value, cresset.Tensor) else None
+    def __init__(self, val):
+        self.val, self.version = val, val._version if isinstance(val, cresset.Tensor) else None
 
-    def get(self, allow_mutation):
-        if self._version is not None and self._value._version != self._version and not allow_mutation:
+    def get_val(self, allow_cache_entry_mutation):
+        """The value; RuntimeError when it was changed in place, unless that is allowed."""
+        if self.version is not None and self.val._version != self.version and not allow_cache_entry_mutation:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-        return self._value
+        return self.val
+
+
+def _detach_helper(x, is_view=False):
+    """A tensor that can have a gradient, or is a view, without its history; anything else as it is."""
+    return x.detach() if isinstance(x, cresset.Tensor) and (x.is_floating_point() or x.is_complex() or is_view) else x
 
 
 def _selective_modes():
@@ -476,7 +507,7 @@ def _selective_modes():
             out = func(*args, **kwargs)
             if keep:
                 is_view = any(r.alias for r in func._schema.returns)
-                self._storage[func].append(tree_map(lambda value: _Kept(value, is_view), out))
+                self._storage[func].append(tree_map(lambda value: _VersionWrapper(_detach_helper(value, is_view)), out))
             return out
 
     class Kept(TorchDispatchMode):
@@ -501,7 +532,7 @@ def _selective_modes():
                 raise RuntimeError(
                     "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation checkpoint."
                 )
-            return tree_map(lambda value: value.get(self._allow_mutation), self._storage[func].pop(0))
+            return tree_map(lambda value: value.get_val(self._allow_mutation), self._storage[func].pop(0))
 
     return Keeping, Kept
 
