@@ -141,6 +141,7 @@ _ELSEWHERE = {
     "_get_cudnn_enabled": "backends.cudnn.enabled", "has_mkl": "backends.mkl.is_available()", "has_openmp": "backends.openmp.is_available()",
     "_has_mkldnn": "backends.mkldnn.is_available()", "_has_distributed": "distributed.is_available", "_get_mem_efficient_sdp_enabled":
     "backends.cuda.mem_efficient_sdp_enabled", "_set_sdp_use_flash": "backends.cuda.enable_flash_sdp",
+    "PyTorchFileReader": "serialization._zip.PyTorchFileReader", "_set_math_sdp_allow_fp16_bf16_reduction": "backends.cuda.allow_fp16_bf16_reduction_math_sdp",
     "_set_sdp_use_math": "backends.cuda.enable_math_sdp", "_set_sdp_use_mem_efficient": "backends.cuda.enable_mem_efficient_sdp",
 }  # fmt: skip
 

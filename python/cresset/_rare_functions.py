@@ -9,7 +9,8 @@ from ._overridable import overridable
 
 __all__ = [
     "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
-    "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+    "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
+    "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
@@ -115,6 +116,34 @@ def cond(pred, true_fn, false_fn, operands=()):
     if _cond_recorder is not None and isinstance(pred, Tensor):
         return _cond_recorder(pred, true_fn, false_fn, tuple(operands))
     return (true_fn if pred else false_fn)(*operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)`, a bool or a tensor of one element, is true, beginning with a tuple of tensors and numbers.
+
+    Each pass gives as many values, and tensors of the same sizes, dtypes and devices. RuntimeError for other arguments and results.
+    """
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise RuntimeError(f"Expect carried_inputs to be a tuple of tensors and numbers, but got {type(carried_inputs)}.")
+    carried = tuple(carried_inputs)
+    while cond_fn(*carried):
+        new = body_fn(*carried)
+        new = tuple(new) if isinstance(new, (tuple, list)) else (new,)
+        before, after = ([(x.shape, x.dtype, x.device) if isinstance(x, Tensor) else type(x) for x in values] for values in (carried, new))
+        if before != after:
+            raise RuntimeError(f"Expected body_fn_output and carried_inputs to have same metadata but found: {after} and {before}")
+        carried = new
+    return carried
+
+
+@overridable
+def _grouped_mm(
+    input: Tensor, mat2: Tensor, offs: Optional[Tensor] = None, bias: Optional[Tensor] = None, out_dtype: Optional[cresset.dtype] = None
+) -> Tensor:
+    """nn.functional.grouped_mm under its older name."""
+    return cresset.nn.functional.grouped_mm(input, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
 # --- batch normalisation in parts, as processes that share their statistics compute it ------------------------------------------------

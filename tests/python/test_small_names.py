@@ -473,3 +473,69 @@ def test_modules_where_pytorch_has_them():
     for refused in (cresset.cuda._lazy_init, cresset.cuda.profiler.cudart, cresset.cuda.memory._record_memory_history, cresset.cuda.memory._snapshot):
         with pytest.raises(AssertionError, match="not compiled with CUDA"):
             refused()
+
+
+def test_loops_over_carried_values():
+    n, x = cresset.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (cresset.tensor(0), cresset.ones(2)))
+    assert n == 3 and x.tolist() == [8, 8]
+    assert cresset.while_loop(lambda n: n < 3, lambda n: n + 1, [0]) == (3,) and cresset.while_loop(lambda n: False, lambda n: n + 1, (0,)) == (0,)
+    for arguments, words in (((3, print, ()), "Expect cond_fn and body_fn to be callable"), ((bool, abs, 0), "Expect carried_inputs to be a tuple"),
+                             ((lambda n: n < 3, lambda n: n.float(), (cresset.tensor(0),)), "to have same metadata but found")):
+        with pytest.raises(RuntimeError, match=words):
+            cresset.while_loop(*arguments)
+
+
+def test_questions_about_symbols_have_the_answers_of_numbers():
+    from cresset.fx.experimental import symbolic_shapes as module
+
+    for name in ("guard_or_false", "guard_or_true", "statically_known_true", "guard_size_oblivious", "expect_true", "guard_bool"):
+        assert [getattr(module, name)(b) for b in (True, False)] == [True, False]
+        with pytest.raises(AssertionError, match="Expected bool, got"):
+            getattr(module, name)(3)
+    assert (module.guard_int(3), module.guard_float(2.5), module.guard_scalar(True)) == (3, 2.5, True)
+    assert module.is_concrete_int(3) and module.is_concrete_bool(True) and module.is_concrete_float(2.5) and module.has_static_value(0)
+    for call, words in ((lambda: module.guard_int(True), "Expected int, got True"), (lambda: module.is_concrete_int(2.5), "Expected SymInt or int"),
+                        (lambda: module.guard_scalar("a"), "unrecognized scalar a"), (lambda: module.has_static_value("a"), "Expected BoolLike")):
+        with pytest.raises(AssertionError, match=words):
+            call()
+    assert not module.is_symbolic(3) and not module.has_free_symbols(cresset.ones(2)) and len(module.free_symbols([3])) == 0
+    assert module.sym_eq((2, 3), (2, 3)) and not module.sym_eq((2, 3), (2,)) and not module.sym_and(True, False) and module.sym_or(False, True)
+
+
+def test_shapes_of_attention_are_checked_by_name():
+    check, three, two = F._mha_shape_check, cresset.ones(2, 3, 4), cresset.ones(3, 4)
+    assert check(three, three, three, None, None, 2) is True and check(two, two, two, cresset.ones(3), cresset.ones(3, 3), 2) is False
+    for arguments, words in (
+        ((two, three, three, None, None, 2), r"For unbatched \(2-D\) `query`, expected `key` and `value` to be 2-D but found 3-D and 3-D"),
+        ((two, two, two, two, None, 2), "expected `key_padding_mask` to be `None` or 1-D but found 2-D"),
+        ((two, two, two, None, cresset.ones(3), 2), "expected `attn_mask` to be `None`, 2-D or 3-D but found 1-D"),
+        ((two, two, two, None, cresset.ones(1, 3, 3), 2), r"Expected `attn_mask` shape to be \(2, 3, 3\)"),
+        ((cresset.ones(3), two, two, None, None, 2), "query should be unbatched 2D or batched 3D tensor but received 1-D"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            check(*arguments)
+
+
+def test_products_of_groups_under_their_older_name():
+    a, b, offs = cresset.randn(6, 8), cresset.randn(3, 8, 4), cresset.tensor([2, 4, 6], dtype=cresset.int32)
+    assert cresset.equal(cresset._grouped_mm(a, b, offs), F.grouped_mm(a, b, offs=offs))
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_parts_of_load_by_name(archive):
+    import io
+    import pickle
+
+    from cresset import serialization as module
+
+    file = io.BytesIO()
+    cresset.save({"a": cresset.ones(2)}, file, _use_new_zipfile_serialization=archive)
+    file.seek(0)
+    if archive:
+        assert module._load(cresset._C.PyTorchFileReader(file), None, pickle)["a"].tolist() == [1, 1]
+        file.seek(0)
+        with module._open_zipfile_reader(file) as opened:
+            read = module._load(opened, "cpu", pickle, encoding="utf-8")
+    else:
+        read = module._legacy_load(file, None, pickle)
+    assert read["a"].tolist() == [1, 1]

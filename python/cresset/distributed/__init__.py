@@ -25,8 +25,8 @@ if is_available():
 
     _private = [
         "_Backend", "_CoalescingManager", "_ControlCollectives", "_DEFAULT_FIRST_BUCKET_BYTES", "_ProcessGroupWrapper", "_StoreCollectives", "_Work",
-        "_broadcast_coalesced", "_coalescing_manager", "_compute_bucket_assignment_by_size", "_create_process_group_wrapper", "_get_default_group",
-        "_get_default_store", "_get_process_group_store", "_make_nccl_premul_sum", "_rank_not_in_group", "_register_process_group",
+        "_all_gather_base", "_broadcast_coalesced", "_coalescing_manager", "_compute_bucket_assignment_by_size", "_create_process_group_wrapper", "_get_default_group",
+        "_get_default_store", "_get_process_group_store", "_make_nccl_premul_sum", "_rank_not_in_group", "_reduce_scatter_base", "_register_process_group",
         "_resolve_process_group", "_store_based_barrier", "_test_python_store", "_unregister_process_group",
     ]
     globals().update({name: getattr(distributed_c10d, name) for name in distributed_c10d.__all__ + _private})

@@ -6,7 +6,9 @@ from cresset._C_distributed import (
     DebugLevel, ReduceOptions, ReduceScatterOptions, ScatterOptions, Store, TCPStore, Work, get_debug_level, set_debug_level, set_debug_level_from_env,
 )
 
+import functools
 import sys
+import warnings
 
 import cresset
 from cresset import _C_distributed
@@ -48,6 +50,25 @@ default_pg_nccl_timeout = None
 # All functions look here for the groups of this process.
 _world = _groups_of_process._world
 _groups_of_process._home = sys.modules[__name__]
+
+
+def _older(name, now, what):
+    """A function under an older name, with PyTorch's warning."""
+
+    @functools.wraps(globals()[now])
+    def function(*args, **kwargs):
+        warnings.warn(what, FutureWarning, stacklevel=2)
+        return globals()[now](*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+_SOON = "`torch.distributed.{}` is a private function and will be deprecated. Please use `torch.distributed.{}` instead."
+_all_gather_base = _older("_all_gather_base", "all_gather_into_tensor", _SOON.format("_all_gather_base", "all_gather_single"))
+_reduce_scatter_base = _older("_reduce_scatter_base", "reduce_scatter_tensor", _SOON.format("_reduce_scatter_base", "reduce_scatter_single"))
+_get_global_rank = _older("_get_global_rank", "get_global_rank", "`torch.distributed.distributed_c10d._get_global_rank` is deprecated, please use "
+                          "`torch.distributed.distributed_c10d.get_global_rank` instead")  # fmt: skip
 
 
 def __getattr__(name):

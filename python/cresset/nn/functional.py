@@ -22,7 +22,7 @@ from ._functional import resize as _resize
 from ._functional import vision as _vision
 from ._functional.activation import *  # noqa: F403
 from ._functional.attention import *  # noqa: F403
-from ._functional.attention import _canonical_mask, _none_or_dtype  # noqa: F401  (attention of others imports them from here)
+from ._functional.attention import _canonical_mask, _mha_shape_check, _none_or_dtype  # noqa: F401  (attention of others imports them from here)
 from ._functional.dropout import *  # noqa: F403
 from ._functional.embedding import *  # noqa: F403
 from ._functional.grouped import *  # noqa: F403

@@ -240,6 +240,20 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             raise pickle.UnpicklingError(_refusal(str(error))) from None
 
 
+def _load(zip_file, map_location, pickle_module, pickle_file="data.pkl", overall_storage=None, **pickle_load_args):
+    """The object of an archive that is open (_open_zipfile_reader gives one); `pickle_module` None is the unpickler that runs no code."""
+    from ._checkpoint import read_checkpoint
+
+    return read_checkpoint(zip_file, map_location, pickle_module, overall_storage, pickle_file, **pickle_load_args)
+
+
+def _legacy_load(f, map_location, pickle_module, **pickle_load_args):
+    """The object of an open file of one of the formats before archives; `pickle_module` as in `_load`."""
+    from ._legacy import is_tar_file, read_legacy, read_tar
+
+    return (read_tar if is_tar_file(f) else read_legacy)(f, map_location, pickle_module, **pickle_load_args)
+
+
 def _mapped(path):
     import mmap
 

@@ -156,10 +156,10 @@ def check_persistent_id(saved_id):
     return getattr(cresset, fixed), key, location, count
 
 
-def read_checkpoint(reader, map_location, pickle_module, mapped, **pickle_load_args):
-    """The object of an archive; `pickle_module` None is the unpickler that runs no code. Storages are parts of `mapped`, the mapped file, or None."""
+def read_checkpoint(reader, map_location, pickle_module, mapped, pickle_file="data.pkl", **pickle_load_args):
+    """The object of one pickle of an archive; `pickle_module` None is the unpickler that runs no code. Storages are parts of `mapped`, the mapped file, or None."""
     storages = _Storages(reader, map_location, mapped)
-    text = io.BytesIO(reader.get_record("data.pkl"))
+    text = io.BytesIO(reader.get_record(pickle_file))
     before, _serialization_tls.map_location = _serialization_tls.map_location, map_location
     try:
         return unpickle(text, pickle_module, storages.persistent_load, **pickle_load_args)

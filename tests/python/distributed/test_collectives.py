@@ -413,3 +413,20 @@ def sparse_errors(rank):
 
 def test_errors_of_sparse(three):
     assert all(three.run(sparse_errors))
+
+
+def under_older_names(rank):
+    out = torch.zeros(SIZE)
+    with pytest.warns(FutureWarning, match="_all_gather_base` is a private function and will be deprecated"):
+        dist._all_gather_base(out, torch.tensor([float(rank)]))
+    assert out.tolist() == list(range(SIZE))
+    part = torch.zeros(1)
+    with pytest.warns(FutureWarning, match="_reduce_scatter_base` is a private function and will be deprecated"):
+        dist._reduce_scatter_base(part, torch.arange(float(SIZE)))
+    assert part.item() == rank * SIZE
+    with pytest.warns(FutureWarning, match="_get_global_rank` is deprecated"):
+        assert dist.distributed_c10d._get_global_rank(dist.group.WORLD, rank) == rank
+
+
+def test_older_names(three):
+    three.run(under_older_names)

@@ -82,6 +82,31 @@ def _split_bias(bias: Optional[Tensor], width: int) -> Tuple[Optional[Tensor], O
     return (None, None) if bias is None else (bias[:width], bias[width:])
 
 
+def _mha_shape_check(
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor], num_heads: int
+) -> bool:
+    """Is the query of multi-head attention a batch? AssertionError where the dimensions of the others do not fit it."""
+    if query.dim() not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+    batched = query.dim() == 3
+    what, rank = ("batched (3-D)", 3) if batched else ("unbatched (2-D)", 2)
+    if key.dim() != rank or value.dim() != rank:
+        raise AssertionError(
+            f"For {what} `query`, expected `key` and `value` to be {rank}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != rank - 1:
+        raise AssertionError(f"For {what} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but found {key_padding_mask.dim()}-D tensor instead")
+    if attn_mask is None:
+        return batched
+    if attn_mask.dim() not in (2, 3):
+        raise AssertionError(f"For {what} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead")
+    if not batched and attn_mask.dim() == 3:
+        expected = (num_heads, query.shape[0], key.shape[0])
+        if attn_mask.shape != expected:
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
+    return batched
+
+
 def _project(
     query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Optional[Tensor]
 ) -> Tuple[Tensor, Tensor, Tensor]:
