@@ -19,7 +19,19 @@ _NO_NEW = "Legacy tensor new of the form tensor.new(tensor, device=device) is no
 
 
 def _is_size(value):
-    return hasattr(value, "__index__") and not isinstance(value, (bool, cresset.Tensor)) and not hasattr(value, "__len__")
+    if isinstance(value, cresset.Tensor):
+        return value.numel() == 1 and not value.is_floating_point() and not value.is_complex() and value.dtype != cresset.bool
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__len__")
+
+
+def _sizes(args):
+    """The arguments as sizes. The first one decides that they are; bools behind it are numbers."""
+    for place, value in enumerate(args, 1):
+        if not (_is_size(value) or isinstance(value, bool)):
+            raise TypeError(
+                f"new(): argument 'size' failed to unpack the object at pos {place} with error \"type must be tuple of ints,but got {type(value).__name__}\""
+            )
+    return list(map(operator.index, args))
 
 
 def _check_device(device, expected, args, form):
@@ -46,8 +58,13 @@ def _make(dtype, args, device="cpu"):
         return cresset.storage.tensor_of_storage(first, dtype)
     if len(args) == 1 and isinstance(first, cresset.Size):
         return cresset.empty(first, dtype=dtype, device=device)
-    if all(_is_size(a) for a in args):
-        return cresset.empty([operator.index(a) for a in args], dtype=dtype, device=device)
+    if _is_size(first):
+        return cresset.empty(_sizes(args), dtype=dtype, device=device)
+    if len(args) > 1:
+        raise TypeError(
+            "new() received an invalid combination of arguments: sizes, or one sequence, tensor or storage were required; got "
+            f"{len(args)} arguments, the first one a {type(first).__name__}"
+        )
     if len(args) == 1 and hasattr(first, "__len__"):
         return cresset.tensor(first, dtype=dtype, device=device)
     raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")

@@ -110,9 +110,6 @@ std::string default_text(const Parameter& p) {
 // May it be a number? The gradient of one that needs it would be lost.
 bool is_zero_dim(PyObject* o) { return is_tensor(o) && unwrap(o).dim() == 0 && !unwrap(o).requires_grad(); }
 
-// Where lists of ints, or ints that may be symbolic, are wanted, integral tensors of one element are ints whatever their dimensions.
-bool is_size(PyObject* o) { return is_int(o) || (is_tensor(o) && unwrap(o).numel() == 1 && isIntegralType(unwrap(o).scalar_type())); }
-
 bool is_symbolic(const Parameter& p) {
   return p.type &&
          (p.type->kind == TypeKind::SymInt || (p.type->kind == TypeKind::Optional && p.type->element()->kind == TypeKind::SymInt));

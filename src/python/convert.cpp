@@ -20,6 +20,8 @@ bool is_int(PyObject* o) {
   return PyIndex_Check(o) && !PyFloat_Check(o);
 }
 
+bool is_size(PyObject* o) { return is_int(o) || (is_tensor(o) && unwrap(o).numel() == 1 && isIntegralType(unwrap(o).scalar_type())); }
+
 bool is_int_sequence(PyObject* o) {
   if (PyTuple_Check(o)) return PyTuple_GET_SIZE(o) == 0 || is_int(PyTuple_GET_ITEM(o, 0));
   if (PyList_Check(o)) return PyList_GET_SIZE(o) == 0 || is_int(PyList_GET_ITEM(o, 0));

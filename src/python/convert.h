@@ -15,6 +15,8 @@ bool is_numpy_scalar(PyObject* o);
 inline bool is_number(PyObject* o) { return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o); }
 /// int (not bool) or anything with __index__, zero-dimensional integral tensors included.
 bool is_int(PyObject* o);
+/// is_int, or an integral tensor of one element whatever its dimensions: what lists of ints, and ints that may be symbolic, take.
+bool is_size(PyObject* o);
 /// A tuple or list whose first element is an int.
 bool is_int_sequence(PyObject* o);
 

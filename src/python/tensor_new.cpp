@@ -356,6 +356,23 @@ PyMethodDef creation_functions[] = {
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA one-dimensional tensor over the memory of a buffer."},
     {}};
 
+// The arguments of the old constructor as sizes. As in PyTorch the first one decides, and bools behind it are numbers.
+DimVector legacy_sizes(PyObject* args) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  PyObject* first = PyTuple_GET_ITEM(args, 0);
+  CRESSET_CHECK_TYPE(is_size(first),
+                     "new() received an invalid combination of arguments: sizes, or one sequence, tensor or storage were required; got ",
+                     static_cast<int64_t>(n), " arguments, the first one a ", type_name(Py_TYPE(first)));
+  DimVector sizes;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(args, i);
+    CRESSET_CHECK_TYPE(is_size(item) || PyBool_Check(item), "new(): argument 'size' failed to unpack the object at pos ",
+                       static_cast<int64_t>(i + 1), " with error \"type must be tuple of ints,but got ", type_name(Py_TYPE(item)), "\"");
+    sizes.push_back(to_int(item));
+  }
+  return sizes;
+}
+
 }  // namespace
 
 // Tensor(), Tensor(2, 3), Tensor([1, 2]), Tensor(other): float tensors, as the old constructor gives them.
@@ -392,10 +409,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   Tensor t;
   if (!data) {
     t = empty({0});
-  } else if (PyIndex_Check(data) && !PyBool_Check(data) && !is_tensor(data) && !PySequence_Check(data)) {
-    DimVector sizes;
-    for (Py_ssize_t i = 0; i < n; ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(args, i)));
-    t = empty(sizes);
+  } else if (n > 1 || (PyIndex_Check(data) && !PyBool_Check(data) && !is_tensor(data) && !PySequence_Check(data))) {
+    t = empty(legacy_sizes(args));
   } else if (Py_TYPE(data) == size_type) {
     DimVector sizes;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(data); ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(data, i)));

@@ -228,3 +228,16 @@ def test_tensors_that_are_no_sizes():
             torch.zeros([wrong, 2])
     with pytest.raises(TypeError, match="must be int, not Tensor"):
         x.unsqueeze(several - 3)  # a dimension is no size
+
+
+@pytest.mark.parametrize("new", [torch.Tensor, torch.FloatTensor, torch.ones(1).new], ids=["Tensor", "FloatTensor", "new"])
+def test_sizes_of_the_old_constructor(new):
+    three = torch.tensor([3])
+    assert new(2, 3).shape == new(2, three).shape == (2, 3) and new(three, 2).shape == (3, 2) and new(2, True).shape == (2, 1)
+    assert new([2, 3]).tolist() == [2, 3] and new(three.float()).tolist() == [3]
+    for wrong, kind in (((3,), "tuple"), ("a", "str"), (2.5, "float"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=f"argument 'size' failed to unpack the object at pos 2 with error .type must be tuple of ints,but got {kind}"):
+            new(2, wrong)
+    for first in ([1], torch.ones(2), True, torch.Size((2,))):  # these are not sizes, and no argument is left aside
+        with pytest.raises(TypeError, match="new.. received an invalid combination of arguments.* got 2 arguments"):
+            new(first, 2)
