@@ -5,6 +5,7 @@ import weakref
 
 import cresset
 
+from ._C import Tensor  # noqa: F401  where PyTorch has it
 from ._overridable import tensor_attribute, tensor_method
 
 __all__ = []

@@ -14,7 +14,7 @@ def root(tmp_path, monkeypatch):
 
 
 def folder():
-    return cpp_extension._build_directory("some_extension", verbose=False)
+    return cpp_extension._get_build_directory("some_extension", verbose=False)
 
 
 def test_new_folders_belong_to_their_user_alone(root):

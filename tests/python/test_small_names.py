@@ -469,7 +469,9 @@ def test_settings_of_an_absent_planner():
 def test_modules_where_pytorch_has_them():
     assert F._Reduction.get_enum("mean") == 1 and cresset.functional.F is F
     assert importlib.import_module("cresset.random").Generator is typing.get_origin(typing.Generator[int, int, int])
-    assert cresset.fx.proxy.Argument is cresset.fx.node.Argument
+    assert cresset.fx.proxy.Argument is cresset.fx.node.Argument and importlib.import_module("cresset._tensor").Tensor is cresset.Tensor
+    made = cresset.library.custom_op("small_names::one", lambda: cresset.ones(1), mutates_args=(), schema="() -> Tensor")
+    assert type(made) is importlib.import_module("cresset._library.custom_ops").CustomOpDef
     for refused in (cresset.cuda._lazy_init, cresset.cuda.profiler.cudart, cresset.cuda.memory._record_memory_history, cresset.cuda.memory._snapshot):
         with pytest.raises(AssertionError, match="not compiled with CUDA"):
             refused()

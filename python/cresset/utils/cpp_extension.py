@@ -319,7 +319,7 @@ class _Versions:
 
 _versions = _Versions()
 
-def _build_directory(name, verbose):
+def _get_build_directory(name, verbose):
     root = os.environ.get("TORCH_EXTENSIONS_DIR") or get_default_build_root()
     folder = os.path.join(root, name)
     if verbose:
@@ -362,7 +362,7 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
     link = [word for entry in _as_list(extra_ldflags) for word in shlex.split(entry)]
     includes = [os.path.abspath(p) for p in _stripped(extra_include_paths)]
     name = _versions.name_for(name, sources, (flags, link, includes, is_standalone))
-    folder = os.path.abspath(build_directory) if build_directory else _build_directory(name, verbose)
+    folder = os.path.abspath(build_directory) if build_directory else _get_build_directory(name, verbose)
 
     compile_flags = [
         *_own_defines(name, sources),
@@ -431,7 +431,7 @@ def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functio
     name, a list of names, or a dict from names to their documentation."""
     if cuda_sources or with_cuda:
         _refuse_cuda(f"load_inline({name!r})")
-    folder = os.path.abspath(build_directory) if build_directory else _build_directory(name, verbose)
+    folder = os.path.abspath(build_directory) if build_directory else _get_build_directory(name, verbose)
     parts = _as_list(cpp_sources)
     if not no_implicit_headers:
         parts.insert(0, "#include <torch/extension.h>")
