@@ -317,3 +317,15 @@ def test_gradients_of_rows_of_sparse_tensors():
     x = torch.eye(3, requires_grad=True)
     sum((i + 1) * torch.sparse.sum(row * 2) for i, row in enumerate(x.to_sparse())).backward()
     assert x.grad.tolist() == [[2, 0, 0], [0, 4, 0], [0, 0, 6]]  # PyTorch 2.13's
+
+
+def test_products_take_the_largest_and_the_smallest_by_both_names():
+    # The example of PyTorch's page of sparse.mm.
+    a = torch.tensor([[1.0, 0, 2], [0, 3, 0]]).to_sparse_csr()
+    b = torch.tensor([[0, 1.0], [2, 0], [0, 0]])
+    for names in (("amax", "max"), ("amin", "min")):
+        first, second = (torch.sparse.mm(a, b, name) for name in names)
+        assert torch.equal(first, second)
+    assert torch.sparse.mm(a, b, "max").tolist() == [[0, 1], [6, 0]]
+    with pytest.raises(RuntimeError, match="sparse_mm_reduce: reduce type of prod has not been enabled."):
+        torch.sparse.mm(a, b, "prod")
