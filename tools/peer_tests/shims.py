@@ -119,7 +119,30 @@ def lazy_backend():
     return module
 
 
+def compiler_test_case():
+    """The base class of tests of the compiler and of export: that of all tests, with nothing compiled before and after."""
+    module = types.ModuleType("torch._dynamo.test_case")
+
+    def find(name):
+        common = importlib.import_module("torch.testing._internal.common_utils")
+        if name != "TestCase":
+            return getattr(common, name)
+
+        class TestCase(common.TestCase):
+            def setUp(self):
+                super().setUp()
+                self.addCleanup(sys.modules["torch"]._dynamo.reset)
+                sys.modules["torch"]._dynamo.reset()
+
+        module.TestCase = TestCase
+        return TestCase
+
+    module.__getattr__ = find
+    return module
+
+
 STAND_INS = {
+    "torch._dynamo.test_case": compiler_test_case,
     "torch._lazy.ts_backend": lazy_backend,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost, "torch._logging._internal": trace_log,
 }  # fmt: skip

@@ -7,9 +7,10 @@ from ._save import save
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, default_decompositions
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
+from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
-    "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "ModuleCallEntry",
-    "ModuleCallSignature", "OutputKind", "OutputSpec", "ShapesCollection", "default_decompositions", "dims", "dynamic_shapes", "export", "exported_program",
-    "graph_signature", "load", "register_dataclass", "save",
+    "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram", "FlatArgsAdapter", "InputKind", "InputSpec", "ModuleCallEntry",
+    "ModuleCallSignature", "OutputKind", "OutputSpec", "ShapesCollection", "UnflattenedModule", "default_decompositions", "dims", "dynamic_shapes", "export",
+    "exported_program", "graph_signature", "load", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip

@@ -36,8 +36,24 @@ def check_inputs(args, kwargs, in_spec, expected, ranges):
         elif type(value) is not type(example) or value != example:
             raise RuntimeError(f"Expected input at {place} to be equal to {example!r}, but got {value!r}")
     for place, size, expression in later:
+        _solve(place, size, expression, known, ranges)
         if size != expression.value(known):
             raise RuntimeError(f"Expected input at {place} to be equal to {expression} = {expression.value(known)}, but got {size}")
+
+
+def _solve(place, size, expression, known, ranges):
+    """Note the symbol of a size `factor * symbol + offset` when no input has it by itself."""
+    unknown = expression.symbols() - known.keys()
+    if len(unknown) != 1 or len(expression.terms) != 1 or expression.divisor != 1:
+        return
+    (symbol,), ((factor, _),) = unknown, expression.terms
+    value, rest = divmod(size - expression.outer - expression.inner * expression.factor, factor * expression.factor)
+    if rest:
+        raise RuntimeError(f"Expected input at {place} to be of the form {expression}, but got {size}")
+    limits = ranges.get(symbol)
+    if limits is not None and not limits.lower <= value <= limits.upper:
+        raise RuntimeError(f"Expected input at {place} to be of the form {expression} with {symbol} in [{limits.lower}, {limits.upper}], but got {size}")
+    known[symbol] = value
 
 
 def _check_tensor(place, value, example, sizes, known, later, ranges):

@@ -11,6 +11,7 @@ from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTe
 from cresset.fx.experimental.proxy_tensor import keeping, make_fx
 from cresset.utils import _pytree as pytree
 
+from ._module_calls import ModuleCall
 from ._sizes import SizeExpr
 from ._symbolic_graph import merged
 from ._trace_program import Traced
@@ -62,9 +63,16 @@ _RULES = {"aten.batch_norm.default": _batch_norm, "aten.one_hot.default": _one_h
 class _Replaying(fx.Interpreter):
     """Runs a flat graph; operators that write to arguments without their schema saying so, or look at values, come apart first."""
 
-    def __init__(self, module, whole):
+    def __init__(self, module, whole, kept):
         super().__init__(module)
-        self.whole = whole
+        self.whole, self.kept = whole, dict.fromkeys(kept)
+
+    def run_node(self, n):
+        """What the node gives, noted for the names in `kept`: what is written later does not change it."""
+        result = super().run_node(n)
+        if n.name in self.kept:
+            self.kept[n.name] = result.from_functional() if isinstance(result, FunctionalTensor) else result
+        return result
 
     def call_function(self, target, args, kwargs):
         """What the operator gives."""
@@ -76,18 +84,26 @@ class _Replaying(fx.Interpreter):
         return super().call_function(target, args, kwargs)
 
 
+def _kept_names(program):
+    """Nodes that signatures of modules name, without the placeholders."""
+    named = {a.name for e in program.module_call_graph[1:] if e.signature is not None for a in (*e.signature.inputs, *e.signature.outputs)}
+    return [n.name for n in program.graph.nodes if n.op == "call_function" and n.name in named]
+
+
 def _functional_run(program, whole):
-    """A function of the flat inputs that gives (new values of inputs that were written, in their order; outputs), and where it notes which were."""
+    """A function of the flat inputs that gives (new values of inputs that were written, in their order; outputs; values that signatures of modules name),
+    and where it notes which inputs were."""
     written = []
 
     def run(*inputs):
         with FunctionalTensorMode() as mode, cresset.no_grad():
             wrapped = [FunctionalTensor(x, mode) if isinstance(x, cresset.Tensor) else x for x in inputs]
-            outputs = _Replaying(program.graph_module, whole).run(*wrapped)
+            replay = _Replaying(program.graph_module, whole, _kept_names(program))
+            outputs = replay.run(*wrapped)
             outputs = pytree.tree_map(lambda x: x.from_functional() if isinstance(x, FunctionalTensor) else x, tuple(outputs))
             written[:] = [i for i, w in enumerate(wrapped) if isinstance(w, FunctionalTensor) and w._storage.generation]
             values = [wrapped[i].from_functional() for i in written]
-        return (*values, *outputs)
+        return (*values, *outputs, *replay.kept.values())
 
     return run, written
 
@@ -138,7 +154,10 @@ def _renamed(program, graph, written):
             raise NotImplementedError(f"run_decompositions: a decomposition made the constant tensor {node.target}.")
         elif node.op == "output":
             values = pytree.tree_map(lambda n: nodes[n] if isinstance(n, fx.Node) else n, tuple(node.args[0]))
+            kept = _kept_names(program)
+            values, named = values[: len(values) - len(kept)], values[len(values) - len(kept) :]
             new.output(values)
+            result.calls = _calls(program, {**{n.name: n for n in new.nodes if n.op == "placeholder"}, **dict(zip(kept, named))})
             result.outputs = _outputs(specs, written, values)
             continue
         else:
@@ -148,6 +167,16 @@ def _renamed(program, graph, written):
         node.meta = copy.copy(old.meta)
     result.graph, result.out_spec = new, program.call_spec.out_spec
     return result
+
+
+def _calls(program, nodes):
+    """{path and number: ModuleCall} of the signatures of modules, with {name in the program: node}."""
+    found = {}
+    for entry in program.module_call_graph[1:]:
+        if (old := entry.signature) is not None:
+            call = found[entry.fqn] = ModuleCall([a.value if isinstance(a, ConstantArgument) else nodes[a.name] for a in old.inputs], old.in_spec)
+            call.outputs, call.out_spec = [a.value if isinstance(a, ConstantArgument) else nodes[a.name] for a in old.outputs], old.out_spec
+    return found
 
 
 def _outputs(specs, written, values):
@@ -195,6 +224,6 @@ def decomposed(program, given):
         traced = merged(runs, samples, inputs)
     module = fx.GraphModule(cresset.nn.Module(), traced.graph, "GraphModule")
     module.training = program.graph_module.training
-    result = program._update(module, ExportGraphSignature(traced.inputs, traced.outputs), dialect="ATEN")
+    result = program._update(module, ExportGraphSignature(traced.inputs, traced.outputs), dialect="ATEN", calls=traced.calls)
     result.validate()
     return result

@@ -92,8 +92,8 @@ def _roots(found, leaves, labels):
 class _Trials:
     """Runs of the module at other sizes. The graphs are kept by sizes."""
 
-    def __init__(self, mod, args, kwargs, names, roots):
-        self.mod, self.names, self.roots = mod, names, roots
+    def __init__(self, mod, args, kwargs, names, roots, preserved):
+        self.mod, self.names, self.roots, self.preserved = mod, names, roots, preserved
         self.leaves, self.spec = pytree.tree_flatten((args, kwargs))
         self._kept = {}
 
@@ -107,7 +107,7 @@ class _Trials:
                     shapes.setdefault(leaf, list(self.leaves[leaf].shape))[d] = factor * sizes[i] + offset
             leaves = [_with_shape(x, shapes[i]) if i in shapes else x for i, x in enumerate(self.leaves)]
             args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-            self._kept[key] = trace(self.mod, args, kwargs, self.names)
+            self._kept[key] = trace(self.mod, args, kwargs, self.names, self.preserved)
         return self._kept[key]
 
     def problem(self, base, sizes):
@@ -243,15 +243,15 @@ class _Search:
         raise _violation([root], lines, [])
 
 
-def trace_sizes(mod, args, kwargs, names, dynamic_shapes):
-    """(Traced, {symbol: ValueRanges}) of a module whose inputs' sizes vary as dynamic_shapes says."""
+def trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved=()):
+    """(Traced, {symbol: ValueRanges}) of a module whose inputs' sizes vary as dynamic_shapes says; preserved as in `trace`."""
     named = argument_names(mod, args, kwargs)
     leaves = pytree.tree_leaves(named)
     found = resolved(mod, args, kwargs, dynamic_shapes, named)
     roots = _roots(found, leaves, _labels(named))
     if not roots:
-        return trace(mod, args, kwargs, names), {}
-    trials = _Trials(mod, args, kwargs, names, roots)
+        return trace(mod, args, kwargs, names, preserved), {}
+    trials = _Trials(mod, args, kwargs, names, roots, preserved)
     search = _Search(trials, roots)
     search.run()
     if search.static:

@@ -8,7 +8,7 @@ from cresset.utils import _pytree as pytree
 
 from ._errors import invalid_input
 from ._trace_program import argument_names, input_names, trace
-from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
+from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, signature_of
 from .graph_signature import ExportGraphSignature
 
 __all__ = ["export"]
@@ -33,6 +33,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     UserError where it does not, or where other operators run. A branch on a size at which none of these runs looks is not seen: give Dim a min and
     a max that stay on one side of it.
     strict: taken for programs that pass it; the code is run in either case.
+    preserve_module_call_signature: paths of modules that `unflatten` gives the signature of their forward, so that others can take their place; the
+    module_call_graph has it. AttributeError where there is no such module.
     """
     del strict, prefer_deferred_runtime_asserts_over_guards
     if isinstance(mod, cresset.jit.ScriptModule):
@@ -44,18 +46,18 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     kwargs = {} if kwargs is None else kwargs
     if not isinstance(kwargs, dict):
         raise invalid_input(f"Expecting `kwargs` to be a dict of example keyword inputs, got {type(kwargs)}")
-    names = input_names(mod, args, kwargs)
+    names, preserved = input_names(mod, args, kwargs), tuple(preserve_module_call_signature)
     with exporting():
         if dynamic_shapes is None:
-            traced, ranges = trace(mod, args, kwargs, names), {}
+            traced, ranges = trace(mod, args, kwargs, names, preserved), {}
         else:
             from ._dynamic import trace_sizes
 
-            traced, ranges = trace_sizes(mod, args, kwargs, names, dynamic_shapes)
-    return _program(mod, args, kwargs, traced, ranges, list(preserve_module_call_signature))
+            traced, ranges = trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved)
+    return _program(mod, args, kwargs, traced, ranges)
 
 
-def _program(mod, args, kwargs, traced, ranges, preserved):
+def _program(mod, args, kwargs, traced, ranges):
     in_spec = pytree.tree_structure((args, kwargs))
     state = {p: t for p, t in mod.named_parameters(remove_duplicate=False)}
     constants = dict(traced.constants)
@@ -63,13 +65,21 @@ def _program(mod, args, kwargs, traced, ranges, preserved):
         if spec.persistent is not None:
             (state if spec.persistent else constants)[spec.target] = _at(mod, spec.target)
     signature = ModuleCallSignature([], [], in_spec, traced.out_spec, _forward_names(mod, args, kwargs))
-    calls = [ModuleCallEntry("", signature), *(ModuleCallEntry(path) for path in dict.fromkeys(traced.module_paths) if path)]
+    calls = [ModuleCallEntry("", signature), *_calls(mod, traced.calls)]
     root = cresset.nn.Module()
     for name, inner in traced.inner.items():
         setattr(root, name, inner)
     module = cresset.fx.GraphModule(root, traced.graph, "GraphModule")
     module.training = mod.training
     return ExportedProgram(module, traced.graph, ExportGraphSignature(traced.inputs, traced.outputs), state, ranges, calls, (args, kwargs), constants)
+
+
+def _calls(mod, preserved):
+    """ModuleCallEntries of all modules by their paths, and of further calls of those that are preserved."""
+    for path, _ in mod.named_modules(remove_duplicate=False):
+        if path:
+            yield ModuleCallEntry(path, signature_of(preserved.get(path)))
+            yield from (ModuleCallEntry(name, signature_of(call)) for name, call in preserved.items() if name.startswith(f"{path}@"))
 
 
 def _at(mod, path):

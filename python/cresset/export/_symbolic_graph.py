@@ -85,6 +85,16 @@ class _Merging:
                 if not same:
                     raise Difference(f"makes another constant tensor ({name}): its value follows from the size; compute it with operators (torch.full, torch.arange)")
 
+    def check_calls(self):
+        """Signatures of modules hold tensors' nodes, and no numbers that follow from the sizes."""
+        def constants(call):
+            return [leaf if not isinstance(leaf, fx.Node) else leaf.name for leaf in (*call.inputs, *call.outputs)]
+
+        for run in self.runs[1:]:
+            for name, call in run.calls.items():
+                if constants(call) != constants(self.runs[0].calls[name]):
+                    raise Difference(f"calls the module {name} with numbers that follow from the sizes, so its signature cannot be preserved")
+
     def check_branches(self):
         for run in self.runs[1:]:
             if {k: str(m.graph) for k, m in run.inner.items()} != {k: str(m.graph) for k, m in self.runs[0].inner.items()}:
@@ -141,7 +151,7 @@ class _Building:
 
     def __init__(self, sources):
         self.graph, self.nodes, self.made = fx.Graph(), {}, {}
-        self.sources = sources  # {symbol: (placeholder of the old graph, dimension)}
+        self.sources = sources  # {symbol: (placeholder of the old graph, dimension, what the size is: factor * symbol + offset)}
 
     def _call(self, function, args, expression, name):
         node = self.graph.create_node("call_function", function, args, {}, name=name)
@@ -152,8 +162,14 @@ class _Building:
 
     def symbol(self, symbol):
         """The node of a symbol."""
-        placeholder, d = self.sources[symbol]
-        return self._call(cresset.ops.aten.sym_size.int, (self.nodes[placeholder], d), SizeExpr.of(symbol), "sym_size_int")
+        placeholder, d, size = self.sources[symbol]
+        node = self.made[size] = self._call(cresset.ops.aten.sym_size.int, (self.nodes[placeholder], d), size, "sym_size_int")
+        if size.symbol is None:
+            (factor, _), *_ = size.terms
+            node = self._moved(node, -size.inner - size.outer)
+            node = self._call(operator.floordiv, (node, factor), None, "floordiv") if factor != 1 else node
+            node.meta["expression"] = SizeExpr.of(symbol)
+        return node
 
     def number(self, expression):
         """The node of an expression; the number itself for numbers."""
@@ -211,24 +227,22 @@ def merged(runs, samples, inputs=None):
     rules = [merging.arguments(nodes) for nodes in zip(*merging.columns)]
     if samples is None:
         return None
+    merging.check_calls()
     base, columns = runs[0], merging.columns
     placeholders = [n for n in columns[0] if n.op == "placeholder"]
     users = placeholders[len(base.inputs) - sum(s.target is None for s in base.inputs) :]
     sources = {}
-    for (leaf, d), expression in inputs.items():
-        if expression.symbol is not None:
-            sources.setdefault(expression.symbol, (users[leaf], d))
-    missing = {s for e in inputs.values() for s in e.symbols()} - sources.keys()
+    for (leaf, d), expression in sorted(inputs.items(), key=lambda item: item[1].symbol is None):  # sizes by themselves first
+        for symbol in expression.symbols():
+            sources.setdefault(symbol, (users[leaf], d, expression))
     building = _Building(sources)
     used = {s for rule in rules for e in rule.values() for s in e.symbols()}
-    if used & missing:
-        raise Difference(f"uses sizes of {sorted(used & missing)}, of which inputs have only multiples: export an input with the size itself")
     return _build(base, merging, rules, building, users, inputs, used)
 
 
 def _build(base, merging, rules, building, users, inputs, used):
     result = Traced()
-    result.inputs, result.constants, result.out_spec, result.module_paths = base.inputs, base.constants, base.out_spec, base.module_paths
+    result.inputs, result.constants, result.out_spec = base.inputs, base.constants, base.out_spec
     result.inner, result.divisors = base.inner, {}
     for expression in (e for rule in rules for e in rule.values() if e.divisor != 1):
         for symbol in expression.symbols():
@@ -257,6 +271,7 @@ def _build(base, merging, rules, building, users, inputs, used):
         if any((leaf, d) in inputs for d in range(len(shape))):
             building.nodes[node].meta["sizes"] = tuple(inputs.get((leaf, d), n) for d, n in enumerate(shape))
     result.graph = building.graph
+    result.calls = {name: call.changed(lambda leaf: building.nodes[leaf] if isinstance(leaf, fx.Node) else leaf) for name, call in base.calls.items()}
     return result
 
 

@@ -19,6 +19,7 @@ from cresset.utils import _pytree as pytree
 
 from ._control_flow import record_cond
 from ._errors import data_dependent
+from ._module_calls import ModuleStack
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["Traced", "trace", "argument_names", "input_names"]
@@ -35,7 +36,7 @@ class Traced:
 
     def __init__(self):
         self.graph, self.inputs, self.outputs, self.constants, self.out_spec = None, [], [], {}, None
-        self.module_paths = []  # of the modules that were called
+        self.calls = {}  # ModuleCall of the calls whose signatures are preserved, by path and number
         self.inner = {}  # graph modules of branches, by name
         self.divisors = {}  # of the symbols in quotients among the operators' numbers: {symbol: the greatest}
 
@@ -63,49 +64,6 @@ def input_names(mod, args, kwargs):
     """The placeholders' names of the leaves of (args, kwargs), in their order."""
     paths, _ = pytree.tree_flatten_with_path(argument_names(mod, args, kwargs))
     return [re.sub(r"[^a-zA-Z0-9]", "_", "_".join(map(_key_text, path))).lower() for path, _ in paths]
-
-
-class _ModuleStack:
-    """Which modules' forward runs: {key: (path, name of the class)} as meta["nn_module_stack"] has it."""
-
-    def __init__(self, root):
-        self._paths = {}
-        for path, module in root.named_modules(remove_duplicate=False):
-            self._paths.setdefault(id(module), path)
-        self._root, self.stack, self.called, self._calls = root, [], [], {}
-
-    def _class_name(self, module):
-        kind = type(module)
-        return f"{kind.__module__}.{kind.__qualname__}"
-
-    def current(self):
-        return dict(self.stack)
-
-    def _before(self, module, args):
-        path = self._paths.get(id(module))
-        if path is None:
-            return
-        key = "L__self__" + path.replace(".", "_")
-        count = self._calls[key] = self._calls.get(key, -1) + 1
-        if count:
-            key, path = f"{key}@{count}", f"{path}@{count}"
-        self.called.append(path)
-        self.stack.append((key, (path, self._class_name(module))))
-
-    def _after(self, module, args, result):
-        if id(module) in self._paths and self.stack:
-            self.stack.pop()
-
-    @contextlib.contextmanager
-    def watching(self):
-        """For a block calls of modules are noted."""
-        hooks = cresset.nn.modules.module
-        handles = [hooks.register_module_forward_pre_hook(self._before), hooks.register_module_forward_hook(self._after, always_call=True)]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
 class _Functions(cresset.overrides.TorchFunctionMode):
@@ -137,9 +95,9 @@ def _stack_trace():
 class _ExportTracer(PythonKeyTracer):
     """Tensors that the trace has not seen become constants of the program: placeholders in front of the user's inputs."""
 
-    def __init__(self, mod, traced):
+    def __init__(self, mod, traced, preserved):
         super().__init__()
-        self.traced, self.modules, self.functions = traced, _ModuleStack(mod), _Functions()
+        self.traced, self.modules, self.functions = traced, ModuleStack(mod, preserved, self._leaf), _Functions()
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
         self.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
         self.first_input, self.constant_specs, self._lifted = None, [], 0
@@ -153,6 +111,14 @@ class _ExportTracer(PythonKeyTracer):
         node = super().create_node(*args, **kwargs)
         self.describe(node)
         return node
+
+    def _leaf(self, value):
+        return self.node_of(value) if isinstance(value, cresset.Tensor) else value
+
+    def node_of(self, tensor):
+        """The node of a tensor; a constant's where the trace has not seen it."""
+        proxy = self.proxy_of(tensor)
+        return proxy.node if isinstance(proxy, Proxy) else self.constant(tensor).node
 
     def describe(self, node):
         """Note where the program is."""
@@ -273,9 +239,9 @@ def _check_leaf(leaf):
 class _Run:
     """The parts of one trace."""
 
-    def __init__(self, mod, args, kwargs, names):
+    def __init__(self, mod, args, kwargs, names, preserved):
         self.mod, self.traced = mod, Traced()
-        self.tracer = _ExportTracer(mod, self.traced)
+        self.tracer = _ExportTracer(mod, self.traced, preserved)
         self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
         self.names = names
         self.state = {}
@@ -327,7 +293,7 @@ class _Run:
             _put_back(self.mod, held)
         self._finish(result)
         self.traced.inputs += [*self.tracer.constant_specs, *specs]
-        self.traced.graph, self.traced.module_paths = self.tracer.graph, self.tracer.modules.called
+        self.traced.graph = self.tracer.graph
         return self.traced
 
     def _call(self, args, kwargs):
@@ -348,8 +314,7 @@ class _Run:
         nodes = []
         for leaf in leaves:
             if isinstance(leaf, cresset.Tensor):
-                proxy = self.tracer.proxy_of(leaf)
-                node = proxy.node if isinstance(proxy, Proxy) else self.tracer.constant(leaf).node
+                node = self.tracer.node_of(leaf)
                 nodes.append(node)
                 self.traced.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None))
             elif isinstance(leaf, _PLAIN):
@@ -358,7 +323,9 @@ class _Run:
             else:
                 raise ValueError(f"export: the module returned a {type(leaf).__name__}; tensors, numbers and strings in registered containers were required.")
         self.tracer.graph.output(tuple(nodes))
-        self.tracer.graph.eliminate_dead_code()
+        self.traced.calls = self.tracer.modules.calls
+        kept = {node for call in self.traced.calls.values() for node in call.nodes()}
+        self.tracer.graph.eliminate_dead_code(lambda node: node in kept or node.is_impure())
 
 
 def _non_persistent(mod):
@@ -392,9 +359,12 @@ def _put_back(mod, held):
         )
 
 
-def trace(mod, args, kwargs, names):
-    """The Traced of mod(*args, **kwargs). Nothing is computed, and the module stays as it was. names: of the placeholders of the inputs' leaves."""
+def trace(mod, args, kwargs, names, preserved=()):
+    """The Traced of mod(*args, **kwargs). Nothing is computed, and the module stays as it was.
+
+    names: of the placeholders of the inputs' leaves. preserved: paths of modules whose calls the result has.
+    """
     try:
-        return _Run(mod, args, kwargs, names).run()
+        return _Run(mod, args, kwargs, names, preserved).run()
     except (DataDependentOutputException, DynamicOutputShapeException) as problem:
         raise data_dependent(problem) from problem

@@ -11,7 +11,7 @@ from cresset.utils import _pytree as pytree
 from ._checks import check_inputs, reordered
 from .graph_signature import InputKind, OutputKind
 
-__all__ = ["unlifted_module"]
+__all__ = ["expected_inputs", "register_kinds", "unlifted_module"]
 
 
 def _no_mode(name):
@@ -95,20 +95,26 @@ def _inputs_of(program):
     return found
 
 
-def _register_kinds(spec):
+def register_kinds(spec):
     """Generated code takes containers of classes that programs have registered apart by their own functions."""
     kind = spec.type
     if kind is not None and kind not in fx_pytree.SUPPORTED_NODES and kind in pytree.SUPPORTED_NODES:
         fx_pytree.register_pytree_flatten_spec(kind, lambda value, _: list(pytree.SUPPORTED_NODES[kind].flatten_fn(value)[0]))
     for child in spec.children():
-        _register_kinds(child)
+        register_kinds(child)
+
+
+def expected_inputs(program):
+    """[(example, sizes)] of the user's inputs, as check_inputs takes them."""
+    count = program.call_spec.in_spec.num_leaves
+    return [(n.meta.get("val"), n.meta.get("sizes")) for n in program.graph.nodes if n.op == "placeholder"][-count:] if count else []
 
 
 def unlifted_module(program, check_guards):
     """A new fx.GraphModule around the program's tensors."""
     root, graph = _Unlifting(program).run()
     signature = program.module_call_graph[0].signature
-    _register_kinds(signature.in_spec)
+    register_kinds(signature.in_spec)
     names = signature.forward_arg_names or [n.name for n in graph.nodes if n.op == "placeholder"]
     graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(list(names), signature.in_spec, signature.out_spec)))
     module = fx.GraphModule(root, graph, "GraphModule")
@@ -117,9 +123,7 @@ def unlifted_module(program, check_guards):
     kind = type(module)
     kind.train, kind.eval = _no_mode("train"), _no_mode("eval")
     if check_guards:
-        expected = [(n.meta.get("val"), n.meta.get("sizes")) for n in program.graph.nodes if n.op == "placeholder"][-signature.in_spec.num_leaves :]
-        expected = expected if signature.in_spec.num_leaves else []
-        ranges = program.range_constraints
+        expected, ranges = expected_inputs(program), program.range_constraints
 
         def before(_, args, kwargs):
             kwargs = reordered(kwargs, signature.in_spec)

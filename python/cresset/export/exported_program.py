@@ -8,6 +8,9 @@ import cresset
 from cresset.utils import _pytree as pytree
 
 from ._text import program_text
+from .graph_signature import (  # noqa: F401
+    ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, SymIntArgument, TensorArgument,
+)  # fmt: skip
 
 __all__ = ["CallSpec", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
 
@@ -36,6 +39,17 @@ class ModuleCallEntry:
 
     fqn: str
     signature: ModuleCallSignature | None = None
+
+
+def signature_of(call):
+    """The ModuleCallSignature of a ModuleCall; None for None."""
+
+    def argument(leaf):
+        if not isinstance(leaf, cresset.fx.Node):
+            return ConstantArgument("", leaf)
+        return SymIntArgument(leaf.name) if "expression" in leaf.meta else TensorArgument(leaf.name)
+
+    return call and ModuleCallSignature(list(map(argument, call.inputs)), list(map(argument, call.outputs)), call.in_spec, call.out_spec)
 
 
 class ExportedProgram:
@@ -150,11 +164,14 @@ class ExportedProgram:
 
     _validate = validate
 
-    def _update(self, graph_module, graph_signature, *, state_dict=None, constants=None, dialect=None, range_constraints=None):
-        """A program with another graph and the same calls."""
+    def _update(self, graph_module, graph_signature, *, state_dict=None, constants=None, dialect=None, range_constraints=None, calls=None):
+        """A program with another graph and the same calls. calls: {path and number: ModuleCall} of the signatures of modules, where nodes have other names."""
+        entries = copy.deepcopy(self._module_call_graph)
+        for entry in entries[1:] if calls is not None else ():
+            entry.signature = signature_of(calls.get(entry.fqn))
         return ExportedProgram(
             graph_module, graph_module.graph, graph_signature, self._state_dict if state_dict is None else state_dict,
-            self._range_constraints if range_constraints is None else range_constraints, copy.deepcopy(self._module_call_graph), self._example_inputs,
+            self._range_constraints if range_constraints is None else range_constraints, entries, self._example_inputs,
             self._constants if constants is None else constants, dialect=dialect or self._dialect,
         )  # fmt: skip
 

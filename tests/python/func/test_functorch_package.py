@@ -64,3 +64,14 @@ def test_it_is_there_beside_torch():
     program = "from cresset import as_torch; as_torch.install(); import functorch, functorch.experimental, torch; print(functorch is torch.functorch)"
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
+
+
+def test_map():
+    from cresset.functorch.experimental import control_flow
+
+    xs, y = {"a": torch.arange(6.0).view(3, 2), "b": torch.ones(3)}, torch.tensor([10.0, 20.0])
+    result = control_flow.map(lambda x, y: (x["a"] * y, x["b"]), xs, y)
+    assert result[0].tolist() == [[0, 20], [20, 60], [40, 100]] and result[1].tolist() == [1, 1, 1]
+    for wrong, words in [((), "can only consist of tensors"), (torch.ones(0, 2), "cannot be 0"), ((torch.ones(2), torch.ones(3)), "must be consistent")]:
+        with pytest.raises(RuntimeError, match=words):
+            control_flow.map(lambda x: x, wrong)

@@ -3,7 +3,9 @@
 import cresset
 from cresset.func import functionalize, replace_all_batch_norm_modules_
 
-__all__ = ["chunk_vmap", "functionalize", "replace_all_batch_norm_modules_"]
+from . import control_flow
+
+__all__ = ["chunk_vmap", "control_flow", "functionalize", "replace_all_batch_norm_modules_"]
 
 
 def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
