@@ -6,6 +6,7 @@ import copy
 import functools
 import io
 import mmap
+import operator
 import os
 import sys
 import warnings
@@ -567,8 +568,8 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
         if len(args) > 1:
             raise TypeError(f"TypedStorage: at most one positional argument was expected; got {len(args)}")
         given = args[0] if args else 0
-        if isinstance(given, int):
-            tensor = cresset.empty(given, dtype=self.dtype, device=device or "cpu")
+        if hasattr(given, "__index__") and not isinstance(given, cresset.Tensor):  # NumPy's integers too
+            tensor = cresset.empty(operator.index(given), dtype=self.dtype, device=device or "cpu")
         else:
             tensor = cresset.tensor(list(given), dtype=self.dtype, device=device or "cpu")
         self._untyped_storage = UntypedStorage._of(tensor)

@@ -22,14 +22,18 @@ void check_mask(const Tensor& mask) {
 Tensor isclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   CRESSET_CHECK(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   CRESSET_CHECK(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
-  if (rtol == 0 && atol == 0 && isFloat8Type(self.scalar_type()) &&
-      self.scalar_type() == other.scalar_type()) {  // nothing is computed, so storage types are compared, too
+  if (rtol == 0 && atol == 0 && self.scalar_type() == other.scalar_type()) {  // nothing is computed, so nothing is rounded
     const Tensor same = cresset::eq(self, other);
     return equal_nan ? same.logical_or(cresset::ne(self, self).logical_and(cresset::ne(other, other))) : same;
   }
+  if (self.scalar_type() == kComplexFloat && other.scalar_type() == kComplexFloat) {  // rounded as these tensors are
+    const Tensor same = cresset::eq(self, other), error = (self - other).abs();
+    const Tensor close = cresset::isfinite(error).logical_and(cresset::le(error, (other * Scalar(rtol)).abs() + Scalar(atol)));
+    const Tensor found = same.logical_or(close);
+    return equal_nan ? found.logical_or(cresset::ne(self, self).logical_and(cresset::ne(other, other))) : found;
+  }
   if (self.scalar_type() == kUInt64 && other.scalar_type() == kUInt64)  // loops see their bits as int64
-    return rtol == 0 && atol == 0 ? cresset::eq(self, other)
-                                  : cresset::isclose_values(self.to(kDouble), other.to(kDouble), rtol, atol, equal_nan);
+    return cresset::isclose_values(self.to(kDouble), other.to(kDouble), rtol, atol, equal_nan);
   return cresset::isclose_values(self, other, rtol, atol, equal_nan);
 }
 

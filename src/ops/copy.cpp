@@ -160,6 +160,16 @@ bool is_nonzero_impl(const Tensor& self) {
   return item_impl(self).to<bool>();
 }
 
+namespace {
+void check_assertion(const Tensor& self, std::string_view words) {
+  if (self.device().type() == DeviceType::Meta) return;
+  CRESSET_CHECK(is_nonzero_impl(self), words);
+}
+}  // namespace
+
+void assert_async_impl(const Tensor& self) { check_assertion(self, "Expected Tensor with single nonzero value, but got zero"); }
+void assert_async_impl(const Tensor& self, std::string_view assert_msg) { check_assertion(self, assert_msg); }
+
 Tensor pin_memory(const Tensor& self, std::optional<Device> device) { return cresset::pin_memory(self, device); }
 
 Tensor shape_as_tensor(const Tensor& self) {

@@ -251,7 +251,8 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
                   " and input of shape ", input.sizes());
   const ScalarType type = input.scalar_type(), statistics = statistics_type(input, weight, bias);
   const int64_t row = c / group * hxw;
-  auto [y, mean, rstd] = cresset::native_layer_norm(input.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
+  const Tensor wide = input.to(toOpMathType(type));  // the result is rounded once, behind weight and bias
+  auto [y, mean, rstd] = cresset::native_layer_norm(wide.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
   DimVector affine(static_cast<std::size_t>(input.dim()), 1);
   affine[1] = c;
   Tensor out = cresset::_unsafe_view(y, input.sizes()).contiguous(input.suggest_memory_format());
@@ -284,16 +285,17 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward_impl(const Tensor&
                 grad_out.sizes(), ", ", mean.sizes(), " and ", rstd.sizes(), ".");
   check_channels("weight", weight, c);
   const DimVector split{n, group, c / group, hxw}, statistics{n, group, 1, 1};
-  const Tensor g = grad_out.reshape(split), m = mean.reshape(statistics), s = rstd.reshape(statistics);
-  const Tensor xhat = (input.reshape(split) - m) * s;
+  const ScalarType wide = toOpMathType(input.scalar_type()), type = weight ? weight->scalar_type() : input.scalar_type();
+  const Tensor g = grad_out.to(wide).reshape(split), m = mean.to(wide).reshape(statistics), s = rstd.to(wide).reshape(statistics);
+  const Tensor xhat = (input.to(wide).reshape(split) - m) * s;
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
     const Tensor h = weight ? g * weight->reshape({1, group, c / group, 1}) : g;
     const Tensor moved = h - cresset::mean(h, {2, 3}, true) - xhat * cresset::mean(h * xhat, {2, 3}, true);
     grad_input = (moved * s).reshape(input.sizes()).to(input.scalar_type());
   }
-  if (output_mask[1]) grad_weight = cresset::sum(g * xhat, {0, 3}, false).reshape({c});
-  if (output_mask[2]) grad_bias = cresset::sum(g, {0, 3}, false).reshape({c});
+  if (output_mask[1]) grad_weight = cresset::sum(g * xhat, {0, 3}, false).reshape({c}).to(type);
+  if (output_mask[2]) grad_bias = cresset::sum(g, {0, 3}, false).reshape({c}).to(type);
   return {grad_input, grad_weight, grad_bias};
 }
 

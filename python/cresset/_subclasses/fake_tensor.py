@@ -230,8 +230,12 @@ class FakeTensorMode(TorchDispatchMode):
             if self.propagate_real_tensors:
                 fake.real_tensor = self._copy_of(tensor.detach())
         if isinstance(tensor, cresset.nn.Parameter):
-            return cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
-        return fake.requires_grad_(True) if tensor.requires_grad else fake
+            fake = cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
+        elif tensor.requires_grad:
+            fake.requires_grad_(True)
+        if tensor.is_leaf and tensor.grad is not None:
+            fake.grad = self.from_tensor(tensor.grad)
+        return fake
 
     def _meta_of(self, tensor):
         storage = tensor.untyped_storage()

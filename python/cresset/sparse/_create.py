@@ -215,6 +215,8 @@ def converted(tensor, layout, blocksize, sparse_dim=None, dense_dim=None):
     rank = tensor.dim() - 2 - (dense_dim or 0)
     if rank > 0:
         batch = tensor.shape[:rank]
+        if 0 in batch:
+            raise RuntimeError(f"to_{str(layout).rpartition('.')[2]}: Expected product of batch dimensions to be non-zero.")
         return batched([compress(from_dense(t, 2), layout, blocksize) for t in tensor.flatten(0, rank - 1)], batch, layout)
     return compress(from_dense(tensor, 2), layout, blocksize)
 

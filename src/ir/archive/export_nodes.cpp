@@ -49,9 +49,8 @@ const std::unordered_map<std::string_view, std::string_view>& functions() {
 
 // Statements about values that held when the program was exported; they compute nothing.
 bool is_assertion(std::string_view target) {
-  for (const std::string_view name :
-       {"torch.ops.aten._assert_tensor_metadata", "torch.ops.aten._assert_scalar", "torch.ops.aten._assert_async",
-        "torch.ops.aten.sym_constrain_range", "torch.ops.aten.sym_constrain_range_for_size"})
+  for (const std::string_view name : {"torch.ops.aten._assert_tensor_metadata", "torch.ops.aten._assert_scalar",
+                                      "torch.ops.aten.sym_constrain_range", "torch.ops.aten.sym_constrain_range_for_size"})
     if (target.substr(0, target.rfind('.')) == name) return true;
   return false;
 }

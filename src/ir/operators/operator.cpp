@@ -29,7 +29,10 @@ OperatorFacts facts_of(const OperatorHandle& op) {
   f.alias = op.schema().alias_analysis();
   note_contradiction(f.alias, op.schema());
   f.nondeterministic = has_tag(op, "nondeterministic_seeded");
-  f.side_effects = f.alias == AliasAnalysisKind::CONSERVATIVE || has_tag(op, "side_effects");
+  // Without results and without arguments that are written, an operator is there for what it does besides: an assertion raises.
+  const bool only_acts =
+      op.schema().returns().empty() && std::ranges::none_of(op.schema().arguments(), [](const Argument& a) { return a.is_mutable(); });
+  f.side_effects = f.alias == AliasAnalysisKind::CONSERVATIVE || only_acts || has_tag(op, "side_effects");
   return f;
 }
 

@@ -150,3 +150,87 @@ def test_old_constructors_give_differentiable_views():
         (make(leaf) * 2).sum().backward()
         assert leaf.grad.tolist() == [2]
     assert type(Own(cresset.ones(1))) is Own
+
+
+def test_group_norm_of_half_types_with_float_parameters():
+    x = (cresset.arange(24.0).reshape(2, 4, 3) * 0.37).sin().bfloat16().requires_grad_()
+    w, b = cresset.tensor([1.5, -0.75, 2.25, 0.3], requires_grad=True), cresset.tensor([0.1, 0.2, -0.3, 0.4], requires_grad=True)
+    y = cresset.nn.functional.group_norm(x, 2, w, b)
+    y.backward((cresset.arange(24.0).reshape(2, 4, 3) * 0.11).cos().bfloat16())
+    assert y.dtype is cresset.bfloat16  # rounded once, from float
+    expected = [-2.59375, -1.09375, 0.21484375, -0.3125, -0.5234375, -0.44921875, 2.890625, 1.8046875, 0.435546875, 0.30078125, 0.11865234375, -0.0252685546875]
+    assert y.flatten()[:12].tolist() == expected
+    cresset.testing.assert_close(w.grad, cresset.tensor([-2.8810739517211914, 1.5828359127044678, 2.6952149868011475, -2.4426612854003906]), rtol=1e-5, atol=0)
+    cresset.testing.assert_close(b.grad, cresset.tensor([3.38818359375, 2.140625, 0.66015625, -0.888671875]), rtol=1e-5, atol=0)
+
+
+def test_isclose_rounds_as_its_tensors_do():
+    a, b = cresset.tensor([2 + 4j, 2 + 4j]), cresset.tensor([1 + 8.8523607j, 1 + 8.8523617j])
+    assert cresset.isclose(a, b, rtol=0.5, atol=0.5).tolist() == [True, False]
+    assert cresset.isclose(a.to(cresset.complex128), cresset.tensor([1 + 8.8523607j, 1 + 8.8523617j], dtype=cresset.complex128), rtol=0.5, atol=0.5).tolist() == [True, False]
+    nan = cresset.tensor([complex("nan+1j"), complex("inf+1j"), 1 + 1j])
+    other = cresset.tensor([complex("1+nanj"), complex("inf+1j"), complex("inf")])
+    assert cresset.isclose(nan, other, equal_nan=True).tolist() == [True, True, False] and cresset.isclose(nan, other).tolist() == [False, True, False]
+    large = cresset.tensor([2**53, 2**53])
+    assert cresset.isclose(large, large + cresset.tensor([0, 1]), rtol=0, atol=0).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(("args", "words"), [
+    ((cresset.zeros(1),), "Expected Tensor with single nonzero value, but got zero"),
+    ((cresset.tensor(False),), "Expected Tensor with single nonzero value, but got zero"),
+    ((cresset.zeros(()), "no positive values"), "no positive values"),
+    ((cresset.zeros(0),), "Boolean value of Tensor with no values is ambiguous"),
+    ((cresset.ones(2), "one"), "Boolean value of Tensor with more than one value is ambiguous"),
+])  # fmt: skip
+def test_assert_async(args, words):
+    with pytest.raises(RuntimeError) as raised:
+        cresset._assert_async(*args)
+    assert str(raised.value) == words
+    assert cresset._assert_async(cresset.tensor([float("nan")])) is None and cresset._assert_async(cresset.zeros(1, device="meta")) is None
+
+
+def test_assertions_stay_in_programs(tmp_path):
+    class Positive(cresset.nn.Module):
+        def forward(self, x):
+            cresset._assert_async(x.sum() > 0, "positive values were required")
+            return x + 1
+
+    program, x = cresset.export.export(Positive(), (cresset.ones(2),)), cresset.ones(2)
+    cresset.export.save(program, tmp_path / "positive.pt2")
+    for module in (program.module(), program.run_decompositions().module(), cresset.export.load(tmp_path / "positive.pt2").module()):
+        assert module(x).tolist() == [2, 2]
+        with pytest.raises(RuntimeError, match="positive values were required"):
+            module(-x)
+
+
+def test_numbers_of_numpy_as_sizes_of_storages():
+    for kind in (np.int8, np.uint8, np.int16, np.int32, np.int64):
+        assert cresset.FloatStorage(kind(3)).size() == 3
+
+
+def test_fakes_have_fakes_of_gradients():
+    from cresset._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    x = cresset.ones(4, requires_grad=True)
+    x.grad = cresset.rand(4)
+    fake = FakeTensorMode().from_tensor(x)
+    assert type(fake.grad) is FakeTensor and fake.grad.shape == (4,) and fake.requires_grad
+
+
+def test_batches_without_matrices_have_no_compressed_form():
+    for layout in ("csr", "csc", "bsr", "bsc"):
+        with pytest.raises(RuntimeError, match=f"to_sparse_{layout}: Expected product of batch dimensions to be non-zero."):
+            cresset.zeros(0, 2, 2).to_sparse(layout=getattr(cresset, f"sparse_{layout}"), blocksize=(1, 1) if layout[0] == "b" else None)
+
+
+def test_scripts_with_parametrizations():
+    class Symmetric(cresset.nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).mT
+
+    layer, x = cresset.nn.Linear(3, 3), cresset.rand(2, 3)
+    cresset.nn.utils.parametrize.register_parametrization(layer, "weight", Symmetric())
+    script = cresset.jit.script(layer.parametrizations.weight)
+    assert cresset.equal(script(), layer.weight)
+    with pytest.raises(cresset.jit.Error, match="Parametrization is not working with scripting."):
+        cresset.jit.script(layer)(x)

@@ -4,6 +4,7 @@ import copyreg
 from contextlib import contextmanager
 
 import cresset
+from cresset import Tensor
 from cresset.__future__ import get_swap_module_params_on_conversion
 from cresset.nn import ModuleDict, ModuleList, Parameter
 from cresset.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -58,6 +59,8 @@ class ParametrizationList(ModuleList):
 
     `original` is the tensor that the first module's right_inverse gave (`original0`, `original1`, ... when it gave several).
     """
+
+    __constants__ = ["is_tensor"]
 
     def __init__(self, modules, original, unsafe=False):
         if len(modules) == 0:
@@ -151,9 +154,13 @@ class ParametrizationList(ModuleList):
                 _assign(original, new)
 
     def forward(self):
-        value = self[0](*self._originals())
-        for module in list(self)[1:]:
-            value = module(value)
+        if self.is_tensor:  # a constant: scripts have one of the branches
+            value = self[0](self.original)
+        else:
+            value = self[0](*self._originals())
+        for i, module in enumerate(self):
+            if i > 0:
+                value = module(value)
         return value
 
 
@@ -187,7 +194,7 @@ def _parametrized_class(module):
 
 
 def _add_property(module, name):
-    def get(self):
+    def cached(self):
         if not _cache_enabled:
             return self.parametrizations[name]()
         if cresset.jit.is_tracing():
@@ -196,6 +203,12 @@ def _add_property(module, name):
         if key not in _cache:
             _cache[key] = self.parametrizations[name]()
         return _cache[key]
+
+    def get(self) -> Tensor:
+        if cresset.jit.is_scripting():
+            raise RuntimeError("Parametrization is not working with scripting.")
+        else:
+            return cached(self)
 
     def set_value(self, value):
         self.parametrizations[name].right_inverse(value)
