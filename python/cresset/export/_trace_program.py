@@ -227,6 +227,11 @@ def _independent(leaf):
 
 
 def _check_leaf(leaf):
+    if isinstance(leaf, cresset.Tensor) and leaf.layout is not cresset.strided:
+        raise ValueError(
+            f"export: an input with the layout {leaf.layout} was given; programs take strided tensors. A run that records them would take other branches and "
+            "leave out conversions."
+        )
     if isinstance(leaf, (cresset.Tensor, *_PLAIN)):
         return
     raise ValueError(
