@@ -134,7 +134,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
-    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
+    "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
 ), "_rare_functions") | dict.fromkeys((
     "_enable_functionalization", "_disable_functionalization", "_to_functional_tensor", "_is_functional_tensor", "_from_functional_tensor", "_sync",

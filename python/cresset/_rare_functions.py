@@ -13,7 +13,7 @@ __all__ = [
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
-    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
+    "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
 ]  # fmt: skip
 
@@ -354,15 +354,6 @@ def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: Optional[int]
 def _assert_tensor_metadata(a: Tensor, size=None, stride=None, dtype=None, *, device=None, layout=None) -> None:
     """RuntimeError where a tensor has another size, stride, dtype, device or layout than those given."""
     cresset.ops.aten._assert_tensor_metadata(a, size, stride, dtype, device=device, layout=layout)
-
-
-@overridable
-def _assert_async(input: Tensor, assert_msg: Optional[str] = None) -> None:
-    """RuntimeError, with the words given, where the one element of a tensor is zero; a device may say so later, at its next synchronisation."""
-    if assert_msg is None:
-        cresset.ops.aten._assert_async(input)
-    else:
-        cresset.ops.aten._assert_async.msg(input, assert_msg)
 
 
 def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:

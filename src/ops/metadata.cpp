@@ -3,18 +3,9 @@
 // tensors themselves. They are not in the table of operators, as those of metadata.toml are: no derivative, no function, no method.
 #include <cresset/core/tensor_impl.h>
 #include <cresset/dispatch/library.h>
-#include <cresset/ops/functions_copy.h>
 
 namespace cresset {
 namespace {
-
-// A tensor on the meta device has no value, so nothing is said about it.
-void assert_async(const Tensor& self, std::string_view message) {
-  if (self.device().type() == kMeta) return;
-  CRESSET_CHECK(self.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
-  CRESSET_CHECK(self.numel() < 2, "Boolean value of Tensor with more than one value is ambiguous");
-  CRESSET_CHECK(is_nonzero(self), message);
-}
 
 void assert_tensor_metadata(const Tensor& a, OptionalIntArrayRef size, OptionalIntArrayRef stride, std::optional<ScalarType> dtype,
                             std::optional<Device> device, std::optional<Layout> layout) {
@@ -49,13 +40,6 @@ CRESSET_LIBRARY_FRAGMENT(aten, m) {
   m.impl("lift_fresh", dispatch(DispatchKey::CompositeExplicitAutograd, [](const Tensor& self) { return self; }));
   m.impl("lift_fresh", dispatch(DispatchKey::Autograd, CppFunction::makeFallthrough()));
   // Checks, with PyTorch's words. They have no results, so no derivatives.
-  m.def("_assert_async(Tensor self) -> ()");
-  m.impl("_assert_async", dispatch(DispatchKey::CompositeExplicitAutograd, [](const Tensor& self) {
-           assert_async(self, "Expected Tensor with single nonzero value, but got zero");
-         }));
-  m.def("_assert_async.msg(Tensor self, str assert_msg) -> ()");
-  m.impl("_assert_async.msg", dispatch(DispatchKey::CompositeExplicitAutograd,
-                                       [](const Tensor& self, std::string_view message) { assert_async(self, message); }));
   m.def("_assert_scalar(Scalar self, str assert_msg) -> ()");
   m.impl("_assert_scalar", dispatch(DispatchKey::CompositeExplicitAutograd,
                                     [](const Scalar& self, std::string_view message) { CRESSET_CHECK(self.to<bool>(), message); }));
@@ -63,8 +47,7 @@ CRESSET_LIBRARY_FRAGMENT(aten, m) {
       "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, "
       "Layout? layout=None) -> ()");
   m.impl("_assert_tensor_metadata", dispatch(DispatchKey::CompositeExplicitAutograd, assert_tensor_metadata));
-  for (const char* name : {"_assert_async", "_assert_async.msg", "_assert_tensor_metadata"})
-    m.impl(name, dispatch(DispatchKey::Autograd, CppFunction::makeFallthrough()));
+  m.impl("_assert_tensor_metadata", dispatch(DispatchKey::Autograd, CppFunction::makeFallthrough()));
 }
 
 namespace {
