@@ -98,7 +98,7 @@ def run(parser, options):
         load_backend(path)
     try:
         check_device(options.device)
-    except (RuntimeError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError) as error:
         first = str(error).splitlines()[0]
         if first.startswith("Expected one of"):  # the names that PyTorch lists are not those of devices that are here
             first = f"no backend that was found gives the device {options.device!r}."

@@ -40,7 +40,7 @@ def out_of_tree_devices():
             continue
         try:
             cresset.empty(0, device=name)
-        except (RuntimeError, NotImplementedError):
+        except (RuntimeError, AssertionError):  # as CUDA and XPU are refused
             continue
         found.append(name)
     return found
