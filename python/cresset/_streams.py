@@ -153,7 +153,7 @@ class Event:
         """Put the mark behind everything in a stream, by default the current one."""
         device, stream_id = self._stream(stream)
         if self._device.type == device.type and device.type in ("cpu", "meta"):
-            raise RuntimeError(f"{device.type} backend doesn't support events.")
+            raise NotImplementedError(f"{device.type} backend doesn't support events.")  # a RuntimeError, as in PyTorch
         _C._event_record(self._event, device, stream_id)
         self._device = device
 
