@@ -1,8 +1,8 @@
 """PyTorch's own examples as snippets: `tools/differential examples FOLDER [--docs DOCS]`.
 
 Writes FOLDER/docstrings.py with a snippet for each docstring of the installed PyTorch that holds `>>>` lines, and FOLDER/pages.py with one for each
-page of reStructuredText or Markdown below DOCS (PyTorch's docs/source) that holds Python; `tools/differential snippets FOLDER` then runs them. A
-statement is a step: an error does not end the snippet, as many examples need what they do not define.
+page of reStructuredText or Markdown below DOCS (PyTorch's docs/source) that holds Python; `tools/differential snippets FOLDER --rounding` then runs
+them. A statement is a step: an error does not end the snippet, as many examples need what they do not define.
 """
 
 from __future__ import annotations

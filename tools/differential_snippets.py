@@ -165,14 +165,18 @@ def lines_of(text: str) -> list[str]:
     return [line for line in text.strip().split("\n") if not UNIMPORTANT.search(line)]
 
 
-def close(theirs: str, ours: str) -> bool:
-    """The same text, but for numbers that are within 0.002 of each other: random tests print four digits, of which the last may be rounded."""
-    if theirs == ours:
-        return True
+def last_place(number: str) -> float:
+    """What one in the last digit that is shown is worth: 0.001 for 1.234, 10 for 1.2e2; 0 for an integer."""
+    digits, _, exponent = number.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2])) if "." in digits or exponent else 0.0
+
+
+def rounded_alike(theirs: str, ours: str) -> bool:
+    """The same text, but for numbers that differ by one in the last digit that is shown."""
     if NUMBER.sub("#", re.sub(r"\s+", " ", theirs)) != NUMBER.sub("#", re.sub(r"\s+", " ", ours)):
         return False
-    pairs = zip(map(float, NUMBER.findall(theirs)), map(float, NUMBER.findall(ours)))
-    return all(abs(a - b) <= 2e-3 * max(1.0, abs(a)) for a, b in pairs)
+    pairs = zip(NUMBER.findall(theirs), NUMBER.findall(ours))
+    return all(a == b or abs(float(a) - float(b)) <= 1.01 * max(last_place(a), last_place(b)) for a, b in pairs)
 
 
 def kind_of(theirs: list[str], ours: list[str]) -> str:
@@ -204,8 +208,8 @@ class Meant:
         return None
 
 
-def compare(theirs: dict[str, str], ours: dict[str, str], verbose: bool, meant: Meant | None = None) -> int:
-    """Prints what differs; the number of snippets whose results do."""
+def compare(theirs: dict[str, str], ours: dict[str, str], verbose: bool, meant: Meant | None = None, rounding: bool = False) -> int:
+    """Prints what differs; the number of snippets whose results do. With `rounding`, numbers may differ by one in the last digit that is shown."""
     kinds: dict[str, list[str]] = {"same": [], "meant": [], "words": [], "differs": []}
     for name in theirs:
         a, b = lines_of(theirs[name]), lines_of(ours.get(name, "CRASH not run"))
@@ -213,7 +217,7 @@ def compare(theirs: dict[str, str], ours: dict[str, str], verbose: bool, meant: 
         places = [
             (a[i1:i2], b[j1:j2])
             for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
-            if tag != "equal" and not close("\n".join(a[i1:i2]), "\n".join(b[j1:j2]))
+            if tag != "equal" and not (rounding and rounded_alike("\n".join(a[i1:i2]), "\n".join(b[j1:j2])))
         ]
         if kind != "same" and not places:
             kind = "same"
@@ -239,6 +243,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", help="*.py files of snippets")
     parser.add_argument("--only", default="", metavar="REGEX", help="snippets whose file/name contains a match")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for one snippet")
+    parser.add_argument("--rounding", action="store_true", help="numbers may differ by one in the last digit that is shown")
     parser.add_argument("-v", "--verbose", action="store_true", help="show other words and warnings too")
     parser.add_argument("--run", choices=("torch", "cresset"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -257,7 +262,7 @@ def main(arguments: list[str]) -> int:
         if done.returncode:
             sys.exit(f"differential: {package} could not run the snippets.")
         found[package] = json.loads(done.stdout)
-    return 1 if compare(found["torch"], found["cresset"], options.verbose, Meant(Path(__file__).parent / "differential_meant.toml")) else 0
+    return 1 if compare(found["torch"], found["cresset"], options.verbose, Meant(Path(__file__).parent / "differential_meant.toml"), options.rounding) else 0
 
 
 if __name__ == "__main__":

@@ -54,9 +54,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     mode: names of PyTorch's, which change nothing. options: a dict for engine.compile, or keywords of the backend; not together with a mode.
     disable: give `model` itself.
     """
-    backend = get_default_backend() if backend is None else backend
     if inputs is not None:
-        return cresset.engine.compile(model, inputs, **({} if backend == "inductor" else {"backend": backend}), **kwargs)
+        return cresset.engine.compile(model, inputs, **({} if backend in (None, "inductor") else {"backend": backend}), **kwargs)
+    backend = get_default_backend() if backend is None else backend
     if kwargs:
         raise TypeError(f"compile() got an unexpected keyword argument {next(iter(kwargs))!r}; without inputs=[…] it takes PyTorch's.")
     if mode is not None and options is not None:

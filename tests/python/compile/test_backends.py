@@ -267,3 +267,14 @@ def test_a_function_of_python_stands_for_one_whose_code_is_not_there():
         cresset.compiler.substitute_in_graph(operator.indexOf)(lambda a: 0)
     with pytest.raises(TypeError, match="expects a function but got <class 'int'>"):
         cresset.compiler.substitute_in_graph(3)
+
+
+def test_a_default_backend_is_none_for_inputs():
+    cresset.compiler.set_default_backend("eager")
+    try:
+        x = cresset.ones(1, 4)
+        module = nn.Linear(4, 2).eval()
+        compiled = cresset.compile(module, inputs=[cresset.lowering.Input((1, 4))])
+        cresset.testing.assert_close(compiled(x), module(x))
+    finally:
+        cresset.compiler.set_default_backend(None)

@@ -175,3 +175,31 @@ def test_snippets_whose_differences_are_meant(snippets, tmp_path, capsys):
     assert snippets.compare(theirs, ours, False, meant) == 2
     shown = capsys.readouterr().out
     assert "1 meant" in shown and "x/a" not in shown and "===== differs x/b" in shown and "===== differs y/a" in shown
+
+
+def test_numbers_may_differ_in_the_last_digit_when_asked(snippets, capsys):
+    pairs = {
+        "same/a": ("tensor([1.2345, 2.])\n", "tensor([1.2346, 2.])\n"), "same/b": ("1.5e-05\n", "1.6e-05\n"),
+        "differs/a": ("1.2345\n", "1.2347\n"), "differs/b": ("3\n", "4\n"), "differs/c": ("1e-05\n", "9e-04\n"), "differs/d": ("tensor(1.)\n", "array(1.)\n"),
+    }  # fmt: skip
+    theirs, ours = ({name: pair[side] for name, pair in pairs.items()} for side in (0, 1))
+    assert snippets.compare(theirs, ours, False) == 6
+    capsys.readouterr()
+    assert snippets.compare(theirs, ours, False, rounding=True) == 4
+    assert "same/" not in capsys.readouterr().out
+
+
+def test_steps_go_on_behind_an_error(tmp_path):
+    (tmp_path / "some.py").write_text("### steps\nstep('x = 2')\nstep('x.y')\nstep('x + 1')\nstep('for')\nstep('print(x)')\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+    program = [sys.executable, str(ROOT / "tools/differential_snippets.py"), str(tmp_path), "--run", "cresset"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    lines = json.loads(done.stdout)["some/steps"].splitlines()
+    assert lines == ["EXC AttributeError | 'int' object has no attribute 'y'", "3", "EXC SyntaxError |", "2"]
+
+
+def test_examples_of_docstrings_and_pages(tool):
+    examples = tool("differential_examples")
+    assert examples.prompts("Text\n    >>> for i in x:\n    ...     f(i)\n    1\n    >>> y\n") == ["for i in x:\n    f(i)", "y"]
+    page = "Title\n\n.. code:: python\n\n    :caption: words\n\n    @d\n    def f():\n        pass\n\n    f()\n\nText::\n\n    no python here\n\n```python\nx = 1\n```\n"
+    assert [examples.statements(block) for block in examples.blocks(page)] == [["@d\ndef f():\n    pass", "f()"], [], ["x = 1"]]
