@@ -360,7 +360,10 @@ def _find_packet(namespace, name):
 
 
 # Modules that define operators of a namespace in Python: loaded when one of theirs is asked for.
-_DEFINED_IN = {"profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators"}
+_DEFINED_IN = {
+    "profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "quantized": "cresset._quantized._operators",
+    "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed",
+}  # fmt: skip
 
 
 class _OpNamespace(types.ModuleType):

@@ -44,10 +44,20 @@ def fork_ranks(module):
     module.MultiProcessTestCase._spawn_processes = fork
 
 
+def without_deadline():
+    """The helper takes the deadline out of Hypothesis's settings where releases until 6.100 kept it, and files that use it refuse to load with one."""
+    from hypothesis import settings
+
+    settings.register_profile("without_deadline", parent=settings(), deadline=None)
+    settings.load_profile("without_deadline")
+
+
 def complete_both(module):
     """What a helper that has been loaded needs besides, on both sides."""
     if module.__name__ == "torch.testing._internal.common_distributed":
         fork_ranks(module)
+    if module.__name__ == "torch.testing._internal.hypothesis_utils":
+        without_deadline()
 
 
 def complete(module):

@@ -3,7 +3,7 @@
 import cresset
 
 from ._functions import quantized
-from ._tensor import PerChannel, PerTensor, QuantizedTensor
+from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 
 # Views, and what moves elements: they happen to the whole numbers.
 _MOVES = frozenset(
@@ -17,13 +17,17 @@ _COMPARED = frozenset("eq ne lt le gt ge".split())
 # Computed with real numbers, the result with the same scale.
 _REAL = frozenset(
     "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d "
-    "upsample_bilinear2d leaky_relu elu threshold".split()
+    "upsample_bilinear2d leaky_relu threshold".split()
 )
 
 
 def apply(func, args, kwargs):
     """The operator `func` with a quantized tensor among its arguments."""
-    name = func._schema.name.partition("::")[2]
+    namespace, _, name = func._schema.name.partition("::")
+    if namespace in ("quantized", "_quantized"):
+        from ._operators._register import functions
+
+        return functions[func.name()](*args, **kwargs)
     first = next(_quantized_among(args), None)
     if first is None:
         _refuse(func)
@@ -146,5 +150,6 @@ _RULES = {
     "relu": lambda t: _clamped(t, 0.0), "relu6": lambda t: _clamped(t, 0.0, 6.0),
     "_local_scalar_dense": lambda t: t.dequantize().item(),
     "sigmoid": _fixed(cresset.sigmoid, lambda dtype: PerTensor(dtype, 1 / 256, 0 if dtype is cresset.quint8 else -128)),
+    "hardsigmoid": _fixed(cresset.nn.functional.hardsigmoid, lambda dtype: PerTensor(dtype, 1 / 256 if dtype is not cresset.qint32 else 2.0**-32, KINDS[dtype][1])),
     "tanh": _fixed(cresset.tanh, lambda dtype: PerTensor(dtype, 2 / 256, 128 if dtype is cresset.quint8 else 0)),
 }  # fmt: skip
