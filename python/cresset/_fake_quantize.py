@@ -4,7 +4,7 @@ import cresset
 
 from ._overridable import overridable
 
-__all__ = ["fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"]
+__all__ = ["fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant"]
 
 
 class _Rounded(cresset.autograd.Function):
@@ -65,3 +65,50 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     _check(input, zero_point, quant_min, quant_max)
     shape = [-1 if d == axis else 1 for d in range(input.dim())]
     return _Rounded.apply(input, scale.float().view(shape), zero_point.view(shape), quant_min, quant_max)
+
+
+def _watch(input, running_min, running_max, constant, axis):
+    """Average the ends of the range, of each index of `axis` where it is not None, into the running ones."""
+    if axis is None:
+        low, high = (v.reshape(running_min.shape) for v in cresset.aminmax(input))
+    else:
+        low, high = cresset.aminmax(input.transpose(axis, 0).flatten(1), dim=1)
+        if running_min.numel() == 0:
+            running_min.resize_(low.shape).fill_(float("inf"))
+            running_max.resize_(high.shape).fill_(float("-inf"))
+    for running, seen in ((running_min, low), (running_max, high)):
+        seen = seen.to(running.dtype)
+        running.copy_(cresset.where(running.isinf(), seen, running + constant * (seen - running)))
+
+
+def _choose(low, high, quant_min, quant_max, symmetric):
+    """(scale, zero point) of one range."""
+    from ._quantized._functions import choose_range
+
+    both = low < 0 < high
+    if symmetric and both:
+        below, above = -((quant_max - quant_min) // 2 + 1), (quant_max - quant_min) // 2
+        step = max(abs(low / below), abs(high / above))
+        low, high = below * step, above * step
+    scale, zero = choose_range(low, high, quant_min, quant_max)
+    return (scale, (quant_min + quant_max + 1) // 2) if symmetric and both else (scale, zero)
+
+
+@overridable
+def fused_moving_avg_obs_fake_quant(input, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min, quant_max, ch_axis,
+                                    per_row_fake_quant=False, symmetric_quant=False):  # fmt: skip
+    """Average the input's range into running_min and running_max, find scale and zero_point of it (where `observer_on`), and round the input by
+    them (where `fake_quant_on`). RuntimeError for a channel axis out of range."""
+    if ch_axis >= input.dim():
+        raise RuntimeError("Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()")
+    if observer_on.item() and input.numel():
+        _watch(input.detach(), running_min, running_max, averaging_const, ch_axis if per_row_fake_quant else None)
+        pairs = zip(running_min.reshape(-1).tolist(), running_max.reshape(-1).tolist())
+        scales, zeros = zip(*(_choose(low, high, quant_min, quant_max, symmetric_quant) for low, high in pairs))
+        for kept, values in ((scale, scales), (zero_point, zeros)):
+            kept.resize_(len(values)).copy_(cresset.tensor(values, dtype=kept.dtype))
+    if not fake_quant_on.item():
+        return input.clone()
+    if per_row_fake_quant:
+        return fake_quantize_per_channel_affine(input, scale, zero_point, ch_axis, quant_min, quant_max)
+    return fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)

@@ -1,11 +1,11 @@
-"""Quantization after training: `ao.quantization.quantize_dynamic`, and the layers it puts into a module (`ao.nn.quantized.dynamic`)."""
+"""Quantization (`ao.quantization`), the layers it needs (`ao.nn`), and comparisons of models before and after (`ao.ns`)."""
 
 import importlib as _importlib
 
-__all__ = ["nn", "quantization"]
+__all__ = ["nn", "ns", "quantization"]
 
 
 def __getattr__(name):
     if name in __all__:
         return _importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: of ao there is dynamic quantization of Linear and of recurrent layers.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: of ao there is quantization of modules (not of graphs), without pruning.")

@@ -26,3 +26,11 @@ def factory_kwargs(kwargs):
 from .. import _devices as _devices  # noqa: E402
 
 _devices.install_module_methods()
+
+
+def __getattr__(name):
+    if name in ("quantized", "intrinsic", "qat", "quantizable"):  # the older names of parts of ao.nn, loaded when one is asked for
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

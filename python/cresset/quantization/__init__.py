@@ -1,4 +1,5 @@
 """The older name of `ao.quantization`."""
 
-from cresset.ao.quantization import *  # noqa: F403
-from cresset.ao.quantization import __all__, __getattr__  # noqa: F401
+from cresset.ao._old_names import place
+
+place("quantization")

@@ -1,3 +1,12 @@
-"""Layers with quantized weights."""
+"""Layers for quantization: fused ones (`intrinsic`), those that are trained to be quantized (`qat`), those that can be (`quantizable`), and those that
+are (`quantized`)."""
 
-from . import quantized  # noqa: F401
+import importlib as _importlib
+
+__all__ = ["intrinsic", "qat", "quantizable", "quantized"]
+
+
+def __getattr__(name):
+    if name in __all__:
+        return _importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

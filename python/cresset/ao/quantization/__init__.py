@@ -1,15 +1,48 @@
-"""Dynamic quantization of trained modules: weights in int8 or float16, inputs quantized as they come."""
+"""Quantization: dynamic, after training, and in training (docs/guide/quantization.md)."""
 
-from .observer import FakeQuantizeBase, ObserverBase
-from .qconfig import QConfig, default_dynamic_qconfig, default_dynamic_quant_observer, float16_dynamic_qconfig, per_channel_dynamic_qconfig
-from .quantize import DeQuantStub, QuantStub, convert, get_default_dynamic_quant_module_mappings, propagate_qconfig_, quantize_dynamic
-from .quantize import swap_module
+from .fake_quantize import *  # noqa: F403
+from .fake_quantize import __all__ as _fake_quantize
+from .fuse_modules import fuse_modules, fuse_modules_qat  # noqa: F401
+from .fuser_method_mappings import *  # noqa: F403
+from .fuser_method_mappings import __all__ as _fusers
+from .observer import *  # noqa: F403
+from .observer import __all__ as _observers
+from .qconfig import *  # noqa: F403
+from .qconfig import __all__ as _qconfigs
+from .qconfig_mapping import *  # noqa: F403
+from .qconfig_mapping import __all__ as _qconfig_mapping
+from .quant_type import QuantType
+from .quantization_mappings import *  # noqa: F403
+from .quantization_mappings import __all__ as _mappings
+from .quantize import *  # noqa: F403
+from .quantize import __all__ as _quantize
+from .stubs import DeQuantStub, QuantStub, QuantWrapper
+from .utils import MatchAllNode, Pattern, get_combined_dict
 
+ObserverOrFakeQuantize = ObserverBase | FakeQuantizeBase  # noqa: F405
+
+
+def default_eval_fn(model, calib_data):
+    """Run the model on each (input, target) of the data: for `quantize`."""
+    for data, _ in calib_data:
+        model(data)
+
+
+_OF_SCRIPTS = (
+    "convert_dynamic_jit", "convert_jit", "fuse_conv_bn_jit", "prepare_dynamic_jit", "prepare_jit", "quantize_dynamic_jit", "quantize_jit", "script_qconfig",
+    "script_qconfig_dict",
+)  # fmt: skip
 __all__ = [
-    "DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QConfig", "QuantStub", "convert", "default_dynamic_qconfig", "default_dynamic_quant_observer", "float16_dynamic_qconfig",
-    "get_default_dynamic_quant_module_mappings", "per_channel_dynamic_qconfig", "propagate_qconfig_", "quantize_dynamic", "swap_module",
+    "DeQuantStub", "MatchAllNode", "ObserverOrFakeQuantize", "Pattern", "QuantStub", "QuantType", "QuantWrapper", "default_eval_fn", "fuse_modules",
+    "fuse_modules_qat", "get_combined_dict", *_fake_quantize, *_fusers, *_observers, *_qconfigs, *_qconfig_mapping, *_mappings, *_quantize,
 ]  # fmt: skip
 
 
 def __getattr__(name):
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: of quantization there is quantize_dynamic for Linear and recurrent layers.")
+    import importlib
+
+    if name in _OF_SCRIPTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: quantization of scripts is not part of Cresset; modules are quantized by prepare and convert.")
+    if name in ("fx", "_correct_bias", "_equalize", "_learnable_fake_quantize", "_numeric_suite"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,7 @@ def test_linear_counts_in_whole_numbers():
         layer.bias.fill_(0.25)
     (made,) = quantize_dynamic(nn.Sequential(layer), {nn.Linear})
     scale = 1 / 127.5
-    assert made._packed_params.values.tolist() == [[127, -64]] and made.weight().dequantize().flatten().tolist() == pytest.approx([127 * scale, -64 * scale])
+    assert made.weight().int_repr().tolist() == [[127, -64]] and made.weight().dequantize().flatten().tolist() == pytest.approx([127 * scale, -64 * scale])
     # The input's range [-1, 2] over seven bits: scale 3/127, zero point 42.
     x = cresset.tensor([[2.0, -1.0]])
     step = 3 / 127
@@ -66,7 +66,7 @@ def test_by_name_and_by_row():
     net = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 2)), nn.Linear(2, 2))
     made = quantize_dynamic(net, {"1.0": per_channel_dynamic_qconfig})
     assert [type(m) for m in (made[0], made[1][0], made[2])] == [nn.Linear, dynamic.Linear, nn.Linear]
-    assert made[1][0]._packed_params.scale.shape == (2, 1) and not made.training and net.training
+    assert made[1][0].weight().q_per_channel_scales().shape == (2,) and not made.training and net.training
     with pytest.raises(ValueError, match="Don't know how to quantize with default settings for"):
         quantize_dynamic(net, dtype=cresset.int8)
 

@@ -1,0 +1,5 @@
+"""The layers by kind."""
+
+from .linear import Linear
+
+__all__ = ["Linear"]
