@@ -149,6 +149,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
     "per_channel_symmetric", "per_channel_affine_float_qparams",
 ), "_quantized_types") | dict.fromkeys((
+    "_choose_qparams_per_tensor", "_saturate_weight_to_fp16",
     "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
     "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d",
     "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",

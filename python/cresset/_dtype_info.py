@@ -53,14 +53,17 @@ class iinfo:
     """Limits of an integral dtype: bits, min, max."""
 
     def __init__(self, type):
-        self._dtype = _dtype_of(type, "iinfo")
+        plain = {"qint8": "int8", "quint8": "uint8", "qint32": "int32", "quint4x2": "uint8", "quint2x4": "uint8"}.get(getattr(type, "_name", None))
+        self._dtype, self._quantized = _dtype_of(type if plain is None else getattr(_C, plain), "iinfo"), plain is not None
         if self._dtype == _C.bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         self.bits, self.min, self.max = _C._iinfo(self._dtype)
 
     @property
     def dtype(self):
-        """Name of the dtype."""
+        """Name of the dtype; NotImplementedError of a quantized one."""
+        if self._quantized:
+            raise NotImplementedError("iinfo.dtype: not implemented for quantized element types.")
         return str(self._dtype).rpartition(".")[2]
 
     def __eq__(self, other):

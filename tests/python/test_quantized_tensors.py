@@ -113,3 +113,13 @@ def test_pools_and_normalisation():
     assert made.q_scale() == 0.25 and made.dequantize()[0, 1].flatten().tolist() == [-1.5, -0.75, -0.25, 0.5, 1.25, 1.75, 2.5, 3.25]
     with pytest.raises(NotImplementedError, match="Could not run 'aten::quantized_batch_norm' with arguments from the 'CPU' backend"):
         torch.quantized_batch_norm(torch.ones(1, 2, 2), *args)
+
+
+def test_pads_and_masks(one):
+    pad = torch.nn.functional.pad
+    assert pad(one, (1, 0), value=0.5).int_repr()[0].tolist() == [15, 0, 0, 3, 7] and pad(one, (1, 0)).q_zero_point() == 10
+    assert pad(one.view(1, 3, 4), (1, 0), mode="reflect").int_repr()[0, 1].tolist() == [13, 10, 13, 16, 19]
+    mask = torch.tensor([True, False, False, True])
+    assert one.masked_fill(mask, 0.5).int_repr()[1].tolist() == [15, 13, 16, 15] and one.int_repr()[1].tolist() == [10, 13, 16, 19]
+    assert torch._choose_qparams_per_tensor(torch.tensor([-1.0, 2.0]), True) == (0.023622047244094488, 42)
+    assert torch._choose_qparams_per_tensor(torch.tensor([-1.0, 2.0])) == (0.011764705882352941, 85)

@@ -11,7 +11,7 @@ from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 __all__ = [
     "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
     "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d",
-    "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
+    "_choose_qparams_per_tensor", "_saturate_weight_to_fp16", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
     "q_zero_point", "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
 ]  # fmt: skip
 
@@ -121,6 +121,18 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     low, high = (input.min().item(), input.max().item()) if input.numel() else (0.0, 0.0)
     scale, zero = choose_range(low, high, smallest, largest)
     return quantized(input, PerTensor(dtype, scale, zero))
+
+
+def _choose_qparams_per_tensor(input, reduce_range=False):
+    """(scale, zero point) by which quantize_per_tensor_dynamic quantizes to quint8."""
+    low, high = (input.min().item(), input.max().item()) if input.numel() else (0.0, 0.0)
+    return choose_range(low, high, 0, 127 if reduce_range else 255)
+
+
+def _saturate_weight_to_fp16(weight):
+    """The tensor within float16's range."""
+    largest = cresset.finfo(cresset.float16).max
+    return weight.clamp(-largest, largest)
 
 
 def _shape(size):

@@ -8,7 +8,8 @@ from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 # Views, and what moves elements: they happen to the whole numbers.
 _MOVES = frozenset(
     "view _unsafe_view reshape _reshape_alias t transpose permute unsqueeze squeeze select slice expand split split_with_sizes unbind as_strided "
-    "unfold flip index_select index gather roll max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices upsample_nearest1d upsample_nearest2d "
+    "unfold reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
+    "flip index_select index gather roll max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices upsample_nearest1d upsample_nearest2d "
     "upsample_nearest3d repeat narrow diagonal channel_shuffle pixel_shuffle pixel_unshuffle masked_select take max min amax amin sort topk view_as "
     "swapaxes movedim flatten".split()
 )
@@ -17,7 +18,7 @@ _COMPARED = frozenset("eq ne lt le gt ge".split())
 # Computed with real numbers, the result with the same scale.
 _REAL = frozenset(
     "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d "
-    "upsample_bilinear2d leaky_relu threshold".split()
+    "upsample_bilinear2d grid_sampler_2d leaky_relu threshold".split()
 )
 
 
@@ -144,7 +145,20 @@ def _fixed(function, quantizer_of):
     return lambda t: quantized(function(t.dequantize()), quantizer_of(t.dtype))
 
 
+def _constant_pad(t, pad, value=0):
+    whole = quantized(cresset.tensor([float(value)]), t._uniform())._numbers.item()
+    return t._with(cresset.constant_pad_nd(t._numbers, pad, whole))
+
+
+def _masked_fill_(target, mask, value):
+    whole = quantized(cresset.tensor([float(value)]), target._uniform())._numbers.item()
+    target._numbers.masked_fill_(mask, whole)
+    return target
+
+
 _RULES = {
+    "constant_pad_nd": _constant_pad, "masked_fill_": _masked_fill_,
+    "masked_fill": lambda t, mask, value: _masked_fill_(t._with(t._numbers.clone()), mask, value),
     "equal": _equal, "copy_": _copy_, "fill_": _fill_, "_to_copy": _to_copy, "empty_like": _empty_like, "clamp": _clamped, "hardtanh": _clamped,
     "cat": _joined, "stack": lambda tensors, dim=0: _joined(tensors, dim, stacked=True),
     "relu": lambda t: _clamped(t, 0.0), "relu6": lambda t: _clamped(t, 0.0, 6.0),

@@ -202,3 +202,63 @@ def test_nothing_is_loaded_early():
 
     code = "import cresset, sys; cresset.ones(1); print([m for m in sys.modules if 'cresset.ao' in m or 'cresset.quantization' in m or '_quantized._op' in m])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_equalized_layers_compute_the_same():
+    from cresset.ao.quantization._equalize import channel_range, equalize
+
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 5))
+    made = equalize(net, [["0", "1"]], inplace=False)
+    x = torch.randn(6, 4)
+    torch.testing.assert_close(made(x), net(x))
+    torch.testing.assert_close(channel_range(made[0].weight, 0), channel_range(made[1].weight, 1), rtol=1e-3, atol=1e-5)
+    assert not torch.equal(made[0].weight, net[0].weight)
+
+
+def test_comparisons():
+    from cresset.ao.ns import _numeric_suite as ns
+
+    net, made = quantized()
+    weights = ns.compare_weights(net.state_dict(), made.state_dict())
+    assert set(weights) == {"conv.weight", "linear._packed_params._packed_params"} and weights["conv.weight"]["quantized"].is_quantized
+    stubs = ns.compare_model_stub(copy.deepcopy(net), copy.deepcopy(made), {nn.Linear}, IMAGES)
+    assert list(stubs) == ["linear.stats"] and stubs["linear.stats"]["float"][0].shape == (2, 2)
+    outputs = ns.compare_model_outputs(net, made, IMAGES)
+    assert {"linear.stats", "add.stats"} <= set(outputs)
+    torch.testing.assert_close(outputs["linear.stats"]["float"][0], outputs["linear.stats"]["quantized"][0].dequantize(), atol=15, rtol=0)
+
+
+def test_corrected_biases():
+    from cresset.ao.quantization._correct_bias import bias_correction
+
+    torch.manual_seed(0)
+    net = quant.QuantWrapper(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4))).eval()
+    net.qconfig = quant.default_qconfig
+    batches = [(torch.randn(64, 8), None) for _ in range(3)]
+    made = quant.quantize(net, quant.default_eval_fn, [batches])
+    made.module[1].set_weight_bias(made.module[1].weight(), made.module[1].bias() + 0.5)
+    off = lambda: (made(batches[0][0]) - net(batches[0][0])).mean().abs()  # noqa: E731
+    assert off() > 0.4
+    bias_correction(net, made, batches)
+    assert off() < 0.05
+
+
+def test_limits_of_quantized_types():
+    for dtype, low, high in ((torch.quint8, 0, 255), (torch.qint8, -128, 127), (torch.qint32, -(2**31), 2**31 - 1)):
+        assert (torch.iinfo(dtype).min, torch.iinfo(dtype).max) == (low, high)
+    with pytest.raises(NotImplementedError, match="iinfo.dtype"):
+        torch.iinfo(torch.quint8).dtype  # noqa: B018
+
+
+def test_learnt_scales():
+    from cresset.ao.quantization._learnable_fake_quantize import _LearnableFakeQuantize
+
+    made = _LearnableFakeQuantize(quant.MovingAverageMinMaxObserver, scale=0.1, zero_point=0.0, dtype=torch.quint8).enable_param_learning()
+    x = torch.tensor([0.12, 0.27, 30.0, -1.0], requires_grad=True)
+    out = made(x)
+    out.sum().backward()
+    torch.testing.assert_close(out.detach(), torch.tensor([0.1, 0.3, 25.5, 0.0]))
+    assert x.grad.tolist() == [1, 1, 0, 0]
+    # Within: rounding's error in steps, -0.2 and 0.3; beyond: the limits, 255 and 0. Of the zero point: minus the scale for each that was clamped.
+    assert made.scale.grad.item() == pytest.approx(255.1, abs=1e-3) and made.zero_point.grad.item() == pytest.approx(-0.2, abs=1e-6)

@@ -6,12 +6,12 @@ from cresset import nn
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-def _check_qconfig(qconfig):
+def _check_qconfig(qconfig, what="Embedding"):
     if not qconfig:
         raise AssertionError("qconfig must be provided for QAT module")
     scheme = qconfig.weight().qscheme
     if scheme is not cresset.per_channel_affine_float_qparams:
-        raise AssertionError(f"Embedding weights requires a qscheme of torch.per_channel_affine_float_qparams Got {scheme}")
+        raise AssertionError(f"{what} weights requires a qscheme of torch.per_channel_affine_float_qparams Got {scheme}")
 
 
 def _from_float(cls, mod, names):
@@ -71,7 +71,7 @@ class EmbeddingBag(nn.EmbeddingBag):
                  include_last_offset=False, padding_idx=None, qconfig=None, device=None, dtype=None):  # fmt: skip
         super().__init__(num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq, mode, sparse, _weight, include_last_offset, padding_idx,
                          device=device, dtype=dtype)  # fmt: skip
-        _check_qconfig(qconfig)
+        _check_qconfig(qconfig, "Embedding Bag")
         self.qconfig = qconfig
         self.weight_fake_quant = qconfig.weight(factory_kwargs={"device": device, "dtype": dtype})
         if _weight is not None:

@@ -88,7 +88,7 @@ class QFunctional(nn.Module):
 
     def add_scalar(self, x, y):
         """x + a number, with a scale that follows from x's"""
-        return self._watched(cresset.ops.quantized.add_scalar(x, y))
+        return cresset.ops.quantized.add_scalar(x, y)
 
     def mul(self, x, y):
         """x * y"""
@@ -96,7 +96,7 @@ class QFunctional(nn.Module):
 
     def mul_scalar(self, x, y):
         """x * a number, with a scale that follows from x's"""
-        return self._watched(cresset.ops.quantized.mul_scalar(x, y))
+        return cresset.ops.quantized.mul_scalar(x, y)
 
     def cat(self, x, dim=0):
         """Tensors joined along a dimension."""

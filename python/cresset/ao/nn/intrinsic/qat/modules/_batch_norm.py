@@ -56,6 +56,8 @@ class WithBatchNorm:
     def _forward(self, input):
         deviation = cresset.sqrt(self.bn.running_var + self.bn.eps)
         factor = self.bn.weight / deviation
+        if getattr(self, "_enable_slow_path_for_better_numerical_stability", False):
+            factor = cresset.where(factor == 0, 1.0, factor)  # there is no way back from 0
         by_output = [-1] + [1] * (self.weight.dim() - 1)
         by_channel = [1] * (self._channel_dim(input)) + [-1] + [1] * (self.weight.dim() - 2)
         weight = self.weight_fake_quant(self.weight * factor.reshape(by_output))

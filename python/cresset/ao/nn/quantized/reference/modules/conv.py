@@ -36,8 +36,7 @@ class _ConvTransposeNd(_ConvNd):
         self._init_weight_qparams(weight_qparams, device)
 
     def forward(self, x, output_size=None):
-        dims = self.weight.dim() - 2
-        padding = self._output_padding(x, output_size, self.stride, self.padding, self.kernel_size, dims, self.dilation)
+        dims, padding = self.weight.dim() - 2, self._output_padding(x, output_size)
         function = getattr(nn.functional, f"conv_transpose{dims}d")
         return function(x, self.get_weight(), self.bias, self.stride, self.padding, padding, self.groups, self.dilation)
 

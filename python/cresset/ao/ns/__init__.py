@@ -1,0 +1,1 @@
+"""Comparisons of a model before and after quantization."""
