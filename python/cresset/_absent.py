@@ -132,15 +132,15 @@ def to_dense(self, dtype=None, *, masked_grad=True):
 
 @overridable
 def dequantize(input):
-    """The real numbers of a quantized tensor, float32, or of each of a list; another tensor itself, in float32 at least."""
+    """The real numbers of a quantized tensor, float32, or of each of a list; another tensor in float32."""
     return [t.dequantize() for t in input] if isinstance(input, (list, tuple)) else input.dequantize()
 
 
 def _dequantize(self):
-    """The tensor itself, in float32 at least: it is not quantized."""
+    """The tensor in float32: it is not quantized."""
     if self.is_quantized:
         return self.dequantize()  # of its class
-    return self if self.is_floating_point() else self.float()
+    return self.float()
 
 
 for _what, _names in _METHODS.items():

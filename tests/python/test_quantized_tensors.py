@@ -123,3 +123,13 @@ def test_pads_and_masks(one):
     assert one.masked_fill(mask, 0.5).int_repr()[1].tolist() == [15, 13, 16, 15] and one.int_repr()[1].tolist() == [10, 13, 16, 19]
     assert torch._choose_qparams_per_tensor(torch.tensor([-1.0, 2.0]), True) == (0.023622047244094488, 42)
     assert torch._choose_qparams_per_tensor(torch.tensor([-1.0, 2.0])) == (0.011764705882352941, 85)
+
+
+def test_dimensions_of_one_come_and_go(rows):
+    wide = rows.unsqueeze(0)
+    assert (wide.shape, wide.q_per_channel_axis(), rows.unsqueeze(-1).q_per_channel_axis()) == ((1, 3, 4), 1, 0)
+    assert wide.squeeze().q_per_channel_axis() == 0 and wide.squeeze(0).equal(rows)
+    one_row = torch.quantize_per_channel(ROWS[:1], torch.ones(1), torch.zeros(1).long(), 0, torch.qint8)
+    with pytest.raises(RuntimeError, match="Squeeze is only possible on non-axis dimension for Per-Channel"):
+        one_row.squeeze()
+    assert {torch.ones(2, dtype=d).dequantize().dtype for d in (torch.float64, torch.float16, torch.int32)} == {torch.float32}

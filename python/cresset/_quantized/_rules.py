@@ -40,6 +40,8 @@ def apply(func, args, kwargs):
     if name == "select" and isinstance(q, PerChannel) and args[1] % first.dim() == q.axis and not q.zero_points.is_floating_point():
         i = args[2]
         return QuantizedTensor(first._numbers.select(q.axis, i), PerTensor(q.dtype, q.scales[i].item(), int(q.zero_points[i])))
+    if name in ("squeeze", "unsqueeze") and isinstance(q, PerChannel):
+        return _resized(func, args)
     if name in _MOVES:
         raise RuntimeError("Setting strides is possible only on uniformly quantized tensor")
     if name in _COMPARED:
@@ -47,6 +49,21 @@ def apply(func, args, kwargs):
     if name in _REAL:
         return quantized(func(*_real(args), **kwargs), first._uniform())
     return _refuse(func)
+
+
+def _resized(func, args):
+    """squeeze or unsqueeze of a tensor with several scales: their dimension moves along, and must stay."""
+    t, dims = args[0], args[1:]
+    q = t._quantizer
+    if func._schema.name.endswith("::squeeze"):
+        asked = range(t.dim()) if not dims else [k % t.dim() for k in (dims[0] if isinstance(dims[0], (list, tuple)) else dims)]
+        gone = [d for d in asked if t.shape[d] == 1]
+        if q.axis in gone:
+            raise RuntimeError("Squeeze is only possible on non-axis dimension for Per-Channel Quantized Tensors.")
+        axis = q.axis - sum(d < q.axis for d in gone)
+    else:
+        axis = q.axis + (dims[0] % (t.dim() + 1) <= q.axis)
+    return t._with(func(t._numbers, *dims), q._replace(axis=axis))
 
 
 def _quantized_among(args):

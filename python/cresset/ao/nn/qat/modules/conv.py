@@ -36,7 +36,9 @@ class _ConvNd(nn.modules.conv._ConvNd):
         """The form for training of a float layer that has a qconfig, with its parameters."""
         if type(mod) is not cls._FLOAT_MODULE:
             raise AssertionError(f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-        if not getattr(mod, "qconfig", None):
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        if not mod.qconfig:
             raise AssertionError("Input float module must have a valid qconfig")
         qconfig = mod.qconfig
         if isinstance(mod, nni._FusedModule):

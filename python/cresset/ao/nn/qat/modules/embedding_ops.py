@@ -17,7 +17,9 @@ def _check_qconfig(qconfig, what="Embedding"):
 def _from_float(cls, mod, names):
     if type(mod) is not cls._FLOAT_MODULE:
         raise AssertionError(f" qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-    if not getattr(mod, "qconfig", None):
+    if not hasattr(mod, "qconfig"):
+        raise AssertionError("Input float module must have qconfig defined")
+    if not mod.qconfig:
         raise AssertionError("Input float module must have a valid qconfig")
     if not mod.qconfig.weight().qscheme:
         raise AssertionError("the qconfig's weight has no scheme")
@@ -89,7 +91,9 @@ class EmbeddingBag(nn.EmbeddingBag):
         """The form for training of a float layer that has a qconfig, with its rows."""
         if type(mod) is not cls._FLOAT_MODULE:
             raise AssertionError(f" qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-        if not getattr(mod, "qconfig", None):
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        if not mod.qconfig:
             raise AssertionError("Input float module must have a valid qconfig")
         return cls(
             *(getattr(mod, name) for name in cls._BEFORE), mod.weight, *(getattr(mod, name) for name in cls._AFTER), qconfig=mod.qconfig, device=mod.weight.device,

@@ -29,7 +29,9 @@ class Linear(nn.Linear):
         kind = type_before_parametrizations(mod)
         if kind is not cls._FLOAT_MODULE:
             raise AssertionError(f" qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {kind.__name__}")
-        if not getattr(mod, "qconfig", None):
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        if not mod.qconfig:
             raise AssertionError("Input float module must have a valid qconfig")
         qconfig = mod.qconfig
         if kind is nni.LinearReLU:

@@ -54,7 +54,9 @@ class _ConvBnNd(WithBatchNorm):
         """The form for training of a float sequence that has a qconfig, with its parameters and running numbers."""
         if type(mod) is not cls._FLOAT_MODULE:
             raise AssertionError(f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-        if not getattr(mod, "qconfig", None):
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        if not mod.qconfig:
             raise AssertionError("Input float module must have a valid qconfig")
         conv, bn = mod[0], mod[1]
         made = cls(*(getattr(conv, name) for name in GEOMETRY), conv.bias is not None, conv.padding_mode, bn.eps, bn.momentum, False, mod.qconfig)

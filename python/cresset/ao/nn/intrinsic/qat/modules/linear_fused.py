@@ -32,7 +32,9 @@ class LinearBn1d(WithBatchNorm, nn.Linear, nni._FusedModule):
         """The form for training of a float sequence that has a qconfig, with its parameters and running numbers."""
         if type(mod) is not nni.LinearBn1d:
             raise AssertionError(f"qat.{cls.__name__}.from_float only works for {nni.LinearBn1d.__name__}; got {type(mod).__name__}")
-        if not getattr(mod, "qconfig", None):
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        if not mod.qconfig:
             raise AssertionError("Input float module must have a valid config")
         linear, bn = mod[0], mod[1]
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, bn.eps, bn.momentum, False, mod.qconfig)
