@@ -133,3 +133,17 @@ def test_dimensions_of_one_come_and_go(rows):
     with pytest.raises(RuntimeError, match="Squeeze is only possible on non-axis dimension for Per-Channel"):
         one_row.squeeze()
     assert {torch.ones(2, dtype=d).dequantize().dtype for d in (torch.float64, torch.float16, torch.int32)} == {torch.float32}
+
+
+def test_fixed_ranges_and_writes_in_place():
+    values, F = torch.tensor([-1.0, 0.3, 2.0]), torch.nn.functional
+    wide = torch.quantize_per_tensor(values, 0.1, 1, torch.qint32)
+    assert torch.sigmoid(wide).q_scale() == 2.0**-32 and torch.sigmoid(wide).int_repr().tolist() == [1155094656, 2147483647, 2147483647]
+    assert torch.tanh(wide).int_repr().tolist() == [-1635511040, 625589056, 2070233472]
+    q = torch.quantize_per_tensor(values, 0.1, 10, torch.quint8)
+    for write, whole, scale in (
+        (lambda t: t.relu_(), [10, 13, 30], 0.1), (lambda t: F.hardtanh_(t, -0.2, 0.5), [8, 13, 15], 0.1),
+        (lambda t: F.hardsigmoid(t, inplace=True), [85, 141, 213], 1 / 256), (F.leaky_relu_, [10, 13, 30], 0.1),
+    ):  # fmt: skip
+        target = q.clone()
+        assert write(target) is target and target.int_repr().tolist() == whole and target.q_scale() == scale

@@ -157,9 +157,27 @@ def _equal(a, b):
     return same and a.shape == b.shape and str(a._quantizer) == str(b._quantizer) and cresset.equal(a._numbers, b._numbers)
 
 
-def _fixed(function, quantizer_of):
-    """A function whose results lie in a range that is known, so that its quantizer is always the same."""
+def _fixed(function, low, high):
+    """A function whose results lie between two numbers, which all whole numbers of the dtype cover, so that the quantizer is always the same."""
+
+    def quantizer_of(dtype):
+        _, smallest, largest, _ = KINDS[dtype]
+        middle = (smallest + largest + 1) // 2 if low < 0 else smallest
+        return PerTensor(dtype, (high - low) / (largest - smallest + 1), 0 if dtype is cresset.qint32 else middle)
+
     return lambda t: quantized(function(t.dequantize()), quantizer_of(t.dtype))
+
+
+def _in_place(name):
+    """The function of that name, written into its argument, which gets the result's quantizer."""
+
+    def write(target, *args, **kwargs):
+        made = _RULES[name](target, *args, **kwargs) if name in _RULES else getattr(cresset.nn.functional, name)(target, *args, **kwargs)
+        target._quantizer = made._quantizer
+        target._numbers.copy_(made._numbers)
+        return target
+
+    return write
 
 
 def _constant_pad(t, pad, value=0):
@@ -180,7 +198,6 @@ _RULES = {
     "cat": _joined, "stack": lambda tensors, dim=0: _joined(tensors, dim, stacked=True),
     "relu": lambda t: _clamped(t, 0.0), "relu6": lambda t: _clamped(t, 0.0, 6.0),
     "_local_scalar_dense": lambda t: t.dequantize().item(),
-    "sigmoid": _fixed(cresset.sigmoid, lambda dtype: PerTensor(dtype, 1 / 256, 0 if dtype is cresset.quint8 else -128)),
-    "hardsigmoid": _fixed(cresset.nn.functional.hardsigmoid, lambda dtype: PerTensor(dtype, 1 / 256 if dtype is not cresset.qint32 else 2.0**-32, KINDS[dtype][1])),
-    "tanh": _fixed(cresset.tanh, lambda dtype: PerTensor(dtype, 2 / 256, 128 if dtype is cresset.quint8 else 0)),
+    "sigmoid": _fixed(cresset.sigmoid, 0, 1), "hardsigmoid": _fixed(cresset.nn.functional.hardsigmoid, 0, 1), "tanh": _fixed(cresset.tanh, -1, 1),
 }  # fmt: skip
+_RULES |= {name + "_": _in_place(name) for name in ("relu", "relu6", "hardtanh", "hardsigmoid", "leaky_relu")}
