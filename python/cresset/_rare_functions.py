@@ -15,7 +15,22 @@ __all__ = [
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
     "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
+    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short",
 ]  # fmt: skip
+
+
+def _cast(name, dtype):
+    def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
+        return input.to(dtype, non_blocking)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"The tensor with elements of {dtype}: `Tensor.to` by the name of older programs."
+    return overridable(cast)
+
+
+_cast_Byte, _cast_Char, _cast_Short = _cast("_cast_Byte", cresset.uint8), _cast("_cast_Char", cresset.int8), _cast("_cast_Short", cresset.int16)
+_cast_Int, _cast_Long, _cast_Half = _cast("_cast_Int", cresset.int32), _cast("_cast_Long", cresset.int64), _cast("_cast_Half", cresset.float16)
+_cast_Float, _cast_Double = _cast("_cast_Float", cresset.float32), _cast("_cast_Double", cresset.float64)
 
 
 @overridable

@@ -22,6 +22,18 @@ def test_activations_and_dropout():
     assert all(len(set(c.tolist())) == 1 for row in dropped for c in row)
 
 
+def test_casts_by_their_older_names():
+    x = cresset.tensor([1.75, -2.5], requires_grad=True)
+    kinds = {"Char": cresset.int8, "Short": cresset.int16, "Int": cresset.int32, "Long": cresset.int64}
+    for name, dtype in kinds.items():
+        y = getattr(cresset, f"_cast_{name}")(x)
+        assert y.dtype == dtype and y.tolist() == [1, -2]
+    assert cresset._cast_Byte(x[:1]).tolist() == [1] and cresset._cast_Byte(x).dtype == cresset.uint8
+    for name, dtype in {"Half": cresset.float16, "Float": cresset.float32, "Double": cresset.float64}.items():
+        y = getattr(cresset, f"_cast_{name}")(x, non_blocking=True)
+        assert y.dtype == dtype and y.tolist() == [1.75, -2.5] and cresset.autograd.grad(y.sum(), x)[0].tolist() == [1, 1]
+
+
 def test_convolution_over_time():
     x, w, b = cresset.rand(7, 2, 3), cresset.rand(4, 3, 5), cresset.rand(5)
     out = cresset.conv_tbc(x, w, b, 1)

@@ -1,11 +1,17 @@
 """Helpers that libraries import under this name."""
 
+import collections
 import contextlib
+import functools
 import sys
+import warnings
 
 import cresset
 
-__all__ = ["clone_input", "disable_cache_limit", "is_compile_supported"]
+__all__ = ["clone_input", "counters", "disable_cache_limit", "is_compile_supported", "warn_once"]
+
+# Counts of what passes over graphs did, by the pass's group and then by name: those of others add to it.
+counters = collections.defaultdict(collections.Counter)
 
 
 def clone_input(x, *, dtype=None):
@@ -30,3 +36,9 @@ def disable_cache_limit():
         yield
     finally:
         config.recompile_limit = before
+
+
+@functools.cache
+def warn_once(msg, stacklevel=1):
+    """A UserWarning with this text, the first time only; `stacklevel` counts from the caller."""
+    warnings.warn(msg, stacklevel=stacklevel + 1)

@@ -17,12 +17,17 @@ def _cubic_minimum(a, b, bounds=None):
     low, high = bounds or (min(a.t, b.t), max(a.t, b.t))
     if a.t > b.t:
         a, b = b, a
+    if a.t == b.t:  # both ends of a bracket met: no cubic
+        return (low + high) / 2.0
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
     if not square >= 0:
         return (low + high) / 2.0
     d2 = square**0.5
-    t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
+    bend = b.slope - a.slope + 2 * d2
+    if bend == 0:  # a straight line
+        return (low + high) / 2.0
+    t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / bend)
     return min(max(t, low), high)
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import types
+import warnings
 
 import cresset
 import pytest
@@ -317,6 +318,16 @@ def test_settings_that_libraries_write_change_nothing_and_are_put_back():
     assert config.fake_tensor_cache_enabled is False
     with pytest.raises(AttributeError, match="_dynamo.config has no setting 'unknown'"), config.patch(unknown=1):
         pass
+
+
+def test_warnings_that_come_once():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for text in ("of a kernel", "of a kernel", "of another"):
+            cresset._dynamo.utils.warn_once(text)
+    assert [(str(w.message), w.category) for w in seen] == [("of a kernel", UserWarning), ("of another", UserWarning)] and seen[0].filename == __file__
+    cresset._dynamo.utils.counters["group"]["pass"] += 1
+    assert cresset._dynamo.utils.counters.pop("group") == {"pass": 1}
 
 
 def test_blocks_without_a_limit_of_captures():

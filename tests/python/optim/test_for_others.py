@@ -18,6 +18,15 @@ def test_the_choice_of_an_implementation():
     assert module._get_capturable_supported_devices(False)[-1] != "xla"
 
 
+def test_types_of_annotations():
+    from typing import Any
+
+    assert module.StateDict == module.Kwargs == dict[str, Any] and module.Args == tuple[Any, ...]
+    (*of, args, kwargs), result = module.GlobalOptimizerPostHook.__args__[:-1], module.GlobalOptimizerPostHook.__args__[-1]
+    assert (of, args, kwargs, result) == (["Optimizer"], module.Args, module.Kwargs, None)
+    assert module.GlobalOptimizerPreHook.__args__[-1] == tuple[module.Args, module.Kwargs] | None
+
+
 def test_groups():
     a, b, c = cresset.ones(1), cresset.ones(1).double(), cresset.ones(1)
     cpu = cresset.device("cpu")

@@ -320,6 +320,15 @@ def test_a_subclass_that_does_not_call_init():
     assert not Plain([p])._optimizer_step_post_hooks
 
 
+def test_the_search_of_lbfgs_where_no_cubic_is():
+    from cresset.optim.lbfgs import _cubic_interpolate
+
+    one, two, three = cresset.tensor(1.0), cresset.tensor(2.0), cresset.tensor(3.0)
+    assert float(_cubic_interpolate(one, two, three, one, two, three)) == 1.0  # both points are one: PyTorch's answer for tensors
+    assert _cubic_interpolate(1.0, 2.0, 3.0, 1.0, 2.0, 3.0) == 1.0  # PyTorch divides by zero
+    assert _cubic_interpolate(0.0, 0.0, 0.0, 1.0, 0.0, 0.0) == 0.5  # level: no place is lower
+
+
 def test_the_search_of_lbfgs_under_the_names_that_libraries_import():
     from cresset.optim.lbfgs import _cubic_interpolate, _strong_wolfe
 
