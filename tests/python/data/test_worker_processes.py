@@ -175,3 +175,24 @@ def test_numpy_is_seeded_where_it_is_used():
     assert len(set(a)) == 2
     cresset.manual_seed(0)
     assert a == list(D.DataLoader(Numbers(2), None, num_workers=2))
+
+
+class LoaderOfAnotherLibrary:
+    """What fastai makes for the iterators: the attributes of PyTorch's DataLoader that they read, and no class of it."""
+
+    _auto_collation, _IterableDataset_len_called, _dataset_kind = True, None, _DatasetKind.Map
+    drop_last, in_order, pin_memory, persistent_workers, generator = False, True, False, False, None
+    pin_memory_device, timeout, worker_init_fn, multiprocessing_context, prefetch_factor = "", 0, None, None, 2
+    collate_fn = staticmethod(cresset.tensor)
+
+    def __init__(self, num_workers):
+        self.dataset, self.num_workers, self._index_sampler = range(10), num_workers, [[1, 2], [5]]
+
+    def _get_shared_seed(self):
+        return 1
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_iterators_of_loaders_of_other_libraries(workers):
+    kind = _MultiProcessingDataLoaderIter if workers else D.dataloader._SingleProcessDataLoaderIter
+    assert lists(kind(LoaderOfAnotherLibrary(workers))) == [[1, 2], [5]]

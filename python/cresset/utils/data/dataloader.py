@@ -113,8 +113,7 @@ class DataLoader:
             raise ValueError("prefetch_factor option should be non-negative")
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
-        self._pins = pinning_device(pin_memory_device) if pin_memory else None
-        if pin_memory and self._pins is None:
+        if pin_memory and pinning_device(pin_memory_device) is None:
             warnings.warn(
                 why_not_pinned(pin_memory_device),
                 stacklevel=2,

@@ -12,14 +12,14 @@ import warnings
 import cresset
 from cresset._utils import ExceptionWrapper
 
-from .pin_memory import pin_memory
-from .worker import Setting, WorkerInfo, _End, process_loop, seed_pipes, thread_loop
+from .pin_memory import pin_memory, pinning_device
+from .worker import Setting, WorkerInfo, _End, process_loop, seed_pipes, setter_of_pipes, thread_loop
 
 _SECONDS_TO_END = 5.0
 
 
 class _BaseDataLoaderIter:
-    """One pass over a loader's batches."""
+    """One pass over a loader's batches. A loader may be an object of another library, which has the attributes of PyTorch's DataLoader alone."""
 
     def __init__(self, loader):
         self._dataset = loader.dataset
@@ -27,7 +27,8 @@ class _BaseDataLoaderIter:
         self._index_sampler, self._num_workers, self._timeout = loader._index_sampler, loader.num_workers, loader.timeout
         self._collate_fn, self._prefetch_factor, self._in_order = loader.collate_fn, loader.prefetch_factor, loader.in_order
         self._persistent_workers = loader.persistent_workers
-        self._pin_memory, self._pin_memory_device = loader._pins is not None, loader._pins
+        self._pin_memory_device = pinning_device(loader.pin_memory_device) if loader.pin_memory else None
+        self._pin_memory = self._pin_memory_device is not None
         self._shared_seed = self._seed_pipes(loader)
         # Drawn with workers or without, so that both leave the generator in the same state.
         self._base_seed = loader._get_shared_seed()
@@ -37,7 +38,7 @@ class _BaseDataLoaderIter:
     @staticmethod
     def _seed_pipes(loader):
         """The seed from which all workers shuffle data pipes alike; None for other datasets."""
-        if loader._datapipe_worker is None or loader._dataset_kind != 1:
+        if setter_of_pipes(loader) is None or loader._dataset_kind != 1:
             return None
         seed = loader._get_shared_seed()
         seed_pipes(loader.dataset, seed)
@@ -95,8 +96,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         super().__init__(loader)
-        if loader._datapipe_worker is not None:
-            loader._datapipe_worker()(loader.dataset, None)
+        if make := setter_of_pipes(loader):
+            make()(loader.dataset, None)
         self._dataset_fetcher = Setting(loader).fetcher(loader.dataset)
 
     def _next_data(self):

@@ -46,6 +46,11 @@ class _End:
 _IterableDatasetStopIteration = _End
 
 
+def setter_of_pipes(loader):
+    """What makes the function that prepares a worker's data pipe; None for other datasets, and for loaders of other libraries."""
+    return getattr(loader, "_datapipe_worker", None)
+
+
 class Setting:
     """What workers need of a loader, and nothing that keeps the loader alive."""
 
@@ -53,7 +58,8 @@ class Setting:
         self.dataset, self.iterable = loader.dataset, loader._dataset_kind == 1
         self.auto_collation, self.collate_fn, self.drop_last = loader._auto_collation, loader.collate_fn, loader.drop_last
         self.init, self.num_workers = loader.worker_init_fn, loader.num_workers
-        self.in_datapipes = loader._datapipe_worker and loader._datapipe_worker()
+        make = setter_of_pipes(loader)
+        self.in_datapipes = make and make()
 
     def fetcher(self, dataset):
         kind = fetch._IterableDatasetFetcher if self.iterable else fetch._MapDatasetFetcher
