@@ -31,7 +31,7 @@ class _BaseDataLoaderIter:
         self._pin_memory = self._pin_memory_device is not None
         self._shared_seed = self._seed_pipes(loader)
         # Drawn with workers or without, so that both leave the generator in the same state.
-        self._base_seed = loader._get_shared_seed()
+        self._base_seed = cresset.empty((), dtype=cresset.int64, device="cpu").random_(generator=loader.generator).item()
         self._begin(loader)
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
 
