@@ -240,8 +240,7 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
-  // int64 drops what is behind the points before it counts; the narrower integers count in double, and drop it from the values.
-  if (integral || type == kLong) {
+  if (integral) {
     const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
     count = static_cast<double>((last - first + stride - sign) / stride);
   } else {
