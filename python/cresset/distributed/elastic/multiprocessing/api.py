@@ -1,5 +1,6 @@
 """Ranks of one machine as processes of a function or of a program: started together, watched, ended together."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -131,6 +132,18 @@ def _bind(pid, local_rank, local_world_size, numa_options):
         bind_process(pid, local_rank, local_world_size, numa_options)
 
 
+@contextlib.contextmanager
+def _bound(local_rank, local_world_size, numa_options):
+    """Programs that this thread starts meanwhile run on the processors of a rank from their first instruction on."""
+    mine = os.sched_getaffinity(0) if numa_options is not None else None
+    _bind(0, local_rank, local_world_size, numa_options)
+    try:
+        yield
+    finally:
+        if mine is not None:
+            os.sched_setaffinity(0, mine)
+
+
 def _wrap(local_rank, fn, args, envs, stdout_redirects, stderr_redirects, ret_vals, queue_finished_reading_event, numa_options=None):
     """In the process of a function."""
     _bind(0, local_rank, len(args), numa_options)
@@ -216,10 +229,10 @@ class SubprocessContext(PContext):
         if self.subprocess_handlers:
             raise ValueError("The subprocess handlers already initialized. Most likely the start method got called twice.")
         for rank in range(self.nprocs):
-            self.subprocess_handlers[rank] = SubprocessHandler(
-                self.entrypoint, self.args[rank], self.envs[rank], self.stdouts[rank], self.stderrs[rank], rank
-            )
-            _bind(self.subprocess_handlers[rank].proc.pid, rank, self.nprocs, self._numa_options)  # long before a program has threads
+            with _bound(rank, self.nprocs, self._numa_options):
+                self.subprocess_handlers[rank] = SubprocessHandler(
+                    self.entrypoint, self.args[rank], self.envs[rank], self.stdouts[rank], self.stderrs[rank], rank
+                )
 
     def look(self):
         """See the base."""
