@@ -109,6 +109,11 @@ def choose_range(low, high, smallest, largest):
 
 
 @overridable
+def _own_range(input, smallest, largest):
+    low, high = (input.min().item(), input.max().item()) if input.numel() else (0.0, 0.0)
+    return choose_range(low, high, smallest, largest)
+
+
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     """quantize_per_tensor with the scale and zero point of the tensor's own range, over half of the whole numbers with `reduce_range`. The dtype is
     quint8 or qint8."""
@@ -118,15 +123,12 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     _, smallest, largest, _ = _kind(dtype)
     if reduce_range:
         smallest, largest = smallest // 2, largest // 2
-    low, high = (input.min().item(), input.max().item()) if input.numel() else (0.0, 0.0)
-    scale, zero = choose_range(low, high, smallest, largest)
-    return quantized(input, PerTensor(dtype, scale, zero))
+    return quantized(input, PerTensor(dtype, *_own_range(input, smallest, largest)))
 
 
 def _choose_qparams_per_tensor(input, reduce_range=False):
     """(scale, zero point) by which quantize_per_tensor_dynamic quantizes to quint8."""
-    low, high = (input.min().item(), input.max().item()) if input.numel() else (0.0, 0.0)
-    return choose_range(low, high, 0, 127 if reduce_range else 255)
+    return _own_range(input, 0, 127 if reduce_range else 255)
 
 
 def _saturate_weight_to_fp16(weight):

@@ -6,7 +6,7 @@ scale(input) * scale(weight) / scale(output), rounded to even, plus the zero poi
 
 import cresset
 
-from .._functions import _one, choose_range, quantized
+from .._functions import _choose_qparams_per_tensor, _one, quantized
 from .._tensor import KINDS, PerTensor, QuantizedTensor
 
 _EXACT = 1 << 24  # whole numbers up to here are exact in float32
@@ -70,7 +70,5 @@ def requantized(sums, bias, product_scales, quantizer, dim, after=None):
 
 
 def dynamic(x, reduce_range):
-    """(x quantized to quint8 by its own range, its scale, its zero point); over seven bits with `reduce_range`."""
-    low, high = (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0)
-    scale, zero = choose_range(low, high, 0, 127 if reduce_range else 255)
-    return quantized(x, PerTensor(cresset.quint8, scale, zero))
+    """x quantized to quint8 by its own range; over seven bits with `reduce_range`."""
+    return quantized(x, PerTensor(cresset.quint8, *_choose_qparams_per_tensor(x, reduce_range)))

@@ -3,6 +3,7 @@
 import cresset
 from cresset.backends._quantized import require_engine
 
+from .._functions import _saturate_weight_to_fp16
 from .._tensor import QuantizedTensor
 from . import _integers
 from ._register import operator
@@ -31,8 +32,7 @@ def linear_prepack(W, B=None):
 def linear_prepack_fp16(W, B=None):
     """The weight, rounded to float16, and bias of linear_dynamic_fp16, packed."""
     require_engine("quantized::linear_prepack_fp16")
-    largest = cresset.finfo(cresset.float16).max
-    return _pack(W.detach().float().clamp(-largest, largest).half().float(), None if B is None else B.detach(), FLOAT16)
+    return _pack(_saturate_weight_to_fp16(W.detach().float()).half().float(), None if B is None else B.detach(), FLOAT16)
 
 
 @operator("linear_unpack(LINEAR W_prepack) -> (Tensor W_origin, Tensor? B_origin)", "linear_unpack_fp16(LINEAR W_prepack) -> (Tensor W_origin, Tensor? B_origin)")

@@ -10,7 +10,7 @@ from ._partial import with_args as _with_args
 from ._partial import with_callable_args as _with_callable_args
 from .utils import calculate_qmin_qmax, determine_qparams, validate_qmin_qmax
 
-__all__ = ["ObserverBase", "UniformQuantizationObserverBase"]
+__all__ = ["ObserverBase", "UniformQuantizationObserverBase", "make_room"]
 
 _EPS = cresset.finfo(cresset.float32).eps
 _SCHEMES = (
@@ -20,6 +20,16 @@ _DTYPES = (
     cresset.qint8, cresset.quint8, cresset.quint4x2, cresset.qint32, cresset.int8, cresset.uint8, cresset.int16, cresset.int32, cresset.float8_e5m2,
     cresset.float8_e4m3fn, cresset.uint16,
 )  # fmt: skip
+
+
+def make_room(module, names, state_dict, prefix, strict, missing_keys):
+    """Give buffers the sizes that they have in a state dict, which are those of what was seen; with `strict` absent ones are noted as missing."""
+    for name in names:
+        value = state_dict.get(prefix + name)
+        if value is not None:
+            getattr(module, name).resize_(value.shape)
+        elif strict:
+            missing_keys.append(prefix + name)
 
 
 class ObserverBase(ABC, nn.Module):

@@ -5,6 +5,7 @@ import re
 import cresset
 
 from ._fake_quantize_base import FakeQuantizeBase
+from ._observer_base import make_room
 from .observer import (
     HistogramObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, default_fixed_qparams_range_0to1_observer,
     default_fixed_qparams_range_neg1to1_observer,
@@ -83,12 +84,7 @@ class FakeQuantize(FakeQuantizeBase):
         )
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        for name in ("scale", "zero_point"):  # they have the sizes of what was seen
-            value = state_dict.get(prefix + name)
-            if value is not None:
-                getattr(self, name).resize_(value.shape)
-            elif strict:
-                missing_keys.append(prefix + name)
+        make_room(self, ("scale", "zero_point"), state_dict, prefix, strict, missing_keys)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
 

@@ -11,7 +11,7 @@ from ._granularity import (
 )  # fmt: skip
 from ._fake_quantize_base import FakeQuantizeBase
 from ._histogram import HistogramObserver
-from ._observer_base import _EPS, ObserverBase, UniformQuantizationObserverBase
+from ._observer_base import _EPS, ObserverBase, UniformQuantizationObserverBase, make_room
 from ._partial import PartialWrapper as _PartialWrapper  # noqa: F401
 from ._partial import with_args as _with_args  # noqa: F401
 from ._partial import with_callable_args as _with_callable_args  # noqa: F401
@@ -148,12 +148,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
             for old, new in names.items():
                 if prefix + old in state_dict:
                     state_dict[prefix + new] = state_dict.pop(prefix + old)
-        for name in ("min_val", "max_val"):  # they have the sizes of what was seen
-            value = state_dict.get(prefix + name)
-            if value is not None:
-                getattr(self, name).resize_(value.shape)
-            elif strict:
-                missing_keys.append(prefix + name)
+        make_room(self, ("min_val", "max_val"), state_dict, prefix, strict, missing_keys)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
 
     def reset_min_max_vals(self):

@@ -135,7 +135,7 @@ def _bind(pid, local_rank, local_world_size, numa_options):
 @contextlib.contextmanager
 def _bound(local_rank, local_world_size, numa_options):
     """Programs that this thread starts meanwhile run on the processors of a rank from their first instruction on."""
-    mine = os.sched_getaffinity(0) if numa_options is not None else None
+    mine = os.sched_getaffinity(0) if numa_options is not None and hasattr(os, "sched_getaffinity") else None  # Linux has it
     _bind(0, local_rank, local_world_size, numa_options)
     try:
         yield

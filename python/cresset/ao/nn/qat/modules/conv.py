@@ -3,6 +3,8 @@
 from cresset import nn
 from cresset.ao.nn import intrinsic as nni
 
+from ._source import check_source
+
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 
 GEOMETRY = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups")
@@ -34,12 +36,7 @@ class _ConvNd(nn.modules.conv._ConvNd):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """The form for training of a float layer that has a qconfig, with its parameters."""
-        if type(mod) is not cls._FLOAT_MODULE:
-            raise AssertionError(f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
-        if not mod.qconfig:
-            raise AssertionError("Input float module must have a valid qconfig")
+        check_source(cls, mod)
         qconfig = mod.qconfig
         if isinstance(mod, nni._FusedModule):
             mod = mod[0]

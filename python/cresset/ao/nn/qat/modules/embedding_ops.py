@@ -3,6 +3,8 @@
 import cresset
 from cresset import nn
 
+from ._source import check_source
+
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
@@ -15,12 +17,7 @@ def _check_qconfig(qconfig, what="Embedding"):
 
 
 def _from_float(cls, mod, names):
-    if type(mod) is not cls._FLOAT_MODULE:
-        raise AssertionError(f" qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-    if not hasattr(mod, "qconfig"):
-        raise AssertionError("Input float module must have qconfig defined")
-    if not mod.qconfig:
-        raise AssertionError("Input float module must have a valid qconfig")
+    check_source(cls, mod)
     if not mod.qconfig.weight().qscheme:
         raise AssertionError("the qconfig's weight has no scheme")
     return cls(*(getattr(mod, name) for name in names), device=mod.weight.device, _weight=mod.weight, qconfig=mod.qconfig)
@@ -89,12 +86,7 @@ class EmbeddingBag(nn.EmbeddingBag):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """The form for training of a float layer that has a qconfig, with its rows."""
-        if type(mod) is not cls._FLOAT_MODULE:
-            raise AssertionError(f" qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
-        if not mod.qconfig:
-            raise AssertionError("Input float module must have a valid qconfig")
+        check_source(cls, mod)
         return cls(
             *(getattr(mod, name) for name in cls._BEFORE), mod.weight, *(getattr(mod, name) for name in cls._AFTER), qconfig=mod.qconfig, device=mod.weight.device,
         )  # fmt: skip

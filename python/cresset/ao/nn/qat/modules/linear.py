@@ -5,6 +5,8 @@ from cresset.ao.nn import intrinsic as nni
 from cresset.nn.utils.parametrize import is_parametrized, type_before_parametrizations
 from cresset.nn.utils.parametrize import transfer_parametrizations_and_params as _transfer
 
+from ._source import check_source
+
 __all__ = ["Linear"]
 
 
@@ -27,12 +29,7 @@ class Linear(nn.Linear):
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """The form for training of a float layer that has a qconfig, with its parameters."""
         kind = type_before_parametrizations(mod)
-        if kind is not cls._FLOAT_MODULE:
-            raise AssertionError(f" qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {kind.__name__}")
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
-        if not mod.qconfig:
-            raise AssertionError("Input float module must have a valid qconfig")
+        check_source(cls, mod, kind)
         qconfig = mod.qconfig
         if kind is nni.LinearReLU:
             mod = mod[0]

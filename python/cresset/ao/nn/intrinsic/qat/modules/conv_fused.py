@@ -4,6 +4,7 @@ import cresset
 from cresset import nn
 from cresset.ao.nn import intrinsic as nni
 from cresset.ao.nn import qat as nnqat
+from cresset.ao.nn.qat.modules._source import check_source
 from cresset.ao.nn.qat.modules.conv import GEOMETRY, float_conv
 from cresset.nn.utils.fusion import fuse_conv_bn_weights
 
@@ -52,12 +53,7 @@ class _ConvBnNd(WithBatchNorm):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """The form for training of a float sequence that has a qconfig, with its parameters and running numbers."""
-        if type(mod) is not cls._FLOAT_MODULE:
-            raise AssertionError(f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; got {type(mod).__name__}")
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
-        if not mod.qconfig:
-            raise AssertionError("Input float module must have a valid qconfig")
+        check_source(cls, mod)
         conv, bn = mod[0], mod[1]
         made = cls(*(getattr(conv, name) for name in GEOMETRY), conv.bias is not None, conv.padding_mode, bn.eps, bn.momentum, False, mod.qconfig)
         made.weight, made.bias = conv.weight, conv.bias

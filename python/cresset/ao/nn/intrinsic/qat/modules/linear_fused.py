@@ -2,6 +2,7 @@
 
 from cresset import nn
 from cresset.ao.nn import intrinsic as nni
+from cresset.ao.nn.qat.modules._source import check_source
 from cresset.nn.utils.fusion import fuse_linear_bn_weights
 
 from ._batch_norm import WithBatchNorm
@@ -30,12 +31,7 @@ class LinearBn1d(WithBatchNorm, nn.Linear, nni._FusedModule):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """The form for training of a float sequence that has a qconfig, with its parameters and running numbers."""
-        if type(mod) is not nni.LinearBn1d:
-            raise AssertionError(f"qat.{cls.__name__}.from_float only works for {nni.LinearBn1d.__name__}; got {type(mod).__name__}")
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
-        if not mod.qconfig:
-            raise AssertionError("Input float module must have a valid config")
+        check_source(cls, mod)
         linear, bn = mod[0], mod[1]
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, bn.eps, bn.momentum, False, mod.qconfig)
         made.weight, made.bias = linear.weight, linear.bias
