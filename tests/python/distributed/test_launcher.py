@@ -118,6 +118,28 @@ def test_signals_are_passed_on(tmp_path):
     assert status == 1 and lines == ["told"] * 2 and "the launcher got signal SIGTERM" in err
 
 
+def test_a_signal_while_ranks_start_ends_those_that_run(tmp_path):
+    """A rank that sends the signal itself is often faster than the start of the next one."""
+    from cresset.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
+    from cresset.distributed.elastic.multiprocessing.api import SignalException
+
+    script = f"echo $$ >> {tmp_path}/pids; [ $0 = 0 ] && kill -TERM {os.getpid()}; exec sleep 60"
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)}
+    try:
+        with pytest.raises(SignalException) as raised:
+            ranks = range(8)
+            context = start_processes("w", "/bin/sh", {r: ("-c", script, r) for r in ranks}, {r: {} for r in ranks}, DefaultLogsSpecs(log_dir=str(tmp_path)))
+            time.sleep(10)
+            context.close()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert raised.value.sigval is signal.SIGTERM
+    for pid in map(int, (tmp_path / "pids").read_text().split()):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
 def test_logs(tmp_path):
     script = "import os, sys\nprint('out', os.environ['RANK'])\nprint('err', file=sys.stderr)"
     options = ["--nproc-per-node=2", f"--master-port={free_port()}", f"--log-dir={tmp_path}/logs", "--redirects=0:3", "--tee=1:1", "--role=me"]

@@ -40,6 +40,23 @@ def _terminate_process_handler(signum, frame):
     raise SignalException(f"Process {os.getpid()} got signal: {signum}", sigval=signal.Signals(signum))
 
 
+@contextlib.contextmanager
+def _signals_wait():
+    """In the main thread the signals to handle become SignalException from the end of the block on: one that comes meanwhile would lose a process
+    that was started and not noted yet, which nobody would end."""
+    names = os.environ.get("TORCHELASTIC_SIGNALS_TO_HANDLE", _SIGNALS).split(",") if threading.current_thread() is threading.main_thread() else []
+    numbers, came = [getattr(signal, name.strip()) for name in names if name.strip()], []
+    for number in numbers:
+        signal.signal(number, lambda signum, frame: came.append(signum))
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, _terminate_process_handler)
+    if came:
+        _terminate_process_handler(came[0], None)
+
+
 @dataclass
 class RunProcsResult:
     """How ranks ended: values of functions, failures, and files of streams, by local rank."""
@@ -78,13 +95,10 @@ class PContext(ABC):
 
     def start(self):
         """Start them. Signals of TORCHELASTIC_SIGNALS_TO_HANDLE become SignalException, in the main thread."""
-        if threading.current_thread() is threading.main_thread():
-            for name in os.environ.get("TORCHELASTIC_SIGNALS_TO_HANDLE", _SIGNALS).split(","):
-                if name.strip():
-                    signal.signal(getattr(signal, name.strip()), _terminate_process_handler)
-        self._start()
-        self._stdout_tail.start()
-        self._stderr_tail.start()
+        with _signals_wait():
+            self._start()
+            self._stdout_tail.start()
+            self._stderr_tail.start()
 
     @abstractmethod
     def _start(self):
