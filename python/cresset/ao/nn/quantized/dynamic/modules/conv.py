@@ -15,7 +15,7 @@ class _Dynamic:
         warnings.warn(f"The current implementation of the {self._get_name()} module has poor numerical accuracy and its use is not recommended", stacklevel=2)
         super().__init__(*args, **kwargs)
 
-    def forward(self, input, reduce_range=True):
+    def forward(self, input, reduce_range: bool = True):
         return self._operator("_dynamic")(self._padded(input), self._packed_params, reduce_range)
 
     def _get_name(self):
