@@ -108,12 +108,12 @@ def choose_range(low, high, smallest, largest):
     return scale, min(max(round(zero), smallest), largest)
 
 
-@overridable
 def _own_range(input, smallest, largest):
     low, high = (input.min().item(), input.max().item()) if input.numel() else (0.0, 0.0)
     return choose_range(low, high, smallest, largest)
 
 
+@overridable
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     """quantize_per_tensor with the scale and zero point of the tensor's own range, over half of the whole numbers with `reduce_range`. The dtype is
     quint8 or qint8."""
