@@ -41,7 +41,10 @@ bool is_identifier(const std::string& s) {
 IValue CustomClassInfo::get_state(const IValue& object) const {
   Stack stack{object};
   methods.at("__getstate__").run(stack);
-  return stack.size() == 1 ? std::move(stack[0]) : IValue(ivalue::Tuple::create(std::move(stack)));
+  // The members of a std::tuple are results of their own; one alone looks like a value that is no tuple.
+  const bool takes_tuple = methods.at("__setstate__").schema.arguments().at(0).type->kind == TypeKind::Tuple;
+  if (stack.size() == 1 && (stack[0].isTuple() || !takes_tuple)) return std::move(stack[0]);
+  return IValue(ivalue::Tuple::create(std::move(stack)));
 }
 
 void CustomClassInfo::add_method(const std::string& name, CustomMethod method) {

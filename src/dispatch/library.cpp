@@ -59,7 +59,7 @@ Library& Library::def(FunctionSchema schema, std::vector<std::string> tags) {
   return *this;
 }
 
-Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f) {
+Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f, AliasAnalysisKind alias) {
   auto parsed = parse_schema_or_name(name_or_schema);
   std::string name;
   if (auto* schema = std::get_if<FunctionSchema>(&parsed)) {
@@ -72,7 +72,7 @@ Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f
         "\"): Full schema string was not specified, and we couldn't infer schema either. Please explicitly provide a schema string.");
     name = n.str();
     FunctionSchema inferred(n, f.inferred_->arguments(), f.inferred_->returns());
-    inferred.set_alias_analysis(AliasAnalysisKind::CONSERVATIVE);  // a signature says nothing about shared memory
+    inferred.set_alias_analysis(alias);
     def(std::move(inferred));
   }
   // The kernel of a def serves every backend unless it names a key.
@@ -132,7 +132,7 @@ void RegisterOperators::add(Options&& o) {
     } else {
       CRESSET_CHECK(kernel != o.kernels_.end(), "RegisterOperators: \"", o.schema_,
                     "\" has neither a schema nor a kernel to infer one from.");
-      library.def(name.str(), std::move(*kernel++));
+      library.def_with_kernel(name.str(), std::move(*kernel++), o.alias_.value_or(AliasAnalysisKind::CONSERVATIVE));
       if (o.alias_ == AliasAnalysisKind::FROM_SCHEMA) {
         const std::string inferred = Dispatcher::singleton().findSchema(name)->schema().str();
         libraries_.pop_back();

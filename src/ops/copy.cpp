@@ -7,6 +7,7 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "ops/ops_decl_copy.h"
+#include "ops/shared/operator_call.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/promotion.h"
 #include "ops/shared/shape_util.h"
@@ -101,6 +102,11 @@ Tensor to_dtype_layout(const Tensor& self, std::optional<ScalarType> dtype, std:
       (!layout || *layout == self.layout()))
     return self;
   return cresset::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format);
+}
+
+void check_no_requires_grad(const TensorOptions& options) {
+  CRESSET_CHECK(!options.requires_grad(),
+                "to(options): options without requires_grad were required; got requires_grad=true. Call requires_grad_() on the result.");
 }
 
 Tensor to_device(const Tensor& self, Device device, ScalarType dtype, bool non_blocking, bool copy,

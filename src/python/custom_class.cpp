@@ -188,11 +188,9 @@ PyObject* object_repr(PyObject* o) {
 PyObject* object_reduce(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
   const CustomClassInfo& info = class_of(o);
-  const auto get_state = info.methods.find("__getstate__");
-  CRESSET_CHECK(get_state != info.methods.end(), "Tried to serialize object ", info.qualified_name,
+  CRESSET_CHECK(info.methods.contains("__getstate__"), "Tried to serialize object ", info.qualified_name,
                 " which does not have a __getstate__ method defined! Give the class a def_pickle.");
-  const Ref none = checked(PyTuple_New(0));
-  const Ref state = checked(call_with_self(get_state->second, "__getstate__", &unwrap_script_object(o), none.get(), nullptr));
+  const Ref state = checked(to_python(without_lock(true, [&] { return info.get_state(unwrap_script_object(o)); }), false));
   const Ref module = checked(PyImport_ImportModule("cresset._C"));
   const Ref restore = checked(PyObject_GetAttrString(module.get(), "_restore_custom_object"));
   return Py_BuildValue("(O(sO))", restore.get(), info.qualified_name.c_str(), state.get());

@@ -43,7 +43,10 @@ class Function:
 
     def makes_leaf(self):
         """Does its TensorOptions say whether the new tensor requires a gradient?"""
-        return any(p.type == "TensorOptions" for p in self.params) and not self.op.schema.is_view
+        return self.has_options() and not self.op.schema.is_view
+
+    def has_options(self):
+        return any(p.type == "TensorOptions" for p in self.params)
 
     def definition(self):
         schema = self.op.schema
@@ -55,6 +58,8 @@ class Function:
         if self.makes_leaf():
             call = f"ops::as_leaf({call}, options)"
         body = f"return {call};" if schema.returns else f"{call};"
+        if self.has_options() and schema.is_view:
+            body = f"ops::check_no_requires_grad(options); {body}"
         return f"{self.declaration('Tensor::' if self.method else '', False)} {{ {body} }}\n"
 
 

@@ -159,7 +159,9 @@ class CRESSET_API Library final {
   Kind kind() const { return kind_; }
 
  private:
-  Library& def_with_kernel(std::string_view name_or_schema, CppFunction f);
+  friend class RegisterOperators;
+  /// `inferred` is how the results of a schema that is made from the kernel's signature may share memory, of which that says nothing.
+  Library& def_with_kernel(std::string_view name_or_schema, CppFunction f, AliasAnalysisKind inferred = AliasAnalysisKind::CONSERVATIVE);
   Library& impl_kernel(std::string_view name, CppFunction f);
   Library& fallback_kernel(CppFunction f);
   OperatorName qualify(OperatorName name, const char* call) const;

@@ -4,6 +4,7 @@
 
 #include <cresset/core/layout.h>
 #include <cresset/core/scalar_type.h>
+#include <cresset/dispatch/custom_class.h>
 
 #include "ir/frontend/tree.h"
 #include "ir/frontend/values.h"
@@ -70,6 +71,12 @@ TypePtr type_named(const std::string& name) {
   }
 }
 
+/// A class of the unit, or a C++ class of an extension; `name` is qualified.
+TypePtr class_named(const CompilationUnit& unit, const std::string& name) {
+  if (TypePtr type = unit.find_type(name)) return type;
+  return find_custom_class(name) ? object_type(name) : nullptr;
+}
+
 /// The classes and functions below a dotted name of the unit.
 class UnitNamespace final : public SugaredValue {
  public:
@@ -77,7 +84,7 @@ class UnitNamespace final : public SugaredValue {
   std::string kind() const override { return "namespace '" + path_ + "'"; }
   SugaredValuePtr attr(const SourceRange&, GraphFunction&, const std::string& field) override {
     const std::string name = path_ + "." + field;
-    if (TypePtr type = unit_.find_type(name)) return class_value(std::move(type));
+    if (TypePtr type = class_named(unit_, name)) return class_value(std::move(type));
     if (auto function = unit_.find_function(name)) return function_value(std::move(function));
     return std::make_shared<UnitNamespace>(unit_, name);
   }
@@ -184,8 +191,8 @@ class NativeResolver final : public Resolver {
   }
 
   TypePtr resolveType(const std::string& name, const SourceRange&) override {
-    TypePtr type = unit_.find_type(name);
-    return type ? type : unit_.find_type("__torch__." + name);
+    TypePtr type = class_named(unit_, name);
+    return type ? type : class_named(unit_, "__torch__." + name);
   }
 
  private:

@@ -26,5 +26,7 @@ inline Tensor as_leaf(Tensor t, const TensorOptions& options) {
   if (options.requires_grad()) t.requires_grad_();
   return t;
 }
+/// Tensor.to(options) makes no leaf.
+CRESSET_API void check_no_requires_grad(const TensorOptions& options);
 
 }  // namespace cresset::ops

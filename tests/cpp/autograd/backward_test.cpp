@@ -244,5 +244,14 @@ TEST(Backward, InferenceTensorsCannotBeSaved) {
   expect_error([&] { t.requires_grad_(); }, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
 }
 
+TEST(Options, OfAConversionSayNothingAboutGradients) {
+  for (const Tensor& x : {leaf({1}), vec({1})}) {
+    expect_error([&] { x.to(TensorOptions().requires_grad(true)); },
+                 "to(options): options without requires_grad were required; got requires_grad=true.");
+    EXPECT_TRUE(x.to(TensorOptions()).is_same(x) && x.to(TensorOptions().requires_grad(false)).is_same(x));
+    EXPECT_EQ(x.to(kDouble).requires_grad(), x.requires_grad());
+  }
+}
+
 }  // namespace
 }  // namespace cresset::autograd::test

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cresset/dispatch/custom_class.h>
+#include <cresset/dispatch/register_operators.h>
 #include <cresset/ir/error_report.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/ir_parser.h>
@@ -117,6 +118,34 @@ TEST(CustomClass, HasAClassType) {
   EXPECT_EQ(cls->getMethod("next")({IValue(make_intrusive<Counter>(5))}).toInt(), 5);
   EXPECT_EQ(getCustomClass(name), cls);
   EXPECT_FALSE(getCustomClass("__torch__.torch.classes._alias_test.Nothing"));
+}
+
+TEST(CustomClass, IsNamedInScripts) {
+  Module m("m");
+  m.define(R"(
+def forward(self, c: __torch__.torch.classes._alias_test.Counter) -> int:
+  made = torch.classes._alias_test.Counter(40)
+  return c.next() + made.next()
+)");
+  EXPECT_EQ(m.forward({IValue(make_intrusive<Counter>(2))}).toInt(), 42);
+}
+
+TEST(AliasDb, KnowsTheKindOfInferredSchemas) {
+  const auto options = [](const char* name, AliasAnalysisKind kind) {
+    return cresset::RegisterOperators::options()
+        .schema(name)
+        .catchAllKernel([](Tensor) -> Tensor { return ones({2}); })
+        .aliasAnalysis(kind);
+  };
+  const auto registry = cresset::RegisterOperators()
+                            .op(options("_alias_test::pure", AliasAnalysisKind::PURE_FUNCTION))
+                            .op(options("_alias_test::unknown", AliasAnalysisKind::CONSERVATIVE));
+  for (const auto& [name, shared] : {std::pair("_alias_test::pure", false), std::pair("_alias_test::unknown", true)}) {
+    const auto graph = std::make_shared<Graph>();
+    Value* a = graph->addInput();
+    Value* b = graph->insert(Symbol::fromQualString(name), {a});
+    EXPECT_EQ(AliasDb(graph).mayAlias(a, b), shared) << name;
+  }
 }
 
 TEST(ErrorReport, ShowsThePlace) {

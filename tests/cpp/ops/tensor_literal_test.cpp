@@ -30,9 +30,6 @@ TEST(TensorOptions, FactoriesMakeLeavesThatRequireGradients) {
   EXPECT_TRUE(zeros_like(ones({2}), options).requires_grad());
   EXPECT_TRUE(ones({2}).new_zeros({3}, options).requires_grad());
   EXPECT_FALSE(ones({2}, TensorOptions(kDouble)).requires_grad());
-  const Tensor x = ones({2});
-  x.to(TensorOptions(kFloat).requires_grad(true));
-  EXPECT_FALSE(x.requires_grad());
 }
 
 TEST(ManualSeed, RestartsTheStream) {

@@ -83,7 +83,8 @@ TORCH_LIBRARY(surface, m) {
       .def_readwrite("value", &Counter::value)
       .def_property("negative", [](const c10::intrusive_ptr<Counter>& self) { return self->value < 0; })
       .def_static("of", [](int64_t v) { return c10::make_intrusive<Counter>(v); })
-      .def_pickle([](const c10::intrusive_ptr<Counter>& c) { return c->value; }, [](int64_t v) { return c10::make_intrusive<Counter>(v); });
+      .def_pickle([](const c10::intrusive_ptr<Counter>& c) { return std::make_tuple(c->value); },
+                  [](std::tuple<int64_t> v) { return c10::make_intrusive<Counter>(std::get<0>(v)); });
   m.def("scale(Tensor x, float by) -> Tensor");
   m.def("resized(Tensor x, SymInt[] size, SymInt extra, SymInt? more=None) -> Tensor");
   m.def("total", &total);
