@@ -49,7 +49,7 @@
 //                      [&]() -> ViewReplay { return [size = size.vec()](const Tensor& base) { return base.view(size); }; });
 //             lists of views: as_view_list(self, result, true, true, [&](std::size_t i) -> ViewReplay { … });
 //             nondiff views (detach): as_view(self, std::move(result), false, false, no_replay)
-//   in place: below ADInplaceOrView; increment_version(self);           out=: the same for each out.
+//   in place: check_write(self); below ADInplaceOrView; increment_version(self);           out=: the same for each out.
 // No formula and not nondiff: node = not_implemented_node("aten::name", collect_next_edges(all tensors)); forward mode:
 //   throw_error_no_forward_ad("aten::name") when any_fw_grad(...).
 #pragma once
@@ -155,6 +155,11 @@ inline void check_inplace(TensorList list, bool any_requires_grad) {
   for (const Tensor& t : list) check_inplace(t, any_requires_grad);
 }
 
+/// The data of t will be changed: refused for inference tensors outside of inference mode.
+inline void check_write(const Tensor& t) { t.unsafeGetTensorImpl()->check_write(); }
+inline void check_write(TensorList list) {
+  for (const Tensor& t : list) check_write(t);
+}
 /// The data of t has changed.
 inline void increment_version(const Tensor& t) { t.unsafeGetTensorImpl()->bump_version(); }
 inline void increment_version(TensorList list) {
@@ -179,7 +184,12 @@ inline ViewReplay no_replay() { return {}; }
 template <class MakeReplay>
 Tensor as_view(const Tensor& base, Tensor result, bool bw_differentiable, bool fw_differentiable, const MakeReplay& make_replay,
                CreationMeta creation_meta = creation_meta_now()) {
-  if (!(bw_differentiable || fw_differentiable) || CRESSET_UNLIKELY(base.is_inference() || result.is_inference())) return result;
+  if (!(bw_differentiable || fw_differentiable)) {
+    // What is detached from an inference tensor outside of inference mode counts for itself.
+    if (CRESSET_UNLIKELY(base.is_inference()) && !InferenceMode::is_enabled()) result.unsafeGetTensorImpl()->new_version_counter();
+    return result;
+  }
+  if (CRESSET_UNLIKELY(base.is_inference() || result.is_inference())) return result;
   ViewReplay replay;
   if (CRESSET_UNLIKELY(view_needs_replay(base, result))) replay = make_replay();
   return make_variable_differentiable_view(base, std::move(result), bw_differentiable, fw_differentiable, std::move(replay), creation_meta);

@@ -32,6 +32,7 @@ Tensor& resize_autograd(DispatchKeySet ks, Tensor& self, IntArrayRef size, std::
 }
 Tensor& resize_view(DispatchKeySet ks, Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
   const DimVector before(self.sizes());
+  if (self.sizes() != size || memory_format) check_write(self);
   {
     AutoDispatchBelowADInplaceOrView guard;
     redispatch::resize_(ks & after_ADInplaceOrView_keyset, self, size, memory_format);
@@ -46,6 +47,7 @@ Tensor& resize_as_autograd(DispatchKeySet ks, Tensor& self, const Tensor& the_te
 }
 Tensor& resize_as_view(DispatchKeySet ks, Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
   const DimVector before(self.sizes());
+  if (self.sizes() != the_template.sizes() || memory_format) check_write(self);
   {
     AutoDispatchBelowADInplaceOrView guard;
     redispatch::resize_as_(ks & after_ADInplaceOrView_keyset, self, the_template, memory_format);
@@ -77,6 +79,7 @@ Tensor& set_source_autograd(DispatchKeySet ks, Tensor& self, const Tensor& sourc
   return set_autograd(self, [&] { redispatch::set__source_Tensor(ks & after_autograd_keyset, self, source); }, source);
 }
 Tensor& set_source_view(DispatchKeySet ks, Tensor& self, const Tensor& source) {
+  check_write(self);
   {
     AutoDispatchBelowADInplaceOrView guard;
     redispatch::set__source_Tensor(ks & after_ADInplaceOrView_keyset, self, source);
@@ -89,6 +92,7 @@ Tensor& set_empty_autograd(DispatchKeySet ks, Tensor& self) {
   return set_autograd(self, [&] { redispatch::set_(ks & after_autograd_keyset, self); });
 }
 Tensor& set_empty_view(DispatchKeySet ks, Tensor& self) {
+  check_write(self);
   {
     AutoDispatchBelowADInplaceOrView guard;
     redispatch::set_(ks & after_ADInplaceOrView_keyset, self);

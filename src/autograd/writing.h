@@ -49,6 +49,7 @@ struct Writing<R(A...)> {
       const AutoDispatchBelowADInplaceOrView guard;
       return static_cast<tables::OperatorKernelOf*>(k)->template redispatch<R, A...>(ks & after_ADInplaceOrView_keyset, args...);
     };
+    (check(args), ...);
     if constexpr (std::is_void_v<R>) {
       call();
       (bump(args), ...);
@@ -69,6 +70,10 @@ struct Writing<R(A...)> {
   }
 
  private:
+  template <class T>
+  static void check(T& argument) {
+    if constexpr (std::is_same_v<T, Tensor>) check_write(argument);
+  }
   template <class T>
   static void bump(T& argument) {
     if constexpr (std::is_same_v<T, Tensor>) increment_version(argument);

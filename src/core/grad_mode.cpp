@@ -25,7 +25,7 @@ namespace {
 LocalDispatchKeySet keys_for(bool inference) {
   const LocalDispatchKeySet now = impl::tls_local_dispatch_key_set();
   if (inference) return {now.included.remove(DispatchKey::ADInplaceOrView), now.excluded | autograd_dispatch_keyset};
-  return {now.included, now.excluded - autograd_dispatch_keyset_with_ADInplaceOrView};
+  return {now.included.add(DispatchKey::ADInplaceOrView), now.excluded - autograd_dispatch_keyset_with_ADInplaceOrView};
 }
 }  // namespace
 

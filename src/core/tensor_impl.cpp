@@ -158,7 +158,7 @@ void TensorImpl::set_sizes_and_strides(IntArrayRef sizes, IntArrayRef strides, s
 }
 
 void TensorImpl::set_storage_keep_dtype(Storage storage) {
-  if (!version_ && storage_) {
+  if (!inference_ && !version_ && storage_) {
     const uint32_t v = version();
     version_ = make_intrusive<VersionHolder>();
     version_->set_version(v);
@@ -173,12 +173,12 @@ void TensorImpl::set_storage_and_dtype(Storage storage, TypeMeta type) {
 }
 
 uint32_t TensorImpl::version() const {
-  CRESSET_CHECK(!inference_, "Inference tensors do not track version counter.");
+  CRESSET_CHECK(!inference_ || version_, "Inference tensors do not track version counter.");
   return version_ ? version_->version() : storage_ ? storage_.unsafeGetStorageImpl()->version() : 0;
 }
 
 VariableVersion TensorImpl::version_counter() const {
-  if (inference_) return {};
+  if (inference_ && !version_) return {};
   if (version_) return VariableVersion(version_);
   if (storage_) return VariableVersion(intrusive_ptr<VersionHolder>(storage_.getIntrusivePtr()));
   return VariableVersion(make_intrusive<VersionHolder>());
@@ -187,13 +187,14 @@ VariableVersion TensorImpl::version_counter() const {
 static std::atomic<uint64_t> unseen_count{0};
 uint64_t detail::unseen_writes() { return unseen_count.load(std::memory_order_relaxed); }
 
+void TensorImpl::check_inference_mode() {
+  CRESSET_CHECK(InferenceMode::is_enabled(),
+                "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+                "tensor before doing inplace update.");
+}
+
 void TensorImpl::bump_version() {
-  if (inference_) {
-    CRESSET_CHECK(InferenceMode::is_enabled(),
-                  "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
-                  "tensor before doing inplace update.");
-    return;
-  }
+  if (inference_ && !version_) return check_inference_mode();
   if (version_) {
     if (storage_ && !storage_.unique()) unseen_count.fetch_add(1, std::memory_order_relaxed);
     version_->bump();
@@ -238,15 +239,17 @@ intrusive_ptr<TensorImpl> TensorImpl::shallow_copy_and_detach(bool share_version
   if (!storage_) r->set_sizes_and_strides(sizes_, strides_, offset_);
   r->device_ = device_;
   r->wrapped_number_ = wrapped_number_;
-  r->inference_ = inference_;
   r->backend_meta_ = backend_meta_ ? backend_meta_->clone(backend_meta_) : nullptr;
-  if (!inference_) {
-    if (share_version)
-      r->share_version_with(*this);
-    else
-      r->new_version_counter();
-  }
+  set_version_of_copy(*r, share_version);
   return r;
+}
+
+void TensorImpl::set_version_of_copy(TensorImpl& copy, bool share_version) const {
+  copy.inference_ = inference_;
+  if (inference_ ? !InferenceMode::is_enabled() : !share_version)
+    copy.new_version_counter();
+  else if (!inference_)
+    copy.share_version_with(*this);
 }
 
 void TensorImpl::shallow_copy_from(const intrusive_ptr<TensorImpl>& other) {

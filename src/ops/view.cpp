@@ -76,13 +76,7 @@ Geometry unsqueezed(const Tensor& self, int64_t dim) {
   return g;
 }
 
-// Outside of inference mode an inference tensor is not changed; others have been asked before.
-void check_change(const Tensor& self) {
-  if (self.is_inference()) self.unsafeGetTensorImpl()->bump_version();
-}
-
 void set_geometry(Tensor& self, const Geometry& g) {
-  check_change(self);
   self.unsafeGetTensorImpl()->set_sizes_and_strides(g.sizes, g.strides);
 }
 
@@ -398,7 +392,6 @@ Tensor as_strided_view(const Tensor& self, IntArrayRef size, IntArrayRef stride,
 }
 Tensor& as_strided_inplace(Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
-  check_change(self);
   check_strided(size, stride, offset);
   make_view(self, size, stride, offset);  // raises when it would leave the storage
   self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset);

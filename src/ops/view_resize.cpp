@@ -33,8 +33,6 @@ void grow(const Tensor& self, std::size_t needed) {
 }  // namespace
 
 Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
-  // Outside of inference mode an inference tensor is not changed; others have been asked before.
-  if (self.is_inference()) self.unsafeGetTensorImpl()->bump_version();
   int64_t numel = 1;
   for (int64_t s : size) {
     CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);

@@ -70,7 +70,7 @@ struct MemorylessTensorImpl final : TensorImpl {
     }
     TensorImpl* impl = made.unsafeGetTensorImpl();
     if (impl == this || impl->autograd_meta()) return plain_copy(share_version);
-    set_version(*impl, share_version);
+    set_version_of_copy(*impl, share_version);
     return intrusive_ptr<TensorImpl>::reclaim_copy(impl);
   }
 
@@ -81,16 +81,8 @@ struct MemorylessTensorImpl final : TensorImpl {
   };
   intrusive_ptr<TensorImpl> plain_copy(bool share_version) const {
     auto copy = make_intrusive<MemorylessTensorImpl>(storage_, key_set_, dtype_, IntArrayRef(sizes_), IntArrayRef(strides_), offset_);
-    set_version(*copy, share_version);
+    set_version_of_copy(*copy, share_version);
     return copy;
-  }
-  void set_version(TensorImpl& copy, bool share_version) const {
-    if (is_inference())
-      copy.set_inference(true);
-    else if (share_version)
-      copy.share_version_with(*this);
-    else
-      copy.new_version_counter();
   }
 };
 

@@ -91,7 +91,7 @@ struct DispatchingTensorImpl final : TensorImpl {
     r->let_answer(asks_);
     r->set_layout(layout_);
     r->set_foreign_keys(foreign_keys_);
-    set_version(*r, share_version);
+    set_version_of_copy(*r, share_version);
     return r;
   }
   const char* tensorimpl_type_name() const override { return "DispatchingTensorImpl"; }
@@ -180,15 +180,6 @@ struct DispatchingTensorImpl final : TensorImpl {
   }
 
  private:
-  void set_version(TensorImpl& copy, bool share_version) const {
-    if (is_inference()) {
-      copy.set_inference(true);
-    } else if (share_version) {
-      copy.share_version_with(*this);
-    } else {
-      copy.new_version_counter();
-    }
-  }
   intrusive_ptr<TensorImpl> detached_in_python(bool share_version) const {
     GilAcquire gil;
     try {
@@ -202,7 +193,7 @@ struct DispatchingTensorImpl final : TensorImpl {
       const Tensor t = unwrap(result.get());
       TensorImpl* made = t.unsafeGetTensorImpl();
       if (made == this || made->autograd_meta()) return {};
-      set_version(*made, share_version);
+      set_version_of_copy(*made, share_version);
       return intrusive_ptr<TensorImpl>::reclaim_copy(made);
     } catch (const ErrorAlreadySet&) {
       throw_python_error();

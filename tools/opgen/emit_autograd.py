@@ -122,11 +122,12 @@ class Kernels:
 
     def bump_version(self, op):
         call = self.redispatch(op, "after_ADInplaceOrView_keyset")
+        checks = [f"check_write({a.name});" for a in op.schema.written]
         bumps = [f"increment_version({a.name});" for a in op.schema.written]
         if op.form in ("inplace", "out") or not op.schema.returns:
             end = cpp.return_outs(op) if op.schema.returns else "return;"
-            return ["{", "  AutoDispatchBelowADInplaceOrView guard;", f"  {call};", "}", *bumps, end]
-        return [f"auto result = [&] {{ AutoDispatchBelowADInplaceOrView guard; return {call}; }}();", *bumps, "return result;"]
+            return [*checks, "{", "  AutoDispatchBelowADInplaceOrView guard;", f"  {call};", "}", *bumps, end]
+        return [*checks, f"auto result = [&] {{ AutoDispatchBelowADInplaceOrView guard; return {call}; }}();", *bumps, "return result;"]
 
     def as_view(self, op):
         schema = op.schema

@@ -232,7 +232,8 @@ constexpr DispatchKeySet key_set_of_backend(DispatchKey k) {
 }
 
 /// Thread-local keys added to and removed from every call. BackendSelect is always included (it is a fallthrough for all
-/// but factory functions); Autocast is excluded until someone asks for it.
+/// but factory functions), and ADInplaceOrView outside of inference mode, so that writes to inference tensors, which do not
+/// carry it, are refused there; Autocast is excluded until someone asks for it.
 struct LocalDispatchKeySet {
   DispatchKeySet included;
   DispatchKeySet excluded;
@@ -240,7 +241,7 @@ struct LocalDispatchKeySet {
 
 namespace detail {
 struct LocalDispatchKeyState {
-  uint64_t included = DispatchKeySet(DispatchKey::BackendSelect).raw_repr();  // for calls without tensors
+  uint64_t included = DispatchKeySet{DispatchKey::BackendSelect, DispatchKey::ADInplaceOrView}.raw_repr();
   uint64_t excluded = autocast_dispatch_keyset.raw_repr();
 };
 #if defined(__GNUC__)

@@ -88,6 +88,12 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
 
   uint32_t version() const;
   void bump_version();
+  /// RuntimeError for an inference tensor outside of inference mode: it is not written. Asked before a write. One with a counter of its own,
+  /// which was detached there, may be.
+  void check_write() const {
+    if (inference_ && !version_) [[unlikely]]
+      check_inference_mode();
+  }
   VariableVersion version_counter() const;
   /// Makes this tensor count with `other` from now on.
   void share_version_with(const TensorImpl& other);
@@ -136,6 +142,9 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
   /// Routes sizes, strides, numel and is_contiguous through the virtual functions above.
   void set_custom_sizes_strides(bool v) { custom_ = v; }
   bool has_strides_of(MemoryFormat format) const;
+  static void check_inference_mode();
+  /// The version of what shallow_copy_and_detach makes of this tensor.
+  void set_version_of_copy(TensorImpl& copy, bool share_version) const;
   void refresh_contiguous();
   void copy_metadata_from(const TensorImpl& other);
 

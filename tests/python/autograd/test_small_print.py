@@ -90,13 +90,58 @@ def test_versions_of_resizes():
     assert versions == [1, 2, 2, 2]
 
 
-@pytest.mark.parametrize("change", ["transpose_(0, 1)", "t_()", "squeeze_()", "unsqueeze_(0)", "swapaxes_(0, 1)", "as_strided_((1,), (1,))", "resize_(2)", "add_(1)"])
+CHANGES = [
+    "x.transpose_(0, 1)", "x.t_()", "x.squeeze_()", "x.unsqueeze_(0)", "x.swapaxes_(0, 1)", "x.as_strided_((1,), (1,))", "x.resize_(2)",
+    "x.resize_as_(torch.ones(3))", "x.set_(torch.ones(2))", "x.set_()", "x.add_(1)", "x.fill_(3)", "x.zero_()", "x.copy_(torch.zeros(1, 2))",
+    "x.exp_()", "x.normal_()", "x.scatter_(0, torch.zeros(1, 2, dtype=torch.int64), 4.)", "x.index_fill_(1, torch.tensor([0]), 4.)",
+    "x.__setitem__(0, 3.)", "x[0].mul_(4)", "torch.mul(x, 3, out=x)", "torch.sum(x, 0, out=x)", "torch.relu_(x)",
+    "torch._foreach_add_([x], 1)", "torch._foreach_zero_([torch.ones(2), x])", "torch.nn.init.ones_(x)", "torch.nn.functional.dropout(x, 1., inplace=True)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_inference_tensors_are_not_changed_outside(change):
     with torch.inference_mode():
-        eval(f"torch.ones(1, 2).{change}")
-        inside = torch.ones(1, 2)
-    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
-        eval(f"inside.{change}", {"inside": inside})
+        eval(change, {"x": torch.ones(1, 2), "torch": torch})
+        x = torch.tensor([[2.0, 5.0]])
+    for grad in (True, False):
+        with torch.set_grad_enabled(grad), pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            eval(change, {"x": x, "torch": torch})
+    assert x.tolist() == [[2, 5]] and x.is_inference()
+
+
+def test_what_inference_tensors_may_outside():
+    with torch.inference_mode():
+        x, normal = torch.ones(2), None
+    x.resize_(2), x.resize_as_(x), x.detach_(), x.requires_grad_(False)
+    assert x.view(2).is_inference() and not (x + 1).is_inference()
+    # What is detached outside counts for itself and may be written; a view of it may not.
+    for detached in (x.detach(), x.data, torch.nn.Parameter(x, requires_grad=False)):
+        before = detached._version
+        detached.zero_()
+        assert detached.is_inference() and (before, detached._version) == (0, 1) and x.tolist() == [0, 0]
+        detached.add_(1)
+        with pytest.raises(RuntimeError, match="outside InferenceMode"):
+            detached.view(2).add_(1)
+        with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+            detached * torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        with torch.inference_mode(False):
+            normal = torch.ones(2)
+            normal.add_(1)
+            with pytest.raises(RuntimeError, match="outside InferenceMode"):
+                x.fill_(2)
+        normal.add_(1), x.add_(1)
+    assert normal.tolist() == [3, 3] and normal._version == 2 and x.tolist() == [2, 2]
+
+
+def test_the_key_of_writes_and_views_is_that_of_a_thread_outside_of_inference_mode():
+    key = torch._C.DispatchKey.ADInplaceOrView
+    assert torch._C._dispatch_tls_local_include_set().has(key)
+    with torch.inference_mode():
+        assert not torch._C._dispatch_tls_local_include_set().has(key)
+        with torch.inference_mode(False):
+            assert torch._C._dispatch_tls_local_include_set().has(key)
 
 
 def test_saved_tensors_are_cloned_once_for_each_version():
