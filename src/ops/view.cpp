@@ -76,9 +76,7 @@ Geometry unsqueezed(const Tensor& self, int64_t dim) {
   return g;
 }
 
-void set_geometry(Tensor& self, const Geometry& g) {
-  self.unsafeGetTensorImpl()->set_sizes_and_strides(g.sizes, g.strides);
-}
+void set_geometry(Tensor& self, const Geometry& g) { self.unsafeGetTensorImpl()->set_sizes_and_strides(g.sizes, g.strides); }
 
 void check_t(const Tensor& self, const char* name) {
   CRESSET_CHECK(self.dim() <= 2, name, "() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");

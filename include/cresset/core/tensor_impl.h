@@ -88,8 +88,8 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
 
   uint32_t version() const;
   void bump_version();
-  /// RuntimeError for an inference tensor outside of inference mode: it is not written. Asked before a write. One with a counter of its own,
-  /// which was detached there, may be.
+  /// RuntimeError for an inference tensor outside of inference mode: it is not written. Asked before a write. One with a counter of its
+  /// own, which was detached there, may be.
   void check_write() const {
     if (inference_ && !version_) [[unlikely]]
       check_inference_mode();
