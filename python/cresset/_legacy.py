@@ -117,7 +117,11 @@ def _refuse_recorded(self, name):
 
 
 def _store(self, values):
-    """Numbers in row-major order into the tensor."""
+    """Numbers in row-major order into the tensor. TypeError for what is not one."""
+    for value in values:
+        if not isinstance(value, (int, float, complex, cresset.Tensor)) and not hasattr(value, "__index__") and not hasattr(value, "__float__"):
+            wanted = "must be real number, not {}" if self.dtype.is_floating_point or self.dtype.is_complex else "'{}' object cannot be interpreted as an integer"
+            raise TypeError(wanted.format(type(value).__name__))
     return self.copy_(cresset.tensor(values, dtype=self.dtype).reshape(self.shape)) if values else self
 
 

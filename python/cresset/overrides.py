@@ -6,6 +6,7 @@ import importlib
 import inspect
 import keyword
 import types
+import warnings
 
 import cresset
 from cresset._same_names import own_module
@@ -49,7 +50,14 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
         if result is not NotImplemented:
             return result
     for arg in overloaded:
-        result = arg.__torch_function__(public_api, types, args, kwargs)
+        method = arg.__torch_function__
+        if getattr(method, "__self__", None) is arg:
+            warnings.warn(
+                "Defining your `__torch_function__ as a plain method is deprecated and will be an error in future, please define it as a classmethod.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        result = method(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
     name = resolve_name(public_api) or f"{public_api.__module__}.{public_api.__name__}"

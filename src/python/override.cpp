@@ -2,8 +2,10 @@
 #include "python/override.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string_view>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
@@ -162,9 +164,11 @@ thread_local constinit bool Question::endless = false;
 Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
   const Question question(function, object);
   const Ref method = checked(PyObject_GetAttr(object, protocol_name));
-  if (CRESSET_UNLIKELY(warn_plain && PyMethod_Check(method.get()) && PyMethod_GET_SELF(method.get()) == object))
+  static std::atomic<bool> warned = false;
+  if (CRESSET_UNLIKELY(warn_plain && PyMethod_Check(method.get()) && PyMethod_GET_SELF(method.get()) == object) &&
+      (!warned.exchange(true, std::memory_order_relaxed) || warn_always()))
     checked(PyErr_WarnEx(
-        PyExc_DeprecationWarning,
+        PyExc_UserWarning,
         "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define it as a "
         "classmethod.",
         1));

@@ -37,6 +37,9 @@ class Adam(Optimizer):
         check_betas(betas)
         if isinstance(betas[0], cresset.Tensor) != isinstance(betas[1], cresset.Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
+        for i, beta in enumerate(betas):
+            if isinstance(beta, cresset.Tensor) and foreach and not capturable:
+                raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
         if fused:
             self._step_supports_amp_scaling = True  # the fused step takes a gradient scaler's tensors
         super().__init__(

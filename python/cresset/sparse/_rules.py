@@ -23,6 +23,8 @@ def apply(func, args, kwargs):
     name = func._schema.name.partition("::")[2]
     rule = _RULES.get(name)
     if rule is None and name.endswith("_") and name[:-1] in _RULES and isinstance(args[0], Sparse):
+        if name[:-1] in _MERGING and isinstance(args[0], Coordinates) and not args[0].is_coalesced():
+            raise RuntimeError(f"{name} requires coalesced input")
         return _written(args[0], apply_named(name[:-1], args, kwargs))
     if rule is None:
         _refuse(func, args)
@@ -94,13 +96,15 @@ _PLAIN = (
     "frac", "relu", "erf", "erfinv", "rad2deg", "deg2rad", "isnan", "isinf", "isposinf", "isneginf", "signbit", "nan_to_num", "conj_physical", "_conj", "conj",
     "resolve_conj", "resolve_neg", "angle", "real", "imag", "positive", "square",
 )  # fmt: skip
+# Those of a sum are not the sum of those of its parts: elements at one place are added first.
+_MERGING = set(_PLAIN) - {"neg", "positive", "real", "imag", "conj", "_conj"}
 
 
 def _elementwise(name):
     function = getattr(cresset, name.lstrip("_"))
 
     def rule(sparse, *args, **kwargs):
-        sparse = coalesced(sparse) if isinstance(sparse, Coordinates) and name not in ("neg", "positive", "real", "imag", "conj", "_conj") else sparse
+        sparse = coalesced(sparse) if isinstance(sparse, Coordinates) and name in _MERGING else sparse
         return _valued(sparse, function(sparse._v, *args, **kwargs))
 
     return rule

@@ -346,3 +346,11 @@ def test_the_search_of_lbfgs_under_the_names_that_libraries_import():
     assert (found, slope.tolist(), step, calls) == (0.0, [0.0, 0.0], 0.5, 1)  # half of the gradient leads to the minimum
     found, slope, step, calls = _strong_wolfe(parabola, x, 1.0, -grad, loss, grad, -grad.dot(grad))  # as far up on the other side
     assert found == pytest.approx(0.0) and float(step) == pytest.approx(0.5) and calls == 2
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_betas_as_tensors_on_lists_need_capturable(name):
+    betas = (cresset.tensor(0.9), cresset.tensor(0.99))
+    with pytest.raises(ValueError, match=r"betas\[0\] as a Tensor is not supported for capturable=False and foreach=True"):
+        getattr(optim, name)([cresset.zeros(2)], betas=betas, foreach=True)
+    assert getattr(optim, name)([cresset.zeros(2)], betas=betas).param_groups[0]["foreach"] is None

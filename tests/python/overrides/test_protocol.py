@@ -117,8 +117,20 @@ def test_plain_method_warns():
         def __torch_function__(self, func, types, args=(), kwargs=None):
             return -1
 
-    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
-        assert torch.add(Old(), 1) == -1
+    class OldTensor(torch.Tensor):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return -1
+
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        for old in (Old(), OldTensor()):
+            with pytest.warns(UserWarning, match="as a plain method is deprecated"):  # from C++, once unless set_warn_always()
+                assert torch.add(old, 1) == -1
+            with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):  # from a function of Python
+                assert torch.nn.functional.dropout(old) == -1
+    finally:
+        torch.set_warn_always(before)
 
 
 def test_disabling():

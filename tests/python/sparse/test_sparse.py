@@ -64,6 +64,15 @@ def test_uncoalesced():
     assert a.to_dense()[0, 1].item() == 8.0
 
 
+@pytest.mark.parametrize("name", ["asin_", "sqrt_", "abs_", "sgn_", "relu_", "nan_to_num_", "frac_"])
+def test_in_place_functions_do_not_coalesce(name):
+    a = uncoalesced()
+    with pytest.raises(RuntimeError, match=f"{name} requires coalesced input"):
+        getattr(a, name)()
+    assert a._nnz() == 4 and not a.is_coalesced()
+    assert a.neg_()._nnz() == 4 and torch.equal(a.to_dense(), -uncoalesced().to_dense())
+
+
 def test_elements_with_dimensions():
     dense = torch.arange(24.0).reshape(4, 3, 2) * torch.tensor([0.0, 1, 0, 1])[:, None, None]
     hybrid = dense.to_sparse(1)

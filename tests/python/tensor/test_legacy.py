@@ -46,6 +46,18 @@ def test_functions_of_elements():
         x.requires_grad_().apply_(lambda v: v)
 
 
+def test_functions_of_elements_give_numbers():
+    for dtype, words in ((cresset.int64, "'str' object cannot be interpreted as an integer"), (cresset.complex64, "must be real number, not str")):
+        x = cresset.ones(2, dtype=dtype)
+        for call in (lambda: x.apply_(lambda v: "1"), lambda: x.map_(x.clone(), lambda a, b: "1")):
+            with pytest.raises(TypeError, match=words):
+                call()
+        with pytest.raises(TypeError, match="list|NoneType"):
+            x.apply_(lambda v: [v] if dtype.is_complex else None)
+        assert x.tolist() == [1, 1]
+    assert cresset.ones(2).apply_(lambda v: cresset.tensor(2)).tolist() == [2, 2]
+
+
 def test_dim_order():
     x = cresset.ones(2, 3, 4, 5)
     assert x.dim_order() == (0, 1, 2, 3) and x.transpose(1, 2).dim_order() == (0, 2, 1, 3)

@@ -213,15 +213,6 @@ def test_duck_types_see_every_entrance():
         torch.add(x, Refuses())
 
 
-def test_a_plain_method_works_and_warns():
-    class Old:
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            return "old"
-
-    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
-        assert torch.add(torch.ones(1), Old()) == "old"
-
-
 def test_properties_and_methods_go_through_the_protocol():
     class Log(torch.Tensor):
         seen = []
