@@ -303,7 +303,7 @@ class FakeTensorMode(TorchDispatchMode):
     def _on_fakes(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, cresset.Tensor)]
-        if func._schema.name in ("aten::lift_fresh", "aten::lift") and not isinstance(args[0], FakeTensor):
+        if func._schema.name in ("aten::lift_fresh", "aten::lift", "aten::lift_fresh_copy") and not isinstance(args[0], FakeTensor):
             return self._lift(args[0])
         args, kwargs = self._only_fakes(func, args, kwargs, tensors)
         tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, FakeTensor)]

@@ -188,6 +188,13 @@ def test_make_fx_of_a_training_step(mode):
         assert torch.allclose(ours, expected)
 
 
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_make_fx_of_a_new_constant(mode):
+    recorded = make_fx(lambda x: torch.where(x > 0, x, torch.tensor(-2.0)), tracing_mode=mode)(torch.ones(2))
+    assert "torch.ops.aten.lift_fresh_copy.default(_tensor_constant0)" in recorded.code
+    assert recorded(torch.tensor([3.0, -1.0])).tolist() == [3.0, -2.0] and recorded._tensor_constant0.item() == -2.0
+
+
 def test_make_fx_decomposes():
     table = {torch.ops.aten.relu.default: lambda x: x * (x > 0)}
     recorded = make_fx(lambda x: torch.relu(x).sin(), decomposition_table=table)(torch.ones(2))

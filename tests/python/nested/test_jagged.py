@@ -197,3 +197,16 @@ def test_known_lengths_as_sizes():
     assert nt._max_seqlen_tensor.shape == (5, 0) and nt._min_seqlen_tensor.shape == (2, 0)
     unknown = cresset.nested.nested_tensor_from_jagged(nt.values(), nt.offsets())
     assert unknown._max_seqlen_tensor is None
+
+
+def test_overloads_of_operators():
+    aten, nt = torch.ops.aten, torch.nested.nested_tensor([torch.arange(6.0).reshape(2, 3), torch.ones(1, 3)], layout=torch.jagged)
+    assert aten.add.Tensor(nt, nt).unbind()[0].tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert aten.sum.dim_IntList(nt, [2], True).unbind()[0].tolist() == [[3], [12]]
+    assert [c.tolist() for c in aten.select.int(nt, 2, 1).unbind()] == [[1, 4], [1]]
+    assert aten._softmax.default(nt, 2, False).unbind()[1][0].tolist() == pytest.approx([1 / 3] * 3)
+    assert aten.transpose.int(nt, 1, 2).unbind()[0].shape == (3, 2) and aten.detach.default(nt).is_nested
+    assert aten.mean.dim(nt, [1], True).tolist() == [[[1.5, 2.5, 3.5]], [[1, 1, 1]]]
+    assert aten.sum.dim_IntList(nt.transpose(1, 2), (2,)).tolist() == [[3, 5, 7], [1, 1, 1]]
+    normal, mean, rstd = aten.native_layer_norm.default(nt, [3], None, None, 1e-5)
+    assert normal.is_nested and not mean.is_nested and mean.tolist() == [[1], [4], [1]] and rstd.shape == (3, 1)

@@ -124,3 +124,14 @@ def test_attention_without_gradients(average):
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
     for a, x in zip(layer(nt).unbind(), given, strict=True):
         torch.testing.assert_close(a, layer(x[None])[0])
+
+
+def test_overloads_of_operators():
+    aten, nt = torch.ops.aten, torch.nested.nested_tensor([torch.arange(6.0).reshape(2, 3), torch.ones(1, 3)], layout=torch.strided)
+    assert aten.add.Tensor(nt, nt).unbind()[0].tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert aten.sum.dim_IntList(nt, [2], True).unbind()[0].tolist() == [[3], [12]]
+    assert [c.tolist() for c in aten.select.int(nt, 2, 1).unbind()] == [[1, 4], [1]]
+    assert aten._softmax.default(nt, 2, False).unbind()[1][0].tolist() == pytest.approx([1 / 3] * 3)
+    assert aten.transpose.int(nt, 1, 2).unbind()[0].shape == (3, 2) and aten.detach.default(nt).is_nested
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::max.dim' with arguments from the 'NestedTensorCPU' backend"):
+        aten.max.dim(nt, 1)

@@ -149,6 +149,14 @@ def _norm(func, input, normalized_shape, *args, **kwargs):
     return input._like(func(input._packed, normalized_shape, *args, **kwargs))
 
 
+@handles("native_layer_norm")
+def _native_layer_norm(func, input, normalized_shape, weight, bias, eps):
+    if input._ragged_idx > input._packed.dim() - len(normalized_shape):
+        return _norm(func, input, normalized_shape)
+    result, *statistics = func(input._packed, normalized_shape, weight, bias, eps)
+    return (input._like(result), *statistics)
+
+
 @handles("normalize")
 def _normalize(func, input, p=2.0, dim=1, eps=1e-12, out=None):
     return input / input.norm(p, dim, True).clamp(min=eps)

@@ -91,7 +91,9 @@ class StridedNested(cresset.Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        name, kwargs = name_of(func), kwargs or {}
+        asked, kwargs = name_of(func), kwargs or {}
+        func = getattr(func, "overloadpacket", func)  # an overload of torch.ops: handlers know names
+        name = name_of(func)
         handler = _HANDLERS.get(name)
         if handler is not None:
             return handler(func, *args, **kwargs)
@@ -100,7 +102,7 @@ class StridedNested(cresset.Tensor):
         if name.startswith("get "):
             return func(args[0]._buffer)
         raise NotImplementedError(
-            f"Could not run 'aten::{_base(name)}' with arguments from the 'NestedTensorCPU' backend: not supported for nested tensors of this layout; "
+            f"Could not run 'aten::{_base(asked).removesuffix('.default')}' with arguments from the 'NestedTensorCPU' backend: not supported for nested tensors of this layout; "
             "unbind() gives the components, to_padded_tensor() a dense tensor."
         )
 
@@ -340,13 +342,13 @@ def _getitem(func, nt, index):
     return part[tuple(rest)] if rest else part
 
 
-@_handles("softmax", "log_softmax")
+@_handles("softmax", "log_softmax", "_softmax", "_log_softmax")
 def _softmax(func, nt, dim=None, *args, **kwargs):
     kwargs.pop("_stacklevel", None)
     dim = _dim_of(nt, kwargs.pop("dim", dim))
     if dim == 0:
         raise RuntimeError("Cannot apply softmax across nested dimension 0")
-    return _each(nt, lambda p: cresset.softmax(p, dim - 1) if name_of(func) == "softmax" else cresset.log_softmax(p, dim - 1))
+    return _each(nt, lambda p: func(p, dim - 1, *args, **kwargs))
 
 
 @_handles("linear")
