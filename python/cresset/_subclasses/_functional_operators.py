@@ -21,6 +21,29 @@ def _reshaped(base, view, place, args, kwargs, form):
     return view.reshape(base.shape) if form is _as_it_is else aten.view_copy.default(view, list(base.shape))
 
 
+def _squeezed(base, view, place, args, kwargs, form):
+    """Dimensions of one element come back where `squeeze`, without arguments, with one dimension or with several, took them away."""
+    dims = args[0] if args else kwargs.get("dim", list(range(base.dim())))
+    dims = {d % max(base.dim(), 1) for d in ([dims] if isinstance(dims, int) else dims)}
+    for d in sorted(dims):
+        if base.dim() and base.size(d) == 1:
+            view = form(aten.unsqueeze.default)(view, d)
+    return view
+
+
+def _expanded(base, view, place, args, kwargs, form):
+    if view.numel() != base.numel():
+        _refuse_overlap("expand")
+    return _reshaped(base, view, place, args, kwargs, form)
+
+
+def _refuse_overlap(name):
+    raise RuntimeError(
+        f"While executing {name}, functionalization encountered a tensor being mutated that has internal overlap: its elements may share memory. "
+        "Clone it before it is changed in place."
+    )
+
+
 def _same(base, view, place, args, kwargs, form):
     return view
 
@@ -54,7 +77,7 @@ def _scatter(name):
 
 
 _INVERSES = {
-    "alias": _same, "detach": _same, "view_as": _reshaped,
+    "alias": _same, "detach": _same, "view_as": _reshaped, "expand": _expanded,
     "as_strided": _scatter("as_strided_scatter"),
     "diagonal": _scatter("diagonal_scatter"),
     "select": _scatter("select_scatter"),
@@ -66,7 +89,8 @@ _INVERSES = {
     "permute": lambda base, view, place, args, kwargs, form: form(aten.permute.default)(view, _inverse_permutation(args[0])),
     "split": _pieces(_equal_pieces, 1),
     "split_with_sizes": _pieces(lambda base, d, sizes, *rest: list(sizes), 1),
-    "squeeze": _reshaped, "unsqueeze": _reshaped, "view": _reshaped, "_unsafe_view": _reshaped, "_reshape_alias": _reshaped,
+    "squeeze": _squeezed, "unsqueeze": lambda base, view, place, args, kwargs, form: form(aten.squeeze.dim)(view, args[0] if args else kwargs["dim"]),
+    "view": _reshaped, "_unsafe_view": _reshaped, "_reshape_alias": _reshaped,
     "unbind": lambda base, view, place, args, kwargs, form: aten.select_scatter.default(base, view, args[0] if args else kwargs.get("dim", 0), place),
     "view_as_real": lambda base, view, place, args, kwargs, form: form(aten.view_as_complex.default)(view),
     "view_as_complex": lambda base, view, place, args, kwargs, form: form(aten.view_as_real.default)(view),
@@ -104,9 +128,7 @@ def put_into(base, views, value):
     inner = put_into(_one(base, view, args, kwargs, place), views[1:], value) if views[1:] else value
     inverse = _INVERSES.get(_name_of(view))
     if inverse is None:
-        raise RuntimeError(
-            f"functionalize: a view made by {_name_of(view)} was changed in place, which is not possible: its elements may share memory. Clone it first."
-        )
+        _refuse_overlap(_name_of(view))
     if _name_of(view) == "view" and inner.dtype != base.dtype:
         return inner.view(base.dtype)
     # Where views are copies, the way back has no views either.

@@ -18,7 +18,7 @@ from cresset.utils._pytree import tree_leaves, tree_map
 
 from ._functional_operators import copying_form, functional_form, put_into, replay
 
-__all__ = ["FunctionalTensor", "FunctionalTensorMode", "disable_functional_mode"]
+__all__ = ["FunctionalTensor", "FunctionalTensorMode", "disable_functional_mode", "dispatch_functionalize"]
 
 
 def _is_contiguous_in(value, order):
@@ -100,11 +100,13 @@ class FunctionalTensor(cresset.Tensor):
         self.elem = value
 
     def commit_update(self):
-        """Put the value into the storage, so that other views of it see the change."""
+        """Put the value into the storage, so that other views of it see the change. A view is made again from it when it is next in use: one element
+        of the storage may be several of the view."""
         storage = self._storage
         with _scope_of(self._functional_mode):
             storage.put(put_into(storage.value, self._views, self.elem))
-        self._generation = storage.generation
+        if not self._views:
+            self._generation = storage.generation
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -190,6 +192,9 @@ class FunctionalTensorMode(TorchDispatchMode):
         kwargs = kwargs or {}
         functional = any(isinstance(x, FunctionalTensor) for x in tree_leaves((args, kwargs)))
         schema = func._schema
+        if schema.name in ("aten::lift_fresh", "aten::lift") and not functional:  # a constant that the program may write
+            with _scope_of(self):
+                return self._wrapped(func(*args, **kwargs))
         if any(a.is_write for a in schema.arguments):
             if not _writes_functional(schema, args, kwargs):
                 if functional:
@@ -252,6 +257,7 @@ class FunctionalTensorMode(TorchDispatchMode):
                 continue
             target.replace_(value)
             target.commit_update()
+            target.sync()
         if not schema.returns:
             return None
         return written[0] if len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor" else tuple(written)
@@ -314,7 +320,7 @@ def _as_written(func, target, value):
             raise RuntimeError(
                 f"result type {word_of(value.dtype)} can't be cast to the desired output type {word_of(target.dtype)}"
             )
-        value = value.to(target.dtype)
+        value = cresset.ops.aten._to_copy.default(value, dtype=target.dtype, layout=cresset.strided)
     if (
         value.shape != target.shape
         and not any(a.is_out for a in func._schema.arguments)
@@ -361,6 +367,18 @@ def functionalize(func, *, remove="mutations"):
                 x.resize_(value.shape)
             x.copy_(value)
         return out
+
+    return wrapped
+
+
+def dispatch_functionalize(func, mode=None):
+    """A function that gives what `func` gives, by functional operators: its tensors run as functional ones of the mode. Arguments that it writes stay
+    as they are; func.functionalize gives them their new values."""
+
+    def wrapped(*args, **kwargs):
+        with mode or FunctionalTensorMode() as active:
+            out = func(*tree_map(active._wrapped, args), **tree_map(active._wrapped, kwargs))
+            return tree_map(active._value, out)
 
     return wrapped
 

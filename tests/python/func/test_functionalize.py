@@ -3,8 +3,9 @@
 import pytest
 
 import cresset
-from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, disable_functional_mode
+from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, disable_functional_mode, dispatch_functionalize
 from cresset.func import functionalize, grad, jacrev, jvp, vmap
+from cresset.fx.experimental.proxy_tensor import make_fx
 from cresset.utils._python_dispatch import TorchDispatchMode
 
 A = cresset.arange(6.0).reshape(2, 3)
@@ -178,12 +179,56 @@ def test_values_are_seen_by_python():
     [
         (lambda x: x.long().add_(1.5), "result type Float can't be cast to the desired output type Long"),
         (lambda x: x[0].add_(x), r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"),
-        (lambda x: x[0].expand(2, 3).add_(1), "a view made by expand was changed in place, which is not possible"),
+        (lambda x: x[0].expand(2, 3).add_(1), "While executing expand, functionalization encountered a tensor being mutated that has internal overlap"),
+        (lambda x: x.unfold(1, 2, 1).abs_(), "While executing unfold, functionalization encountered a tensor being mutated that has internal overlap"),
     ],
 )
 def test_errors(f, message):
     with pytest.raises(RuntimeError, match=message):
         functionalize(f)(A.clone())
+
+
+def test_a_changed_view_is_made_again():
+    def of_a_view_twice(x):
+        y = x.clone()
+        view = y.view(4)
+        view.add_(1)
+        return view * 2, y
+
+    def of_an_argument(x):
+        x.diagonal().add_(1)
+        return x
+
+    for f, names in (
+        (of_a_view_twice, ["clone", "view", "add", "view", "view", "mul"]), (of_an_argument, ["diagonal", "add", "diagonal_scatter", "diagonal", "copy_"]),
+    ):  # fmt: skip
+        recorded = make_fx(functionalize(f))(cresset.ones(2, 2))
+        assert [str(n.target).split(".")[1] for n in recorded.graph.nodes if n.op == "call_function"] == names
+        for result, expected in zip(recorded(cresset.eye(2)), f(cresset.eye(2))):
+            assert cresset.equal(result, expected)
+
+
+def test_new_constants_are_functional():
+    def f(x):
+        y = cresset.tensor([1, 2, 3])
+        y.view(-1).add_(1)
+        return y
+
+    assert functionalize(f)(A).tolist() == [2, 3, 4]
+    names = [str(n.target) for n in make_fx(functionalize(f))(A).graph.nodes if n.op == "call_function"]
+    assert names[0] == "aten.lift_fresh_copy.default" and not any(name.split(".")[1].endswith("_") for name in names)
+
+
+def test_expanded_without_overlap():
+    x = cresset.ones(3)
+    assert functionalize(lambda x: x.expand(1, 3).add_(1))(x).tolist() == [[2, 2, 2]] and x.tolist() == [2, 2, 2]
+
+
+def test_dispatch_functionalize_leaves_arguments():
+    x = cresset.ones(2)
+    result, named, number = dispatch_functionalize(lambda a: (a, {"k": a.add_(1)}, 3))(x)
+    assert result.tolist() == named["k"].tolist() == [2, 2] and number == 3 and x.tolist() == [1, 1]
+    assert not isinstance(result, FunctionalTensor)
 
 
 def test_what_remove_accepts():
