@@ -1,6 +1,7 @@
 // Gradients of views.
 #include "autograd/formulas_view.h"
 
+#include <cresset/core/layout.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
@@ -73,9 +74,54 @@ Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArray
     // An element that the input shows several times shares its gradient among them.
     const Tensor index = cresset::reshape(cresset::as_strided(places, input_sizes, input_strides, input_offset - start), {-1});
     const Tensor counts = cresset::index_add(cresset::zeros({length}, options), 0, index, cresset::ones({index.numel()}, options));
-    flat = cresset::div(flat, counts);
+    flat = cresset::div(flat, cresset::clamp_min(counts, 1));  // 0 where the input shows nothing, and no gradient comes from there
   }
   return cresset::as_strided(flat, input_sizes, input_strides, input_offset - start);
+}
+
+Tensor as_strided_jvp(const Tensor& self_t, const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                      std::optional<int64_t> storage_offset) {
+  const int64_t offset = storage_offset.value_or(self.storage_offset());
+  return cresset::as_strided(self_t, size, stride, offset - self.storage_offset() + self_t.storage_offset());
+}
+
+namespace {
+
+// The geometry of the result of as_strided_scatter: that of self, or of a copy of it where elements share memory.
+struct Scattered {
+  DimVector strides;
+  int64_t offset;
+};
+Scattered scattered_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  if (!may_overlap(sizes, strides)) return {DimVector(strides), offset};
+  return {contiguous_strides(sizes), 0};
+}
+
+}  // namespace
+
+Tensor as_strided_scatter_linear(const Tensor& self_part, const Tensor& src_part, IntArrayRef self_strides, int64_t self_offset,
+                                 IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  const IntArrayRef sizes = self_part.sizes();
+  if (is_empty(sizes) || is_empty(size)) return self_part;
+  const Scattered out = scattered_geometry(sizes, self_strides, self_offset);
+  const int64_t offset = storage_offset.value_or(self_offset), start = std::min(offset, out.offset);
+  const int64_t length = std::max(offset + last_element(size, stride), out.offset + last_element(sizes, out.strides)) - start + 1;
+  const Tensor zeros = cresset::zeros({length}, self_part.options());
+  Tensor flat = cresset::as_strided_scatter(zeros, self_part, sizes, out.strides, out.offset - start);
+  flat = cresset::as_strided_scatter(flat, src_part, size, stride, offset - start);
+  return cresset::as_strided(flat, sizes, out.strides, out.offset - start);
+}
+
+Tensor as_strided_scatter_backward_self(const Tensor& grad, IntArrayRef self_strides, int64_t self_offset, IntArrayRef size,
+                                        IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  return as_strided_scatter_linear(grad, cresset::zeros(size, grad.options()), self_strides, self_offset, size, stride, storage_offset);
+}
+
+Tensor as_strided_scatter_backward_src(const Tensor& grad, IntArrayRef self_strides, int64_t self_offset, IntArrayRef size,
+                                       IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  const IntArrayRef sizes = grad.sizes();
+  const Scattered out = scattered_geometry(sizes, self_strides, self_offset);
+  return as_strided_backward(grad, size, stride, storage_offset.value_or(self_offset), sizes, out.strides, out.offset);
 }
 
 Tensor split_with_sizes_backward(const std::vector<Tensor>& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes,

@@ -77,7 +77,10 @@ Tensor& copy_into(Tensor& self, const Tensor& src, bool non_blocking) {
 }
 
 Tensor copy_impl(const Tensor& self, const Tensor& src, bool non_blocking) {
-  Tensor result = allocate({DimVector(self.sizes()), self.scalar_type(), self.device(), copy_strides(self, {})}, self.device());
+  // copy_ leaves gaps between elements as they are.
+  const bool as_it_is = self.has_storage() && !has_internal_overlap(self);
+  const std::optional<DimVector> strides = as_it_is ? DimVector(self.strides()) : copy_strides(self, {});
+  Tensor result = allocate({DimVector(self.sizes()), self.scalar_type(), self.device(), strides}, self.device());
   return copy_into(result, src, non_blocking);
 }
 

@@ -2,6 +2,7 @@
 
 import cresset
 import pytest
+from cresset.autograd import forward_ad
 
 CHANGES = {
     "transpose_": (lambda x: x.transpose_(0, 1), lambda x: x.transpose(0, 1)),
@@ -62,3 +63,45 @@ def test_a_change_of_the_base_reaches_the_changed_view():
     base.mul_(3)
     weight = cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert cresset.autograd.grad((view * weight).sum(), leaf)[0].tolist() == [3.0, 9.0, 6.0, 12.0]
+
+
+SEEDS = {  # the same values, laid out in other ways: 8 to 16 in rows of three
+    "rows": lambda base: base[7:16].clone().view(3, 3), "with an offset": lambda base: base[7:16].view(3, 3),
+    "columns": lambda base: base[7:16].view(3, 3).t().contiguous().t(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", SEEDS)
+def test_gradients_of_as_strided_scatter_whatever_the_layout_of_the_seed(layout):
+    seed = SEEDS[layout](cresset.arange(1.0, 41))
+    x, part = cresset.zeros(3, 3, requires_grad=True), cresset.zeros(2, 2, requires_grad=True)
+    of_x, of_part = cresset.autograd.grad(cresset.as_strided_scatter(x, part, (2, 2), (1, 2), 1), (x, part), seed)
+    assert of_x.tolist() == [[8, 0, 0], [0, 0, 13], [14, 15, 16]] and of_part.tolist() == [[9, 11], [10, 12]]
+
+
+def test_gradients_of_as_strided_scatter_follow_the_layout_of_self():
+    seed, part = cresset.arange(1.0, 10).view(3, 3), cresset.zeros(2, 2, requires_grad=True)
+    columns = cresset.zeros(3, 3).t().requires_grad_()
+    of_x, of_part = cresset.autograd.grad(cresset.as_strided_scatter(columns, part, (2, 2), (1, 2), 1), (columns, part), seed)
+    assert of_x.tolist() == [[1, 0, 3], [0, 0, 6], [0, 8, 9]] and of_part.tolist() == [[4, 2], [7, 5]]
+    shifted = cresset.zeros(20)[4:13].view(3, 3).requires_grad_()
+    of_x, of_part = cresset.autograd.grad(cresset.as_strided_scatter(shifted, part, (2, 2), (1, 2)), (shifted, part), seed)
+    assert of_x.tolist() == [[0, 0, 0], [0, 5, 6], [7, 8, 9]] and of_part.tolist() == [[1, 3], [2, 4]]
+
+
+@pytest.mark.parametrize("layout", SEEDS)
+def test_tangents_of_as_strided_whatever_their_layout(layout):
+    seed = SEEDS[layout](cresset.arange(1.0, 41))
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(cresset.zeros(3, 3), seed)
+        part = cresset.as_strided_scatter(dual, cresset.zeros(2, 2), (2, 2), (1, 2), 1)
+        assert forward_ad.unpack_dual(part).tangent.tolist() == [[8, 0, 0], [0, 0, 13], [14, 15, 16]]
+        for view in (dual.as_strided((2, 2), (1, 2), 1), cresset.as_strided_copy(dual, (2, 2), (1, 2), 1)):
+            assert forward_ad.unpack_dual(view).tangent.tolist() == [[9, 11], [10, 12]]
+
+
+def test_second_derivative_of_as_strided_of_expanded_columns():
+    x = cresset.tensor([[2.0, 9.0, 3.0]])[:, ::2].expand(3, 2).requires_grad_()
+    (first,) = cresset.autograd.grad((x.as_strided((2,), (2,), 0) ** 3).sum(), x, create_graph=True)
+    (second,) = cresset.autograd.grad(first.sum(), x)
+    assert cresset.allclose(first, cresset.tensor([4.0, 9.0]).expand(3, 2)) and cresset.allclose(second, cresset.tensor([4.0, 6.0]).expand(3, 2))

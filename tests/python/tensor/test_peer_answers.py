@@ -234,3 +234,10 @@ def test_scripts_with_parametrizations():
     assert cresset.equal(script(), layer.weight)
     with pytest.raises(cresset.jit.Error, match="Parametrization is not working with scripting."):
         cresset.jit.script(layer)(x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_copy_keeps_gaps_between_elements(device):
+    copy = cresset.ops.aten.copy.default
+    for strides, expected in (((5, 1), (5, 1)), ((10, 3), (10, 3)), ((1, 2), (1, 2)), ((0, 1), (2, 1))):
+        assert copy(cresset.empty_strided((2, 2), strides, device=device), cresset.ones(2, 2, device=device)).stride() == expected
