@@ -1,18 +1,18 @@
 """How sparse tensors print."""
 
-import re
-
 import cresset
 
 from .. import _C
+from .._tensor_str import _tensor_str
 
 _DEFAULTS = (_C.int64, _C.bool)
 
 
-def _part(name, value, end):
-    text = repr(value.detach()) if value.numel() or value.dim() == 1 and value.shape[0] else f"tensor([], size={tuple(value.shape)})"
-    lead = f"{name}="
-    return lead + re.sub(r"\n(?=[^\n])", "\n" + " " * (len("tensor(") + len(lead)), text) + end
+def _part(name, value):
+    """A part's values, without their type."""
+    lead = f"{name}=tensor("
+    size = "" if value.numel() else f", size={tuple(value.shape)}"
+    return f"{lead}{_tensor_str(value, len('tensor(') + len(lead))}{size}),"
 
 
 def text(sparse):
@@ -27,9 +27,7 @@ def text(sparse):
 
         plain, other = _COMPRESSED[ours.layout][:2]
         parts = [(plain, ours._p), (other, ours._o), ("values", ours._v)]
-    # The type stands once, behind the values.
-    shown = cresset.get_default_dtype() if ours.is_floating_point() else _C.complex64 if ours.is_complex() else cresset.int64
-    lines = [_part(name, value.to(shown) if name == "values" and not default else value, ",") for name, value in parts]
+    lines = [_part(name, value) for name, value in parts]
     suffixes = [f"size={tuple(sparse.shape)}", f"nnz={sparse._nnz()}"]
     if sparse.device.type != "cpu":
         suffixes.insert(0, f"device='{sparse.device}'")

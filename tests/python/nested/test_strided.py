@@ -135,3 +135,15 @@ def test_overloads_of_operators():
     assert aten.transpose.int(nt, 1, 2).unbind()[0].shape == (3, 2) and aten.detach.default(nt).is_nested
     with pytest.raises(NotImplementedError, match="Could not run 'aten::max.dim' with arguments from the 'NestedTensorCPU' backend"):
         aten.max.dim(nt, 1)
+
+
+def test_more_functions_of_elements():
+    inf = float("inf")
+    nt = nested_tensor([torch.tensor([1.0, inf]), torch.tensor([-inf, 0.0, 3.0])])
+    assert [c.tolist() for c in torch.isposinf(nt).unbind()] == [[False, True], [False, False, False]]
+    assert [c.tolist() for c in torch.isneginf(nt).unbind()] == [[False, False], [True, False, False]]
+    assert torch.isreal(nt).unbind()[0].tolist() == [True, True] and (+nt).unbind()[1].tolist() == [-inf, 0, 3]
+    assert F.softsign(nt).unbind()[0][0].item() == 0.5 and F.tanhshrink(nt).unbind()[1][1].item() == 0
+    assert nt.clone().logical_not_().unbind()[1].tolist() == [0, 1, 0] and nt.clone().sgn_().unbind()[1].tolist() == [-1, 0, 1]
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::acos_' with arguments"):
+        nt.acos_()

@@ -261,3 +261,15 @@ def test_spdiags_refuses(given, words):
 
 def test_spdiags_without_diagonals():
     assert not cresset.sparse.spdiags(cresset.ones(0, 3), cresset.tensor([], dtype=cresset.int64), (3, 3)).to_dense().any()
+
+
+def test_texts_have_no_types_of_indices_and_break_as_printed_tensors():
+    csr = cresset.arange(16.0).reshape(4, 4).to_sparse_csr()
+    short = cresset.sparse_csr_tensor(csr.crow_indices().int(), csr.col_indices().int(), csr.values(), (4, 4))
+    assert repr(short) == (
+        "tensor(crow_indices=tensor([ 0,  3,  7, 11, 15]),\n"
+        "       col_indices=tensor([1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]),\n"
+        "       values=tensor([ 1.,  2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10., 11.,\n"
+        "                      12., 13., 14., 15.]), size=(4, 4), nnz=15,\n"
+        "       layout=torch.sparse_csr)"
+    )
