@@ -153,11 +153,47 @@ def _to_copy(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, n
 
 @_rule("copy_")
 def _copy(target, source, non_blocking=False):
+    if isinstance(target, Compressed):
+        return _copy_compressed(target, source)
+    if isinstance(source, Compressed):
+        raise RuntimeError(f"copy_sparse_compressed_ expected sparse compressed tensor layout but got {NAMES[target.layout]}")
     if not isinstance(target, Sparse):
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = torch.FloatTensor and src type = torch.sparse.FloatTensor")
     if not isinstance(source, Sparse):
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = torch.sparse.FloatTensor and src type = torch.FloatTensor")
     return _written(target, _clone(source))
+
+
+def _copy_compressed(target, source):
+    """Into the memory that the target has, which fits the same layout, blocks and number of elements."""
+
+    def refuse(text):
+        raise RuntimeError(f"torch.copy_: {text}")
+
+    ours, other = NAMES[target.layout], NAMES[source.layout]
+    if ours != other:
+        refuse(f"copy of sparse compressed tensors having different layouts is not supported. self layout is {ours} and src layout is {other}")
+    if target._nnz() != source._nnz():
+        refuse("only sparse compressed tensors with the same number of specified elements are supported.")
+    column = target.layout in (_C.sparse_csc, _C.sparse_bsc)
+    dims = [t._batch_rank() + column for t in (target, source)]
+    sizes = [t.shape[d] for t, d in zip((target, source), dims)]
+    if sizes[0] != sizes[1]:
+        where = f"dimension {dims[0]} for" if dims[0] == dims[1] else f"dimensions {dims[0]} and {dims[1]}, respectively, for"
+        refuse(
+            f"expected shapes of self and src to match along {where} {ours} layout but the corresponding dimensions of self and src are "
+            f"{sizes[0]} and {sizes[1]}, respectively."
+        )
+    if target._blocksize() != source._blocksize():
+        refuse(
+            "copy of sparse compressed tensors having different block sizes is not supported. self and src block sizes are "
+            f"{tuple(target._blocksize())} and {tuple(source._blocksize())}, respectively."
+        )
+    if target.shape[target._batch_rank() + 1 - column] != source.shape[source._batch_rank() + 1 - column]:
+        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(source.shape)}")
+    for to, part in ((target._v, source._v), (target._p, source._p), (target._o, source._o)):
+        to.copy_(part)
+    return target
 
 
 @_rule("zeros_like")

@@ -1,5 +1,6 @@
 """Compressed sparse matrices in batches and with dense dimensions, the types of their indices, and their in-place functions."""
 
+import re
 import subprocess
 import sys
 
@@ -266,10 +267,30 @@ def test_spdiags_without_diagonals():
 def test_texts_have_no_types_of_indices_and_break_as_printed_tensors():
     csr = cresset.arange(16.0).reshape(4, 4).to_sparse_csr()
     short = cresset.sparse_csr_tensor(csr.crow_indices().int(), csr.col_indices().int(), csr.values(), (4, 4))
-    assert repr(short) == (
+    assert repr(short).replace("cresset.", "torch.") == (
         "tensor(crow_indices=tensor([ 0,  3,  7, 11, 15]),\n"
         "       col_indices=tensor([1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]),\n"
         "       values=tensor([ 1.,  2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10., 11.,\n"
         "                      12., 13., 14., 15.]), size=(4, 4), nnz=15,\n"
         "       layout=torch.sparse_csr)"
     )
+
+
+def test_copies_fit_what_is_there():
+    dense = cresset.arange(24.0).reshape(4, 6) + 1
+    csr, blocks = dense.to_sparse_csr(), dense.to_sparse_bsr((2, 3))
+    values = csr.values()
+    assert csr.copy_((dense * 2).to_sparse_csr()) is csr and values[0].item() == 2 and cresset.equal(csr.to_dense(), dense * 2)
+    for target, source, words in (
+        (csr, dense, "copy of sparse compressed tensors having different layouts is not supported. self layout is SparseCsr and src layout is Strided"),
+        (csr, dense.to_sparse_csc(), "self layout is SparseCsr and src layout is SparseCsc"),
+        (dense.to_sparse(), csr, "copy_sparse_compressed_ expected sparse compressed tensor layout but got Sparse"),
+        (dense.clone(), csr, "copy_sparse_compressed_ expected sparse compressed tensor layout but got Strided"),
+        (csr, cresset.eye(4, 6).to_sparse_csr(), "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported."),
+        (csr, dense.t().to_sparse_csr(), "expected shapes of self and src to match along dimension 0 for SparseCsr layout but the corresponding dimensions of self and src are 4 and 6"),
+        (blocks, dense.to_sparse_bsr((1, 6)), "copy of sparse compressed tensors having different block sizes is not supported"),
+    ):  # fmt: skip
+        before = target.to_dense().clone()
+        with pytest.raises(RuntimeError, match=re.escape(words)):
+            target.copy_(source)
+        assert cresset.equal(target.to_dense(), before)
