@@ -210,3 +210,11 @@ def test_overloads_of_operators():
     assert aten.sum.dim_IntList(nt.transpose(1, 2), (2,)).tolist() == [[3, 5, 7], [1, 1, 1]]
     normal, mean, rstd = aten.native_layer_norm.default(nt, [3], None, None, 1e-5)
     assert normal.is_nested and not mean.is_nested and mean.tolist() == [[1], [4], [1]] and rstd.shape == (3, 1)
+
+
+def test_softmax_of_components_with_holes():
+    holes = nested_tensor_from_jagged(torch.ones(10, 3), torch.tensor([0, 4, 10]), lengths=torch.tensor([2, 3]))
+    words = r"softmax\(\): not supported where lengths is not None if reducing across the ragged dimension for NestedTensor"
+    with pytest.raises(RuntimeError, match=words):
+        torch.softmax(holes, 1)
+    assert torch.softmax(holes, 2).unbind()[0].shape == (2, 3)

@@ -90,7 +90,7 @@ def _softmax(func, nt, dim=None, *args, **kwargs):
     if nt._ragged_idx > 1:
         raise RuntimeError(f"{name}(): not supported when reducing along the ragged dimension for ragged_idx > 1 for NestedTensor")
     if nt._rows.lengths is not None:
-        raise RuntimeError(f"{name}(): not supported where lengths is not None for NestedTensor")
+        raise RuntimeError(f"{name}(): not supported where lengths is not None if reducing across the ragged dimension for NestedTensor")
     return from_padded(func(padded(nt, -float("inf")), at, *args, **kwargs), nt)
 
 
