@@ -210,6 +210,10 @@ void TensorImpl::share_version_with(const TensorImpl& other) {
     version_ = storage_.is_alias_of(other.storage_) ? nullptr : intrusive_ptr<VersionHolder>(other.storage_.getIntrusivePtr());
 }
 
+void TensorImpl::set_version_counter(const VariableVersion& counter) {
+  version_ = storage_ && counter.counter_ == storage_.getIntrusivePtr() ? nullptr : counter.counter_;
+}
+
 void TensorImpl::new_version_counter(uint32_t start) {
   version_ = make_intrusive<VersionHolder>();
   version_->set_version(start);
@@ -242,6 +246,12 @@ intrusive_ptr<TensorImpl> TensorImpl::shallow_copy_and_detach(bool share_version
   r->backend_meta_ = backend_meta_ ? backend_meta_->clone(backend_meta_) : nullptr;
   set_version_of_copy(*r, share_version);
   return r;
+}
+
+intrusive_ptr<TensorImpl> TensorImpl::shallow_copy_and_detach(const VariableVersion& counter, bool) const {
+  auto copy = shallow_copy_and_detach(true);
+  copy->set_version_counter(counter);
+  return copy;
 }
 
 void TensorImpl::set_version_of_copy(TensorImpl& copy, bool share_version) const {

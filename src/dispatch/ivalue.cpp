@@ -92,6 +92,10 @@ void IValue::raise_tag(const char* what) const {
   CRESSET_THROW(Error, "Expected a value of type '", what, "' but got a value of type '", tagKind(), "' (", to_string(*this), ").");
 }
 
+bool IValue::isOptionalTensorList() const {
+  return isList() && std::ranges::all_of(toListRef(), [](const IValue& v) { return v.isTensor() || v.isNone(); });
+}
+
 bool IValue::is_list_of(Tag t) const {
   if (!isList()) return false;
   for (const IValue& v : toListRef())

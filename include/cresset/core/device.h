@@ -85,6 +85,10 @@ struct CRESSET_API Device {
   constexpr bool is_xpu() const { return type_ == DeviceType::XPU; }
   constexpr bool is_mps() const { return type_ == DeviceType::MPS; }
   constexpr bool is_hpu() const { return type_ == DeviceType::HPU; }
+  constexpr bool is_ipu() const { return type_ == DeviceType::IPU; }
+  constexpr bool is_ve() const { return type_ == DeviceType::VE; }
+  constexpr bool is_vulkan() const { return type_ == DeviceType::Vulkan; }
+  constexpr bool is_metal() const { return type_ == DeviceType::Metal; }
   constexpr bool is_mtia() const { return type_ == DeviceType::MTIA; }
   constexpr bool is_lazy() const { return type_ == DeviceType::Lazy; }
   constexpr bool is_maia() const { return type_ == DeviceType::MAIA; }

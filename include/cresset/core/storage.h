@@ -33,6 +33,7 @@ class VariableVersion {
   }
 
  private:
+  friend struct TensorImpl;
   intrusive_ptr<VersionHolder> counter_;
 };
 

@@ -58,6 +58,10 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
   ScalarType scalar_type() const { return dtype_; }
   Device device() const { return device_; }
   DeviceType device_type() const { return device_.type(); }
+  bool is_cpu() const { return device_.is_cpu(); }
+  bool is_cuda() const { return device_.is_cuda(); }
+  bool is_meta() const { return device_.is_meta(); }
+  bool is_privateuseone() const { return device_.is_privateuseone(); }
   virtual Layout layout() const { return kStrided; }
   DispatchKeySet key_set() const { return key_set_; }
   std::size_t itemsize() const { return element_size(dtype_); }
@@ -95,6 +99,7 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
       check_inference_mode();
   }
   VariableVersion version_counter() const;
+  void set_version_counter(const VariableVersion& counter);
   /// Makes this tensor count with `other` from now on.
   void share_version_with(const TensorImpl& other);
   /// Gives this tensor a counter of its own, starting at `start`.
@@ -116,6 +121,8 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
 
   /// A new impl on the same storage without autograd part. share_version: does it count changes together with this one?
   virtual intrusive_ptr<TensorImpl> shallow_copy_and_detach(bool share_version) const;
+  /// PyTorch's form: the copy counts with `counter`. Sizes of copies may always be changed.
+  intrusive_ptr<TensorImpl> shallow_copy_and_detach(const VariableVersion& counter, bool allow_tensor_metadata_change) const;
   /// Takes over storage, sizes, type and keys of another impl (set_data).
   virtual void shallow_copy_from(const intrusive_ptr<TensorImpl>& other);
   virtual const char* tensorimpl_type_name() const { return "TensorImpl"; }

@@ -222,6 +222,8 @@ class CRESSET_API IValue {
   bool isIntList() const { return is_list_of(Tag::Int); }
   bool isDoubleList() const { return is_list_of(Tag::Double); }
   bool isBoolList() const { return is_list_of(Tag::Bool); }
+  /// A list whose elements are tensors or None.
+  bool isOptionalTensorList() const;
 
   /// The tensor in place: valid while this IValue lives and holds it.
   const cresset::Tensor& toTensor() const& {
@@ -281,6 +283,7 @@ class CRESSET_API IValue {
   List<double> toDoubleList() const;
   List<bool> toBoolList() const;
   List<cresset::Tensor> toTensorList() const;
+  List<std::optional<cresset::Tensor>> toOptionalTensorList() const;
   Dict<IValue, IValue> toGenericDict() const;
   intrusive_ptr<ivalue::Object> toObject() const;
   ivalue::Object& toObjectRef() const;
@@ -612,6 +615,7 @@ inline IValue& peek(Stack& stack, std::size_t i, std::size_t n) {
 }
 inline IValue& peek(Stack* stack, std::size_t i, std::size_t n) { return peek(*stack, i, n); }
 inline ArrayRef<IValue> last(const Stack& stack, std::size_t n) { return ArrayRef<IValue>(stack.data() + stack.size() - n, n); }
+inline ArrayRef<IValue> last(const Stack* stack, std::size_t n) { return last(*stack, n); }
 
 namespace jit {
 using cresset::drop;

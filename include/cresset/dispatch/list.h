@@ -158,5 +158,8 @@ inline List<int64_t> IValue::toIntList() const { return List<int64_t>(intrusive_
 inline List<double> IValue::toDoubleList() const { return List<double>(intrusive_ptr<ivalue::ListImpl>::reclaim_copy(&toListImpl())); }
 inline List<bool> IValue::toBoolList() const { return List<bool>(intrusive_ptr<ivalue::ListImpl>::reclaim_copy(&toListImpl())); }
 inline List<Tensor> IValue::toTensorList() const { return List<Tensor>(intrusive_ptr<ivalue::ListImpl>::reclaim_copy(&toListImpl())); }
+inline List<std::optional<Tensor>> IValue::toOptionalTensorList() const {
+  return List<std::optional<Tensor>>(intrusive_ptr<ivalue::ListImpl>::reclaim_copy(&toListImpl()));
+}
 
 }  // namespace cresset

@@ -215,6 +215,8 @@ class CRESSET_API Node {
   /// The input at the place of a schema's argument.
   Value* namedInput(std::string_view name) const;
   Value* namedInput(Symbol name) const { return namedInput(std::string_view(name.toUnqualString())); }
+  /// Does the node's operator have an argument of this name?
+  bool hasNamedInput(const std::string& name) const;
   bool hasUses() const;
 
   Value* addInput(Value* v);
@@ -253,6 +255,7 @@ class CRESSET_API Node {
   // Attributes, in the order they were set.
   const std::vector<Attribute>& attributes() const { return attributes_; }
   bool hasAttributes() const { return !attributes_.empty(); }
+  std::size_t numAttributes() const { return attributes_.size(); }
   bool hasAttribute(Symbol name) const { return find(name) != nullptr; }
   bool hasAttributeS(std::string_view name) const { return hasAttribute(Symbol::attr(name)); }
   AttributeKind kindOf(Symbol name) const;

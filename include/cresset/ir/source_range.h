@@ -60,6 +60,11 @@ class CRESSET_API SourceRange {
   std::shared_ptr<const Source> source_;
   uint32_t start_ = 0, end_ = 0, line_ = 0, column_ = 0;  // every node has a range
 };
+/// A function on the stack of a traced program, by its file, and where it is.
+struct StackEntry {
+  std::string filename;
+  SourceRange range;
+};
 inline std::string to_string(const SourceRange& r) { return r.str(); }
 
 }  // namespace cresset::jit

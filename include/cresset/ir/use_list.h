@@ -25,6 +25,11 @@ template <class T>
 struct Sequence : std::vector<T> {
   using std::vector<T>::vector;
   Sequence(std::vector<T> elements) : std::vector<T>(std::move(elements)) {}
+  // Pointers, as those of an ArrayRef, to who may only read.
+  const T* begin() const { return this->data(); }
+  const T* end() const { return this->data() + this->size(); }
+  auto begin() { return std::vector<T>::begin(); }
+  auto end() { return std::vector<T>::end(); }
   /// Valid until the node changes.
   ArrayRef<T> slice(std::size_t start, std::size_t n) const { return ArrayRef<T>(this->data(), this->size()).slice(start, n); }
   ArrayRef<T> slice(std::size_t start) const { return ArrayRef<T>(this->data(), this->size()).slice(start); }

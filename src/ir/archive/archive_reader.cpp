@@ -2,6 +2,7 @@
 #include <cresset/base/interrupt.h>
 #include <cresset/ir/archive.h>
 #include <cresset/ir/record_file.h>
+#include <cresset/ops/from_blob.h>
 #include <cresset/ops/functions_creation.h>
 
 #include <charconv>
@@ -236,6 +237,32 @@ IValue unpickle(const char* data, std::size_t size, std::nullptr_t, ArrayRef<Ten
     return t;
   };
   return unpickle(std::string_view(data, size), "pickle", hooks);
+}
+IValue readArchiveAndTensors(const std::string& archive_name, const std::string& pickle_prefix, const std::string& tensor_prefix, std::nullopt_t,
+                             std::nullopt_t, std::optional<Device> device, PyTorchStreamReader& stream_reader) {
+  std::unordered_map<std::string, Tensor> storages;
+  UnpicklerHooks hooks;
+  hooks.type = [](const std::string&) -> TypePtr { return nullptr; };
+  hooks.object = [&](const TypePtr& t, const IValue&) -> IValue {
+    CRESSET_THROW(Error, "readArchiveAndTensors: '", archive_name, ".pkl' has an object of '", t->str(), "'; no class is known.");
+  };
+  hooks.storage = [&](const std::string& key, ScalarType dtype, const std::string&, int64_t elements) {
+    const auto [found, added] = storages.try_emplace(key);
+    if (added) {
+      auto [bytes, size] = stream_reader.getRecord(tensor_prefix + key);
+      CRESSET_CHECK(elements >= 0 && static_cast<uint64_t>(elements) <= size / element_size(dtype), "readArchiveAndTensors: the record '",
+                    tensor_prefix, key, "' should have ", elements, " elements; its data has ", size, " bytes.");
+      auto memory = std::make_shared<DataPtr>(std::move(bytes));
+      const auto whole = static_cast<int64_t>(size / element_size(dtype));
+      found->second = cresset::from_blob(memory->get(), {whole}, [memory](void*) {}, TensorOptions(dtype));
+      if (device) found->second = found->second.to(*device);
+    }
+    CRESSET_CHECK(found->second.scalar_type() == dtype, "readArchiveAndTensors: the storage '", key, "' is used with two types.");
+    return found->second;
+  };
+  const std::string name = pickle_prefix + archive_name + ".pkl";
+  const auto [bytes, size] = stream_reader.getRecord(name);
+  return unpickle(std::string_view(static_cast<const char*>(bytes.get()), size), name, hooks);
 }
 std::vector<std::string> extra_file_names(std::string_view bytes) {
   return ArchiveReader(ZipReader::of_view(bytes), std::nullopt).extra_names();

@@ -32,6 +32,10 @@ Value* Node::namedInput(std::string_view name) const {
   CRESSET_CHECK(index && *index < inputs_.size(), "Node: no argument '", name, "' in ", schema().str());
   return inputs_[*index];
 }
+bool Node::hasNamedInput(const std::string& name) const {
+  const FunctionSchema* schema = maybeSchema();
+  return schema && schema->argument_index(name);
+}
 bool Node::hasUses() const {
   return std::any_of(outputs_.begin(), outputs_.end(), [](const Value* v) { return v->hasUses(); });
 }

@@ -83,6 +83,7 @@ using cresset::PrivateUse1HooksArgs;
 using cresset::RegistrationHandleRAII;
 using cresset::RestrictPtrTraits;
 using cresset::scalar_value_type;
+using cresset::NumScalarTypes;
 using cresset::ScalarType;
 using cresset::Stack;
 using cresset::StorageImplCreateHelper;
@@ -228,6 +229,7 @@ using cresset::toOpMathType;
 using cresset::toRealValueType;
 using cresset::toString;
 using cresset::typeMetaToScalarType;
+using cresset::VariableVersion;
 using std::to_string;
 
 }  // namespace c10
