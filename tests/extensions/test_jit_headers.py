@@ -25,6 +25,12 @@ graph(%x : Tensor,
   %N : Tensor = aten::add(%x, %N, %N)
   return (%N)
 aten::add 0
+10100 __torch__.a.B.___torch_mangle_B
+100 12 1
+1000
+3
+forward
+112
 4
 Dict(str, int[]) 1 1
 f(Tensor x) -> int x

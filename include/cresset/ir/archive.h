@@ -51,12 +51,12 @@ CRESSET_API IValue pickle_load(const std::vector<char>& bytes);
 CRESSET_API std::vector<char> pickle(const IValue& value, std::vector<Tensor>* tensor_table = nullptr);
 CRESSET_API IValue unpickle(const char* data, std::size_t size, std::nullptr_t type_resolver = nullptr, ArrayRef<Tensor> tensor_table = {});
 
-/// A value that a file of records has beside its module: the pickle `pickle_prefix + archive_name + ".pkl"`, and the memory of its tensors in the
-/// records `tensor_prefix + key`. The tensors come to `device` where one is given. Files with objects of scripts' classes raise: the two
-/// arguments that would find classes and make objects take none.
-CRESSET_API IValue readArchiveAndTensors(const std::string& archive_name, const std::string& pickle_prefix, const std::string& tensor_prefix,
-                                         std::nullopt_t type_resolver, std::nullopt_t obj_loader, std::optional<Device> device,
-                                         PyTorchStreamReader& stream_reader);
+/// A value that a file of records has beside its module: the pickle `pickle_prefix + archive_name + ".pkl"`, and the memory of its tensors
+/// in the records `tensor_prefix + key`. The tensors come to `device` where one is given. Files with objects of scripts' classes raise: the
+/// two arguments that would find classes and make objects take none.
+CRESSET_API IValue readArchiveAndTensors(const std::string& archive_name, const std::string& pickle_prefix,
+                                         const std::string& tensor_prefix, std::nullopt_t type_resolver, std::nullopt_t obj_loader,
+                                         std::optional<Device> device, PyTorchStreamReader& stream_reader);
 
 /// The source text of a function or method as archives have it. The text reads `CONSTANTS.cN` for values it cannot say.
 CRESSET_API std::string code_of(const Function& function);

@@ -238,8 +238,8 @@ IValue unpickle(const char* data, std::size_t size, std::nullptr_t, ArrayRef<Ten
   };
   return unpickle(std::string_view(data, size), "pickle", hooks);
 }
-IValue readArchiveAndTensors(const std::string& archive_name, const std::string& pickle_prefix, const std::string& tensor_prefix, std::nullopt_t,
-                             std::nullopt_t, std::optional<Device> device, PyTorchStreamReader& stream_reader) {
+IValue readArchiveAndTensors(const std::string& archive_name, const std::string& pickle_prefix, const std::string& tensor_prefix,
+                             std::nullopt_t, std::nullopt_t, std::optional<Device> device, PyTorchStreamReader& stream_reader) {
   std::unordered_map<std::string, Tensor> storages;
   UnpicklerHooks hooks;
   hooks.type = [](const std::string&) -> TypePtr { return nullptr; };

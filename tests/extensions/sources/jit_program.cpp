@@ -56,10 +56,12 @@ void lower(std::shared_ptr<torch::jit::Graph>& graph);
 #include "torch/csrc/jit/passes/dead_code_elimination.h"
 #include "torch/csrc/jit/passes/freeze_module.h"
 #include "torch/csrc/jit/passes/lower_graph.h"
+#include "torch/csrc/jit/passes/quantization/helper.h"
 #include "torch/csrc/jit/passes/subgraph_rewrite.h"
 #include "torch/csrc/jit/runtime/custom_operator.h"
 #include "torch/csrc/jit/runtime/graph_executor.h"
 #include "torch/csrc/jit/runtime/graph_iterator.h"
+#include "torch/csrc/jit/serialization/import_read.h"
 #include "torch/script.h"
 
 namespace torch {
@@ -242,6 +244,37 @@ void added() {
             << *unshapedType(c10::TensorType::create(at::kFloat, at::kCPU, 2, false)) << "\n";
 }
 
+// What converters of models ask of nodes, values, implementations and files.
+void asked_by_converters(torch::jit::Node* node) {
+  const auto* input = node->inputs().begin();
+  std::cout << ((*input)->node()->kind() == c10::prim::Param) << node->numAttributes() << node->hasNamedInput("val")
+            << node->hasNamedInput("other") << node->owningGraph()->return_node()->hasNamedInput("val") << " "
+            << torch::jit::removeTorchMangle("__torch__.a.___torch_mangle_31.B.___torch_mangle_B") << "\n";
+
+  const at::Tensor x = at::arange(4, at::kFloat).slice(0, 1);
+  const at::TensorImpl* impl = x.unsafeGetTensorImpl();
+  const at::Tensor copy(impl->shallow_copy_and_detach(/*version_counter=*/c10::VariableVersion(impl->version_counter()),
+                                                      /*allow_tensor_metadata_change=*/true));
+  copy.add_(1);
+  std::cout << impl->is_cpu() << impl->is_cuda() << x.device().is_ipu() << " " << x._version() << x[0].item<float>() << " "
+            << (static_cast<int>(at::kLong) < at::NumScalarTypes) << "\n";
+
+  c10::List<std::optional<at::Tensor>> some{x, std::nullopt};
+  const torch::jit::IValue list(some), number(3);
+  std::cout << list.isOptionalTensorList() << list.isTensorList() << number.isOptionalTensorList()
+            << list.toOptionalTensorList().get(1).has_value() << "\n";
+  torch::jit::Stack stack{number, list};
+  std::cout << torch::jit::last(&stack, 2)[0].toInt() << "\n";
+  const torch::jit::StackEntry entry{"forward", node->sourceRange()};
+  std::cout << entry.filename << "\n";
+
+  const std::vector<char> bytes = torch::jit::pickle_save(torch::jit::IValue(c10::List<at::Tensor>({x, x.add(1)})));
+  std::istringstream file(std::string(bytes.begin(), bytes.end()));
+  caffe2::serialize::PyTorchStreamReader reader(&file);
+  const auto read = torch::jit::readArchiveAndTensors("data", "", "data/", c10::nullopt, c10::nullopt, c10::nullopt, reader);
+  std::cout << read.toTensorVector()[0].equal(x) << read.toTensorVector()[1].sum().item<float>() << "\n";
+}
+
 int main() {
   traced();
   added();
@@ -260,6 +293,8 @@ int main() {
   shown(graph);
   std::cout << *graph;
   for (const torch::jit::Use& use : values.at("x")->uses()) std::cout << use.user->kind().toQualString() << " " << use.offset << "\n";
+  for (torch::jit::Node* node : graph->nodes())
+    if (node->kind() == c10::Symbol::fromQualString("program::constant")) asked_by_converters(node);
   torch::jit::GraphExecutor executor(graph, "");
   torch::jit::Stack stack;
   torch::jit::push(stack, at::ones({2}), at::ones({2}));

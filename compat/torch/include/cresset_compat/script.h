@@ -142,10 +142,10 @@ using cresset::jit::load;
 using cresset::jit::load_from_buffer;
 using cresset::jit::pickle;
 using cresset::jit::pickle_load;
-using cresset::jit::readArchiveAndTensors;
-using cresset::jit::StackEntry;
 using cresset::jit::pickle_save;
+using cresset::jit::readArchiveAndTensors;
 using cresset::jit::save;
+using cresset::jit::StackEntry;
 using cresset::jit::unpickle;
 // graph_executor.h, interpreter.h
 using cresset::jit::GraphExecutor;
