@@ -362,7 +362,7 @@ def _find_packet(namespace, name):
 # Modules that define operators of a namespace in Python: loaded when one of theirs is asked for.
 _DEFINED_IN = {
     "profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "quantized": "cresset._quantized._operators",
-    "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed",
+    "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "higher_order": "cresset.export._control_flow",
 }  # fmt: skip
 
 
@@ -383,7 +383,7 @@ class _OpNamespace(types.ModuleType):
             home = _DEFINED_IN.get(self.name) or (_DEFINED_IN["aten::_sparse"] if self.name == "aten" and key.startswith("_sparse") else None)
             if home:
                 importlib.import_module(home)
-        if self.name == "higher_order" and "cresset._higher_order" in sys.modules and key in (known := sys.modules["cresset._higher_order"]._operators):
+        if self.name == "higher_order" and key in (known := sys.modules["cresset._higher_order"]._operators):
             return known[key]
         if not _C._overload_names(f"{self.name}::{key}"):
             found = None if key.startswith("__") else _of_graphs("packet_of", self.name, f"{self.name}::{key}")

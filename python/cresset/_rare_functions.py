@@ -115,7 +115,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
     return cresset.storage.tensor_of_storage(storage, dtype, size=[size]).requires_grad_(requires_grad)
 
 
-_cond_recorder = None  # while export records: (pred, true_fn, false_fn, operands) -> results
+_recorders = None  # while export records: what runs in the place of cond, and of while_loop
 
 
 def cond(pred, true_fn, false_fn, operands=()):
@@ -128,8 +128,8 @@ def cond(pred, true_fn, false_fn, operands=()):
         raise RuntimeError("Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
-    if _cond_recorder is not None and isinstance(pred, Tensor):
-        return _cond_recorder(pred, true_fn, false_fn, tuple(operands))
+    if _recorders is not None and isinstance(pred, Tensor):
+        return _recorders[0](pred, true_fn, false_fn, tuple(operands))
     return (true_fn if pred else false_fn)(*operands)
 
 
@@ -143,6 +143,8 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple of tensors and numbers, but got {type(carried_inputs)}.")
     carried = tuple(carried_inputs)
+    if _recorders is not None and all(isinstance(x, Tensor) for x in carried):
+        return _recorders[1](cond_fn, body_fn, carried)
     while cond_fn(*carried):
         new = body_fn(*carried)
         new = tuple(new) if isinstance(new, (tuple, list)) else (new,)

@@ -43,6 +43,23 @@ class Condition(nn.Module):
         return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
 
 
+class Loop(nn.Module):
+    """A loop and a condition in a loop, which use a parameter and what is around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+    def forward(self, i, x):
+        y = x + 1
+
+        def body(i, x):
+            _, x = torch.while_loop(lambda j, x: j < i, lambda j, x: (j + 1, x * self.w + i), (torch.zeros_like(i), x))
+            return i + 1, torch.cond(x.sum() > 10, lambda x: x * 0.5, lambda x: x * 2, (x,)) + y
+
+        return torch.while_loop(lambda i, x: (i < 5) & (x.sum() < 1000), body, (i, x))
+
+
 class Transformer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -98,6 +115,9 @@ def programs():
     yield "several", export(Several(), *several), [several]
     x = torch.rand(4, 4)
     yield "condition", export(Condition(), (x,)), [((x,), {}), ((-x,), {})]
+    x = torch.rand(2)
+    loop = export(Loop(), (torch.tensor(0), x))
+    yield "loop", loop, [((torch.tensor(0), x), {}), ((torch.tensor(3), -x), {}), ((torch.tensor(7), x), {})]
     words = torch.randint(0, 10, (2, 5))
     transformer = export(Transformer().eval(), (words,), dynamic_shapes=({0: Dim("b"), 1: Dim("s")},))
     yield "transformer", transformer, [((torch.randint(0, 10, (3, 7)),), {})]

@@ -107,7 +107,7 @@ def assert_same(found, expected):
         assert found == expected
 
 
-LIVE = ["dynamic", "dynamic_core", "several", "condition", "transformer", "transformer_core", "lstm", "training", "linked", "views", "cnn_core"]
+LIVE = ["dynamic", "dynamic_core", "several", "condition", "loop", "transformer", "transformer_core", "lstm", "training", "linked", "views", "cnn_core"]
 
 
 @pytest.mark.parametrize("name", LIVE)
@@ -238,8 +238,8 @@ DAMAGED = {
     ),
     "function": (lambda: changed(lambda d: put(node(d, 0), "target", "os.system")), "the function 'os.system' is not supported"),
     "control flow": (
-        lambda: changed(lambda d: put(node(d, 0), "target", "torch.ops.higher_order.while_loop")),
-        "the control flow operator 'torch.ops.higher_order.while_loop' is not supported",
+        lambda: changed(lambda d: put(node(d, 0), "target", "torch.ops.higher_order.scan")),
+        "the control flow operator 'torch.ops.higher_order.scan' is not supported",
     ),
     "unknown value": (
         lambda: changed(lambda d: put(node(d, 2)["inputs"][0]["arg"]["as_tensor"], "name", "later")),

@@ -151,7 +151,7 @@ Previous return statement returned a value of type int but this return statement
     if x > 1:
         return 1
     return 'a'
-    ~~~~~~~~~ <--- HERE
+    ~~~~~~~~~~ <--- HERE
 """,
     ),
     "a path without result": (
@@ -209,7 +209,7 @@ if-expression's true branch has type int but false branch has type str:
   File "<string>", line 2
 def f(x: int):
     return x if x > 1 else 'a'
-           ~~~~~~~~~~~~~~~~~~ <--- HERE
+           ~~~~~~~~~~~~~~~~~~~ <--- HERE
 """,
     ),
     "too few to unpack": (
@@ -271,7 +271,7 @@ List type annotation `List[int]` did not match the types of the given list eleme
   File "<string>", line 2
 def f(x: int):
     y: List[int] = ['a']
-                   ~~~ <--- HERE
+                   ~~~~ <--- HERE
     return y
 """,
     ),

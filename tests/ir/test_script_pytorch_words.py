@@ -30,7 +30,7 @@ def test_words(name):
         jit.CompilationUnit(source)
 
 
-MARKS = [("x.tolist()", "x.tolist("), ('x["hi"]', 'x["hi"]'), ("x.foo()", "x.foo"), ("torch.foo(x)", "torch.foo")]
+MARKS = [("x.tolist()", "x.tolist("), ('x["hi"]', 'x["hi"]'), ("x.foo()", "x.foo"), ("torch.foo(x)", "torch.foo"), ('x + "ab"', 'x + "ab"'), ('-"ab"', '-"ab"')]
 
 
 @pytest.mark.parametrize("expression, marked", MARKS)
@@ -40,6 +40,18 @@ def test_marks_in_programs_that_are_texts(expression, marked):
     line, mark = [pair for pair in zip(str(error.value).split("\n"), str(error.value).split("\n")[1:]) if "<--- HERE" in pair[1]][0]
     start = mark.index("~")
     assert line[start : start + mark.count("~")] == marked
+
+
+def raises_text(x: int):
+    raise Exception("ab")
+
+
+def test_marks_of_texts_in_functions_leave_out_the_quote():
+    """As torch 2.13: 19 characters of the statement here, 20 in a program that is a text."""
+    with pytest.raises(Exception, match=r"\n    ~{19} <--- HERE"):
+        jit.script(raises_text)(1)
+    with pytest.raises(Exception, match=r"\n    ~{20} <--- HERE"):
+        jit.CompilationUnit('def f(x: int):\n    raise Exception("ab")\n').f(1)
 
 
 def divided(a: int, b: int):

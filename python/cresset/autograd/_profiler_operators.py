@@ -28,3 +28,6 @@ _library.define("_record_function_enter(str name, str? args=None) -> Tensor")
 _library.define("_record_function_exit(Tensor handle) -> ()")
 _library.impl("_record_function_enter", _enter, "CompositeExplicitAutograd")
 _library.impl("_record_function_exit", _leave, "CompositeExplicitAutograd")
+for _name in ("_record_function_enter", "_record_function_exit"):
+    # Not operators of the profile: the range begins in the one and ends in the other, so it would be inside of neither.
+    _library.impl(_name, cresset.library.fallthrough_kernel, "PreDispatch")

@@ -1,4 +1,4 @@
-"""torch.cond in exported programs: both branches become graphs, and what they use of the program around them becomes operands."""
+"""torch.cond and torch.while_loop in exported programs: their functions become graphs, and what these use of the program around them operands."""
 
 import cresset
 from cresset import fx
@@ -10,7 +10,7 @@ from cresset.utils import _pytree as pytree
 
 from ._errors import UserError, UserErrorType
 
-__all__ = ["cond_operator", "record_cond"]
+__all__ = ["cond_operator", "while_loop_operator", "record_cond", "record_while_loop"]
 
 
 class _Cond(HigherOrderOperator):
@@ -23,22 +23,36 @@ class _Cond(HigherOrderOperator):
         return (true_fn if pred else false_fn)(*operands)
 
 
-cond_operator = _Cond()
+class _WhileLoop(HigherOrderOperator):
+    """A graph of the carried tensors and the operands as long as another one of them gives true: the last carried tensors, a tuple."""
+
+    def __init__(self):
+        super().__init__("while_loop")
+
+    def __call__(self, cond_fn, body_fn, carried_inputs, additional_inputs):
+        carried = tuple(carried_inputs)
+        while cond_fn(*carried, *additional_inputs):
+            carried = tuple(body_fn(*carried, *additional_inputs))
+        return carried
+
+
+cond_operator, while_loop_operator = _Cond(), _WhileLoop()
 
 
 class _BranchTracer(PythonKeyTracer):
-    """Records one branch; tensors of the program around it are placeholders that are made when they are first used."""
+    """Records one function; tensors of the program around it are placeholders that are made when they are first used."""
 
     def __init__(self, outer):
         super().__init__()
         self.outer, self.fake_mode = outer, outer.fake_mode
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
+        self.inner = {}  # graph modules of functions in this one, by name
         self.operands = {}  # id -> (tensor, node of the program around, placeholder here), in the order of the placeholders
 
-    def add(self, tensor):
-        """The placeholder of a tensor from outside."""
+    def add(self, tensor, initial=None):
+        """The placeholder of a tensor from outside, or of one that stands for others of which `initial` is the first."""
         if id(tensor) not in self.operands:
-            outside = self.outer.create_arg(self.outer.proxy_of(tensor))
+            outside = self.outer.create_arg(self.outer.proxy_of(tensor if initial is None else initial))
             first = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
             with self.graph.inserting_before(first) if first is not None else self.graph.inserting_after():
                 node = self.graph.create_node("placeholder", outside.name, (), {}, name=outside.name)
@@ -65,70 +79,120 @@ class _BranchTracer(PythonKeyTracer):
         return super().create_arg(a)
 
 
-def _branch(recorder, function, operands):
+def _recorded(recorder, function, operands, initial):
+    """The tracer of one function, and its result. initial: of the tensors among the operands those outside, None where they are the same."""
     outer = recorder.tracer
     tracer = recorder.tracer = _BranchTracer(outer)
     try:
-        for leaf in pytree.tree_leaves(operands):
-            if isinstance(leaf, cresset.Tensor):
-                tracer.add(leaf)
+        tensors = [leaf for leaf in pytree.tree_leaves(operands) if isinstance(leaf, cresset.Tensor)]
+        for tensor, first in zip(tensors, initial or [None] * len(tensors)):
+            tracer.add(tensor, first)
         with recorder.switched(True):
             result = function(*operands)
-        leaves, spec = pytree.tree_flatten(result)
-        if not all(isinstance(x, cresset.Tensor) for x in leaves):
-            raise UserError(UserErrorType.INVALID_OUTPUT, "torch.cond: a branch must give tensors, or containers of tensors.")
-        nodes = [tracer.create_arg(tracer.proxy_of(x)) for x in leaves]
     finally:
         recorder.tracer = outer
-    return tracer, leaves, spec, nodes
+    return tracer, result
 
 
-def _check(tracer):
+def _branch(recorder, function, operands):
+    tracer, result = _recorded(recorder, function, operands, None)
+    leaves, spec = pytree.tree_flatten(result)
+    if not all(isinstance(x, cresset.Tensor) for x in leaves):
+        raise UserError(UserErrorType.INVALID_OUTPUT, "torch.cond: a branch must give tensors, or containers of tensors.")
+    return tracer, leaves, spec, [tracer.create_arg(tracer.proxy_of(x)) for x in leaves]
+
+
+def _check(tracer, place):
     given = {node for _, _, node in tracer.operands.values()}
     for node in tracer.graph.nodes:
         schema = getattr(node.target, "_schema", None)
         if schema is not None and schema.is_mutable and given & set(node.all_input_nodes):
-            raise UserError(UserErrorType.ANTI_PATTERN, f"torch.cond: a branch writes to a tensor from outside ({node.target}). Write to a copy.")
+            raise UserError(UserErrorType.ANTI_PATTERN, f"{place} writes to a tensor from outside ({node.target}). Write to a copy.")
 
 
 def _form(tensor):
     return tuple(tensor.shape), tensor.dtype, tensor.device
 
 
-def record_cond(recorder, traced, *arguments):
+def _shown(tensors):
+    return ", ".join(f"{x.dtype}{list(x.shape)}" if isinstance(x, cresset.Tensor) else type(x).__name__ for x in tensors)
+
+
+def record_cond(recorder, *arguments):
     """What torch.cond gives while a program is recorded: nodes for both branches. UserError for branches that do not fit together."""
     with recorder.switched(False):
-        return _record(recorder, traced, *arguments)
+        return _record_cond(recorder, *arguments)
 
 
-def _record(recorder, traced, pred, true_fn, false_fn, operands):
+def record_while_loop(recorder, *arguments):
+    """What torch.while_loop gives while a program is recorded: nodes for one pass. UserError for functions that do not fit the carried tensors."""
+    with recorder.switched(False):
+        return _record_while_loop(recorder, *arguments)
+
+
+def _record_cond(recorder, pred, true_fn, false_fn, operands):
     outer = recorder.tracer
-    branches = [_branch(recorder, fn, operands) for fn in (true_fn, false_fn)]
-    (one, leaves, spec, _), (other, other_leaves, other_spec, _) = branches
+    (one, leaves, spec, nodes), (other, other_leaves, other_spec, other_nodes) = (_branch(recorder, fn, operands) for fn in (true_fn, false_fn))
     if spec != other_spec or [_form(x) for x in leaves] != [_form(x) for x in other_leaves]:
-        shown = [", ".join(f"{x.dtype}{list(x.shape)}" for x in part) for part in (leaves, other_leaves)]
-        raise UserError(UserErrorType.INVALID_OUTPUT, f"torch.cond: the branches give different results: ({shown[0]}) and ({shown[1]}).")
+        words = f"torch.cond: the branches give different results: ({_shown(leaves)}) and ({_shown(other_leaves)})."
+        raise UserError(UserErrorType.INVALID_OUTPUT, words)
+    _unite(one, other)
+    graphs = _installed(outer, ("true_graph", one, tuple(nodes)), ("false_graph", other, tuple(other_nodes)), place="torch.cond: a branch")
+    outside = tuple(Proxy(node, outer) for _, node, _ in one.operands.values())
+    proxy = outer.create_proxy("call_function", cond_operator, (outer.proxy_of(pred), *graphs, outside), {}, name="cond")
+    return pytree.tree_unflatten(_results(outer, leaves, proxy), spec)
+
+
+def _record_while_loop(recorder, cond_fn, body_fn, carried):
+    outer = recorder.tracer
+    copies = [outer.fake_mode.snapshot(x) for x in carried]  # what is carried is another tensor in each pass
+    test, goes_on = _recorded(recorder, cond_fn, copies, carried)
+    if not isinstance(goes_on, cresset.Tensor) or goes_on.numel() != 1:
+        raise UserError(UserErrorType.INVALID_OUTPUT, f"torch.while_loop: cond_fn must give a tensor of one element, but gave {_shown([goes_on])}.")
+    body, new = _recorded(recorder, body_fn, copies, carried)
+    new = list(new) if isinstance(new, (tuple, list)) else [new]
+    if not all(isinstance(x, cresset.Tensor) for x in new) or [_form(x) for x in new] != [_form(x) for x in carried]:
+        words = f"Expected body_fn_output and carried_inputs to have same metadata but found: ({_shown(new)}) and ({_shown(carried)})."
+        raise UserError(UserErrorType.INVALID_OUTPUT, words)
+    ends = test.create_arg(test.proxy_of(goes_on)), tuple(body.create_arg(body.proxy_of(x)) for x in new)
+    _unite(test, body)
+    graphs = _installed(
+        outer, ("while_loop_cond_graph", test, ends[0]), ("while_loop_body_graph", body, ends[1]), place="torch.while_loop: one of the functions"
+    )
+    outside = [Proxy(node, outer) for _, node, _ in test.operands.values()]
+    arguments = (*graphs, tuple(outside[: len(carried)]), tuple(outside[len(carried) :]))
+    proxy = outer.create_proxy("call_function", while_loop_operator, arguments, {}, name="while_loop")
+    return tuple(_results(outer, new, proxy))
+
+
+def _unite(one, other):
+    """Both functions have the same operands, in the order of the first."""
     for tensor, *_ in list(one.operands.values()):
         other.add(tensor)
     for tensor, *_ in list(other.operands.values()):
         one.add(tensor)
-    number, graphs = len(traced.inner) // 2, []
-    for (tracer, _, _, nodes), kind in zip(branches, ("true", "false")):
-        tracer.graph.output(tuple(nodes))
-        _check(tracer)
+    for tracer in (one, other):
+        for key in reversed(one.operands):
+            tracer.graph._root.append(tracer.operands[key][2])
+
+
+def _installed(outer, *functions, place):
+    """The graphs of (kind, tracer, output) as modules of the program around, and what gets them there."""
+    found = []
+    for kind, tracer, output in functions:
+        tracer.graph.output(output)
+        _check(tracer, place)
         tracer.graph.eliminate_dead_code()
-        _in_order(tracer, list(one.operands))
-        name = f"{kind}_graph_{number}"
-        traced.inner[name] = fx.GraphModule(cresset.nn.Module(), tracer.graph, name)
-        graphs.append(Proxy(outer.graph.create_node("get_attr", name, (), {}, name=name), outer))
-    outside = tuple(Proxy(node, outer) for _, node, _ in one.operands.values())
-    proxy = outer.create_proxy("call_function", cond_operator, (outer.proxy_of(pred), *graphs, outside), {}, name="cond")
+        name = f"{kind}_{sum(known.startswith(kind) for known in outer.inner)}"
+        root = cresset.nn.Module()
+        for path, module in tracer.inner.items():
+            setattr(root, path, module)
+        outer.inner[name] = fx.GraphModule(root, tracer.graph, name)
+        found.append(Proxy(outer.graph.create_node("get_attr", name, (), {}, name=name), outer))
+    return found
+
+
+def _results(outer, leaves, proxy):
     results = tuple(outer.fake_mode.snapshot(x) for x in leaves)
     _track_tree(outer, results, proxy)
-    return pytree.tree_unflatten(list(results), spec)
-
-
-def _in_order(tracer, keys):
-    """The placeholders in the order of the operands."""
-    for key in reversed(keys):
-        tracer.graph._root.append(tracer.operands[key][2])
+    return list(results)

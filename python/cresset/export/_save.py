@@ -204,7 +204,7 @@ class _GraphWriter:
         if isinstance(value, fx.Node) and value.op == "get_attr":
             module = self.inner[value.target]
             return {"as_graph": {"name": value.target, "graph": _GraphWriter(module.graph, dict(module.named_children())).run()}}
-        return _argument(value)
+        return _argument(value, "Tensor[]" if value in ((), []) else "")
 
     def _metadata(self, node):
         found = {}
@@ -216,13 +216,14 @@ class _GraphWriter:
 
     def run(self):
         """The JSON of the graph."""
-        inputs, outputs = [], []
+        inputs, outputs, single_result = [], [], False
         for node in self.graph.nodes:
             self._note(node)
             if node.op == "placeholder":
                 inputs.append({"as_tensor": {"name": node.name}} if isinstance(node.meta.get("val"), cresset.Tensor) else _argument(node.meta.get("val")))
             elif node.op == "output":
-                values = node.args[0] if isinstance(node.args[0], (list, tuple)) else [node.args[0]]
+                single_result = not isinstance(node.args[0], (list, tuple))
+                values = [node.args[0]] if single_result else node.args[0]
                 outputs = [_argument(v) for v in values]
             elif node.op == "call_function" and node.target is not operator.getitem:
                 single = {"is_hop_single_tensor_return": False} if not hasattr(node.target, "_schema") and hasattr(node.target, "_ns") else {"is_hop_single_tensor_return": None}
@@ -232,7 +233,7 @@ class _GraphWriter:
                 })  # fmt: skip
         return {
             "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors, "sym_int_values": self.sizes, "sym_bool_values": {},
-            "is_single_tensor_return": False, "custom_obj_values": {}, "sym_float_values": {},
+            "is_single_tensor_return": single_result, "custom_obj_values": {}, "sym_float_values": {},
         }  # fmt: skip
 
 

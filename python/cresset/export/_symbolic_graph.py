@@ -97,8 +97,9 @@ class _Merging:
 
     def check_branches(self):
         for run in self.runs[1:]:
-            if {k: str(m.graph) for k, m in run.inner.items()} != {k: str(m.graph) for k, m in self.runs[0].inner.items()}:
-                raise Difference("gives torch.cond branches in which numbers follow from the size: such a branch is exported for one size only")
+            if _inner_texts(run) != _inner_texts(self.runs[0]):
+                words = "gives torch.cond or torch.while_loop functions in which numbers follow from the size: such a function is exported for one size only"
+                raise Difference(words)
 
     def arguments(self, nodes):
         """{place among the leaves: expression} of one node's arguments; Difference where others than whole numbers differ."""
@@ -132,6 +133,11 @@ class _Merging:
         if all(isinstance(n, int) for sizes in result for n in sizes):
             return None
         return result[0] if isinstance(nodes[0].meta["val"], cresset.Tensor) else result
+
+
+def _inner_texts(run):
+    """The graphs of branches and loops, with those in them, by path."""
+    return {(name, path): str(m.graph) for name, top in run.inner.items() for path, m in top.named_modules() if isinstance(m, fx.GraphModule)}
 
 
 def _equal(a, b):

@@ -17,7 +17,7 @@ from cresset.fx.proxy import Proxy
 from cresset.nn.utils.stateless import _reparametrize_module
 from cresset.utils import _pytree as pytree
 
-from ._control_flow import record_cond
+from ._control_flow import record_cond, record_while_loop
 from ._errors import data_dependent
 from ._module_calls import ModuleStack
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
@@ -37,7 +37,7 @@ class Traced:
     def __init__(self):
         self.graph, self.inputs, self.outputs, self.constants, self.out_spec = None, [], [], {}, None
         self.calls = {}  # ModuleCall of the calls whose signatures are preserved, by path and number
-        self.inner = {}  # graph modules of branches, by name
+        self.inner = {}  # graph modules of branches and loops, by name
         self.divisors = {}  # of the symbols in quotients among the operators' numbers: {symbol: the greatest}
 
 
@@ -111,6 +111,11 @@ class _ExportTracer(PythonKeyTracer):
         node = super().create_node(*args, **kwargs)
         self.describe(node)
         return node
+
+    @property
+    def inner(self):
+        """Graph modules of branches and loops, by name."""
+        return self.traced.inner
 
     def _leaf(self, value):
         return self.node_of(value) if isinstance(value, cresset.Tensor) else value
@@ -198,12 +203,13 @@ class _Recorder(ProxyTorchDispatchMode):
     @contextlib.contextmanager
     def recording(self):
         """For a block operators of this thread are recorded."""
-        before, _rare_functions._cond_recorder = _rare_functions._cond_recorder, functools.partial(record_cond, self, self.tracer.traced)
+        own = functools.partial(record_cond, self), functools.partial(record_while_loop, self)
+        before, _rare_functions._recorders = _rare_functions._recorders, own
         try:
             with operators_as_called(self._seen), self.switched(True):
                 yield
         finally:
-            _rare_functions._cond_recorder = before
+            _rare_functions._recorders = before
 
 
 _KEY = "TESTING_ONLY_GenericMode"  # above autograd, autocast and the composite operators; nothing else uses it

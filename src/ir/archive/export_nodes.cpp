@@ -202,8 +202,9 @@ void NodeReader::read_node(const Field& graph, const Field& node) {
   if (is_item(target)) return read_number(node);
   if (is_assertion(target)) return;
   if (target == "torch.ops.higher_order.cond") return read_cond(graph, node);
+  if (target == "torch.ops.higher_order.while_loop") return read_while_loop(graph, node);
   CRESSET_CHECK(!target.starts_with("torch.ops.higher_order."), "export: ", node.path(), ": the control flow operator '", target,
-                "' is not supported. Programs with torch.cond and without other control flow are.");
+                "' is not supported. Programs with torch.cond and torch.while_loop, and without other control flow, are.");
   CRESSET_CHECK(target.starts_with("torch.ops."), "export: ", node.path(), ": the function '", target, "' is not supported.");
   read_operator(graph, node, target);
 }
@@ -298,11 +299,10 @@ void NodeReader::define_outputs(const Field& graph, const Field& node, const std
   }
 }
 
-// A branch sees only its operands.
-void NodeReader::read_block(Block* block, const Field& graph, const std::vector<Value*>& operands) {
+// A function sees only its operands.
+std::vector<Value*> NodeReader::read_body(const Field& graph, const std::vector<Value*>& operands) {
   constexpr int kDeepest = 50;
-  CRESSET_CHECK(++depth_ <= kDeepest, "export: conditions nested more than ", kDeepest, " deep are not read.");
-  const WithInsertPoint guard(block);
+  CRESSET_CHECK(++depth_ <= kDeepest, "export: conditions and loops nested more than ", kDeepest, " deep are not read.");
   std::unordered_map<std::string, Value*> outer;
   outer.swap(values_);
   const std::vector<Field> inputs = graph["inputs"].items();
@@ -312,31 +312,72 @@ void NodeReader::read_block(Block* block, const Field& graph, const std::vector<
     values_.emplace(in[in.has("name") ? "name" : "as_name"].text(), operands[i]);
   }
   read(graph);
-  for (const Field& out : graph["outputs"].items()) block->registerOutput(argument(out));
+  std::vector<Value*> results;
+  for (const Field& out : graph["outputs"].items()) results.push_back(argument(out));
   values_.swap(outer);
   --depth_;
+  return results;
 }
+
+std::vector<Value*> NodeReader::operands(const Field& input) {
+  const auto [kind, given] = input["arg"].variant();
+  std::vector<Value*> found;
+  if (kind == "as_tensors")
+    for (const Field& item : given.items()) found.push_back(find(item["name"]));
+  else if (kind != "as_none" && !(given.json().is_array() && given.json().empty()))
+    input.fail("a list of tensors");
+  return found;
+}
+
+Value* NodeReader::condition(Value* v) { return v->type()->kind == TypeKind::Tensor ? graph_->insert(Symbol::aten("Bool"), {v}) : v; }
 
 void NodeReader::read_cond(const Field& graph, const Field& node) {
   const std::vector<Field> inputs = node["inputs"].items(), outputs = node["outputs"].items();
   if (inputs.size() != 4) node["inputs"].fail("a condition, two graphs and their operands");
-  Value* condition = argument(inputs[0]["arg"]);
-  if (condition->type()->kind == TypeKind::Tensor) condition = graph_->insert(Symbol::aten("Bool"), {condition});
-  std::vector<Value*> operands;
-  const auto [kind, given] = inputs[3]["arg"].variant();
-  if (kind == "as_tensors")
-    for (const Field& item : given.items()) operands.push_back(find(item["name"]));
-  else if (kind != "as_none" && !(given.json().is_array() && given.json().empty()))
-    inputs[3].fail("a list of tensors");
-  Node* n = graph_->insertNode(graph_->create(prim::If, {condition}, outputs.size()));
+  const std::vector<Value*> given = operands(inputs[3]);
+  Node* n = graph_->insertNode(graph_->create(prim::If, {condition(argument(inputs[0]["arg"]))}, outputs.size()));
   place(n, node);
   for (const std::size_t branch : {1, 2}) {
     const Field body = inputs[branch]["arg"]["as_graph"]["graph"];
     Block* block = n->addBlock();
-    read_block(block, body, operands);
+    const WithInsertPoint guard(block);
+    for (Value* v : read_body(body, given)) block->registerOutput(v);
     if (block->outputs().size() != outputs.size()) body["outputs"].fail(std::to_string(outputs.size()) + " outputs");
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) n->output(i)->setType(TensorType::get());
+  define_outputs(graph, node, n->outputs());
+}
+
+// The condition is computed before the loop, and at the end of each pass.
+void NodeReader::read_while_loop(const Field& graph, const Field& node) {
+  const std::vector<Field> inputs = node["inputs"].items();
+  if (inputs.size() != 4) node["inputs"].fail("two graphs, what the loop carries and operands");
+  const Field test = inputs[0]["arg"]["as_graph"]["graph"], body = inputs[1]["arg"]["as_graph"]["graph"];
+  std::vector<Value*> carried = operands(inputs[2]);
+  const std::vector<Value*> others = operands(inputs[3]);
+  const auto goes_on = [&](std::vector<Value*> values) {
+    values.insert(values.end(), others.begin(), others.end());
+    const std::vector<Value*> results = read_body(test, values);
+    if (results.size() != 1) test["outputs"].fail("one output");
+    return condition(results[0]);
+  };
+  const std::size_t count = carried.size();
+  std::vector<Value*> begin{graph_->insertConstant(std::numeric_limits<int64_t>::max()), goes_on(carried)};
+  begin.insert(begin.end(), carried.begin(), carried.end());
+  Node* n = graph_->insertNode(graph_->create(prim::Loop, begin, count));
+  place(n, node);
+  Block* block = n->addBlock();
+  block->addInput()->setType(int_type());
+  for (Value*& v : carried) (v = block->addInput())->setType(TensorType::get());
+  {
+    const WithInsertPoint guard(block);
+    carried.insert(carried.end(), others.begin(), others.end());
+    const std::vector<Value*> next = read_body(body, carried);
+    if (next.size() != count) body["outputs"].fail(std::to_string(count) + " outputs");
+    block->registerOutput(goes_on(next));
+    for (Value* v : next) block->registerOutput(v);
+  }
+  for (Value* out : n->outputs()) out->setType(TensorType::get());
   define_outputs(graph, node, n->outputs());
 }
 

@@ -29,7 +29,10 @@ class NodeReader {
   void read_function(const Field& graph, const Field& node, Symbol kind);
   void read_number(const Field& node);
   void read_cond(const Field& graph, const Field& node);
-  void read_block(Block* block, const Field& graph, const std::vector<Value*>& operands);
+  void read_while_loop(const Field& graph, const Field& node);
+  std::vector<Value*> read_body(const Field& graph, const std::vector<Value*>& operands);
+  std::vector<Value*> operands(const Field& input);
+  Value* condition(Value* v);
   void define_outputs(const Field& graph, const Field& node, const std::vector<Value*>& results);
   void place(Node* n, const Field& node) const;
   Value* list(TypePtr element, const std::vector<Value*>& members);

@@ -127,7 +127,8 @@ ExprPtr Parser::strings() {
   }
   if (format) return done(make(ExprKind::FormatString, begin, std::move(pieces)));
   auto e = make(ExprKind::Constant, begin);
-  e->range = SourceRange(source_, begin, e->range.end() - 1);  // without the quote, as PyTorch marks texts
+  if (!is_text_program())
+    e->range = SourceRange(source_, begin, e->range.end() - 1);  // without the quote, as PyTorch marks texts of Python
   e->value = pieces.empty() ? IValue("") : pieces[0]->value;
   return e;
 }

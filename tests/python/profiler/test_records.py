@@ -497,6 +497,33 @@ def test_numbers_as_text():
     assert (_share(1, 3), _share(0, 0)) == ("33.33%", "NaN")
 
 
+def _ranged(x):
+    with torch.autograd.profiler.record_function("outer"):
+        with torch.autograd.profiler.record_function("inner"):
+            y = x.sin()
+    return y
+
+
+def _ranged_by_operators(x):
+    outer = torch.ops.profiler._record_function_enter("outer")
+    inner = torch.ops.profiler._record_function_enter("inner")
+    y = x.sin()
+    torch.ops.profiler._record_function_exit(inner)
+    torch.ops.profiler._record_function_exit(outer)
+    return y
+
+
+@pytest.mark.parametrize("function", [_ranged, torch.jit.script(_ranged), _ranged_by_operators], ids=["python", "script", "operators"])
+def test_what_runs_in_a_range_is_below_it(function):
+    """torch 2.13: the range of a script has the operators, too, and the operators that begin and end it are no rows."""
+    with profile() as prof:
+        function(torch.ones(2))
+    events = {e.name: e for e in prof.function_events}
+    assert not [name for name in events if name.startswith("profiler::")]
+    assert events["aten::sin"].cpu_parent is events["inner"] and events["inner"].cpu_parent is events["outer"]
+    assert events["outer"].cpu_parent is None
+
+
 def test_events_by_hand():
     e = util.FunctionEvent(1, "x", 1, 2.0, 6.0, use_device="mychip")
     e.append_kernel("k", 0, 3.0)
