@@ -9,7 +9,8 @@ _SWITCHES = {
     "_jit_set_profiling_executor": (None, True, True), "_jit_set_profiling_mode": (None, True, True),
     "_jit_override_can_fuse_on_cpu": ("_jit_can_fuse_on_cpu", True, False), "_jit_override_can_fuse_on_gpu": ("_jit_can_fuse_on_gpu", False, False),
     "_jit_set_texpr_fuser_enabled": ("_jit_texpr_fuser_enabled", True, False), "_jit_set_nvfuser_enabled": ("_jit_nvfuser_enabled", False, False),
-    "_jit_set_nvfuser_guard_mode": (None, False, False), "_set_graph_executor_optimize": ("_get_graph_executor_optimize", True, False),
+    "_jit_set_nvfuser_guard_mode": (None, False, False), "_jit_set_autocast_mode": (None, True, True),
+    "_set_graph_executor_optimize": ("_get_graph_executor_optimize", True, False),
 }  # fmt: skip
 
 

@@ -331,22 +331,25 @@ TypePtr choose_dict(const SourceRange& range, const Type& hint, const std::vecto
 }
 }  // namespace
 
-SugaredValuePtr Emitter::list(const Expr& e, const TypePtr& hint) {
+// may_differ: elements that do not fit the hint make a list of their own type, which the assignment refuses with the variable's name.
+SugaredValuePtr Emitter::list(const Expr& e, const TypePtr& hint, bool may_differ) {
   std::vector<Value*> values;
   for (const CallArgument& a : arguments(e.parts, 0)) values.push_back(a.value->asValue(a.range, m_));
   const std::vector<TypePtr> choices = choices_of(TypeKind::List, hint);
-  const TypePtr wanted = choices.empty() ? hint_of(TypeKind::List, hint) : choose_list(e.range, *hint, choices, values);
-  TypePtr element = wanted ? wanted->element() : nullptr;
+  TypePtr wanted = choices.empty() ? hint_of(TypeKind::List, hint) : choose_list(e.range, *hint, choices, values);
   if (wanted) {
-    for (Value*& v : values) {
-      v = converted(e.range, v, element);
-      if (!v->type()->is_subtype_of(*element))
-        script_error(e.range, "List type annotation `" + wanted->annotation_str() +
-                                  "` did not match the types of the given list elements, which were unified to " + unified_name(values));
-    }
-  } else if (values.empty()) {
-    element = TensorType::get();
-  } else {
+    std::vector<Value*> fitting = values;
+    for (Value*& v : fitting) v = converted(e.range, v, wanted->element());
+    if (all_fit(fitting, *wanted->element()))
+      values = std::move(fitting);
+    else if (may_differ)
+      wanted = nullptr;
+    else
+      script_error(e.range, "List type annotation `" + wanted->annotation_str() +
+                                "` did not match the types of the given list elements, which were unified to " + unified_name(values));
+  }
+  TypePtr element = wanted ? wanted->element() : values.empty() ? TypePtr(TensorType::get()) : nullptr;
+  if (!element) {
     element = unshaped(values[0]->type());
     for (const Value* v : values) {
       const TypePtr both = unify_types(element, unshaped(v->type()), true);

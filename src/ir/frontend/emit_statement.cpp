@@ -112,10 +112,13 @@ void Emitter::assignment(const Stmt& s) {
     for (std::size_t i = 0; i < values.size(); ++i) assign(target->parts[i], values[i], s.value->parts[i]);
     return;
   }
+  // A variable of a block around keeps its type; one of this block may get another, and only what is empty takes the old one.
   TypePtr hint;
+  const bool empty = s.value->kind != ExprKind::ListComp && s.value->kind != ExprKind::DictComp && s.value->parts.empty();
   if (target->kind == ExprKind::Name && s.targets.size() == 1)
-    if (const Variable* known = names_.lookup(target->text); known && known->declared && !known->thing) hint = known->declared;
-  const SugaredValuePtr v = sugared(s.value, hint);
+    if (const Variable* known = names_.lookup(target->text); known && known->declared && !known->thing)
+      if (empty || !known->type || known->declared_in != &names_.top()) hint = known->declared;
+  const SugaredValuePtr v = s.value->kind == ExprKind::List ? list(*s.value, hint, true) : sugared(s.value, hint);
   for (const ExprPtr& t : s.targets) assign(t, v, s.value);
 }
 

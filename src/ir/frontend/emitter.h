@@ -84,7 +84,7 @@ class Emitter {
                           const SugaredValuePtr& right);
   SugaredValuePtr comparison(const Expr& e);
   SugaredValuePtr conditional(const Expr& e, const TypePtr& hint);
-  SugaredValuePtr list(const Expr& e, const TypePtr& hint);
+  SugaredValuePtr list(const Expr& e, const TypePtr& hint, bool may_differ = false);
   SugaredValuePtr dict(const Expr& e, const TypePtr& hint);
   SugaredValuePtr tuple(const Expr& e, const TypePtr& hint);
   SugaredValuePtr format_string(const Expr& e);

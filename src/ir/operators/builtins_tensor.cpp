@@ -202,7 +202,8 @@ IValue list_of_elements(const Tensor& t, int64_t dims, int64_t kind) {
   return v;
 }
 IValue to_list(const Tensor& t, int64_t dims, int64_t kind) {
-  CRESSET_CHECK(dims == t.dim(), "tolist: a tensor of ", dims, " dimensions was annotated; it has ", t.dim());
+  CRESSET_CHECK(dims == t.dim(), "tolist: a tensor of ", dims, " dimensions was annotated; it has ", t.dim(),
+                ". Output annotation list dimension and runtime tensor dimension must match for tolist()");
   return list_of_elements(t, dims, kind);
 }
 

@@ -86,6 +86,11 @@ std::string module_details(PyObject* o, const Type& type) {
 // and containers of them. Null where it makes nothing.
 Ref converted_argument(PyObject* o, const Type& type) {
   if (fits(o, type)) return Ref::borrow(o);
+  if ((type.kind == TypeKind::Int || type.kind == TypeKind::Float) && is_tensor(o)) {
+    const Tensor& t = unwrap(o);
+    if (t.numel() != 1 || isComplexType(t.scalar_type())) return {};
+    return checked(type.kind == TypeKind::Int ? PyNumber_Long(o) : PyNumber_Float(o));
+  }
   switch (type.kind) {
     case TypeKind::Bool: {
       const PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
@@ -133,6 +138,14 @@ Ref converted_argument(PyObject* o, const Type& type) {
   }
 }
 
+// " (aka NamedTuple(a, b))" of an instance of a class of named tuples.
+std::string named_fields(PyObject* o) {
+  if (!PyTuple_Check(o) || !PyObject_HasAttrString(o, "_fields")) return "";
+  const Ref fields = checked(PyObject_GetAttrString(o, "_fields"));
+  const Ref separator = checked(PyUnicode_FromString(", "));
+  return " (aka NamedTuple(" + to_text(checked(PyUnicode_Join(separator.get(), fields.get())).get()) + "))";
+}
+
 // The value of an argument, or the error that a call with it is.
 IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
   const Type& list = formal.type->kind == TypeKind::Optional ? *formal.type->element() : *formal.type;
@@ -149,7 +162,7 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
     const std::string inferred =
         formal.type == jit::inferred_tensor() ? "\n" + jit::inferred_words("'" + formal.name + "'") : std::string();
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", jit::type_words(formal.type), "' for argument '", formal.name,
-                  "' but instead found type '", type_name(Py_TYPE(o)), "'.", inferred, "\nPosition: ", position,
+                  "' but instead found type '", type_name(Py_TYPE(o)), named_fields(o), "'.", inferred, "\nPosition: ", position,
                   "\nValue: ", to_text(checked(PyObject_Repr(o)).get()), "\nDeclaration: ", f.getSchema().str(),
                   module_details(o, *formal.type), cast_details(o, *formal.type));
   }
