@@ -29,7 +29,7 @@ aten::add 0
 100 12 1
 1000
 3
-forward
+forward model.py 8 2 0
 112
 4
 Dict(str, int[]) 1 1

@@ -1,11 +1,13 @@
 // Where a node comes from: a piece of a source text, or only file, line and column.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <cresset/base/macros.h>
@@ -16,6 +18,9 @@ namespace cresset::jit {
 class CRESSET_API Source {
  public:
   explicit Source(std::string text, std::string filename = {}, std::size_t first_line = 1);
+  /// A name that may be unknown. (A template, so that a literal is a std::string.)
+  template <std::same_as<std::optional<std::string>> Name>
+  Source(std::string text, const Name& filename, std::size_t first_line) : Source(std::move(text), filename.value_or(""), first_line) {}
   explicit Source(std::string_view text) : Source(std::string(text)) {}
   explicit Source(const char* text) : Source(std::string(text)) {}
   const std::string& text() const { return text_; }
@@ -48,6 +53,8 @@ class CRESSET_API SourceRange {
   std::size_t line() const { return line_; }
   std::size_t column() const { return column_; }
   const std::string& filename() const;
+  /// Where the file is known.
+  std::optional<std::tuple<std::string, std::size_t, std::size_t>> file_line_col() const;
   /// "file:line:column", empty when unknown.
   std::string str() const;
   /// The line with a mark below the range, as errors show it.

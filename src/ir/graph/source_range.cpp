@@ -53,6 +53,11 @@ const std::string& SourceRange::filename() const {
   return source_ ? source_->filename() : none;
 }
 
+std::optional<std::tuple<std::string, std::size_t, std::size_t>> SourceRange::file_line_col() const {
+  if (filename().empty()) return std::nullopt;
+  return std::tuple(filename(), line(), column());
+}
+
 std::string SourceRange::str() const {
   if (!source_) return {};
   return filename() + ":" + std::to_string(line_) + ":" + std::to_string(column_);

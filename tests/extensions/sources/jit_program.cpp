@@ -265,12 +265,16 @@ void asked_by_converters(torch::jit::Node* node) {
             << list.toOptionalTensorList().get(1).has_value() << "\n";
   torch::jit::Stack stack{number, list};
   std::cout << torch::jit::last(&stack, 2)[0].toInt() << "\n";
-  const torch::jit::StackEntry entry{"forward", node->sourceRange()};
-  std::cout << entry.filename << "\n";
+  const std::optional<std::string> file_name("model.py");
+  const auto source = std::make_shared<torch::jit::Source>("def f(x):\n  return x\n", file_name, 7);
+  const torch::jit::StackEntry entry{"forward", torch::jit::SourceRange(source, 12, 18)};
+  const auto [file, line, column] = *entry.range.file_line_col();
+  std::cout << entry.filename << " " << file << " " << line << " " << column << " " << torch::jit::SourceRange().file_line_col().has_value()
+            << "\n";
 
   const std::vector<char> bytes = torch::jit::pickle_save(torch::jit::IValue(c10::List<at::Tensor>({x, x.add(1)})));
-  std::istringstream file(std::string(bytes.begin(), bytes.end()));
-  caffe2::serialize::PyTorchStreamReader reader(&file);
+  std::istringstream records(std::string(bytes.begin(), bytes.end()));
+  caffe2::serialize::PyTorchStreamReader reader(&records);
   const auto read = torch::jit::readArchiveAndTensors("data", "", "data/", c10::nullopt, c10::nullopt, c10::nullopt, reader);
   std::cout << read.toTensorVector()[0].equal(x) << read.toTensorVector()[1].sum().item<float>() << "\n";
 }
