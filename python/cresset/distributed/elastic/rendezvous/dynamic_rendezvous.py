@@ -422,6 +422,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
         self._heartbeat_lock = threading.Lock()
         self._keep_alive_timer = None
         self._shared_tcp_store_server, self._is_shut_down = None, False
+        self._works = False  # in a round that was complete
 
     def _record(self, message, node_state=NodeState.RUNNING, rank=None):
         construct_and_record_rdzv_event(
@@ -504,12 +505,14 @@ class DynamicRendezvousHandler(RendezvousHandler):
         self._recorded("set_closed", close)
 
     def num_nodes_waiting(self):
-        """How many machines wait for the next round."""
+        """How many machines wait for the next round. This one counts as well where the others have taken it out of the round that it still works in,
+        for they had not heard of it (a machine that was too busy): it must join again, or both halves would go on for ever."""
 
         def ask():
             with self._heartbeat_lock:
                 self._state_holder.sync()
-                return len(self._state_holder.state.wait_list)
+                state = self._state_holder.state
+                return len(state.wait_list) + (self._works and self._this_node not in state.participants)
 
         return self._recorded("num_nodes_waiting", ask)
 
@@ -554,9 +557,10 @@ class DynamicRendezvousHandler(RendezvousHandler):
         timer = _PeriodicTimer(self._settings.keep_alive_interval, self._keep_alive_weak, weakref.ref(self))
         timer.set_name(f"RendezvousKeepAliveTimer_{self._this_node.local_id}")
         timer.start()
-        self._keep_alive_timer = timer
+        self._keep_alive_timer, self._works = timer, True
 
     def _stop_heartbeats(self):
+        self._works = False
         if self._keep_alive_timer is not None:
             self._keep_alive_timer.cancel()
 
