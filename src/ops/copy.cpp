@@ -77,10 +77,14 @@ Tensor& copy_into(Tensor& self, const Tensor& src, bool non_blocking) {
 }
 
 Tensor copy_impl(const Tensor& self, const Tensor& src, bool non_blocking) {
-  // copy_ leaves gaps between elements as they are.
-  const bool as_it_is = self.has_storage() && !has_internal_overlap(self);
-  const std::optional<DimVector> strides = as_it_is ? DimVector(self.strides()) : copy_strides(self, {});
-  Tensor result = allocate({DimVector(self.sizes()), self.scalar_type(), self.device(), strides}, self.device());
+  Tensor result;
+  if (self.has_storage() && !self.is_non_overlapping_and_dense() && !has_internal_overlap(self)) {
+    // With what lies around its elements, which copy_ leaves as it is and views of the result may show.
+    const auto whole = static_cast<int64_t>(self.storage().nbytes() / self.itemsize());
+    result = make_view(make_view(self, {whole}, {1}, 0).clone(), self.sizes(), self.strides(), self.storage_offset());
+  } else {
+    result = allocate({DimVector(self.sizes()), self.scalar_type(), self.device(), copy_strides(self, {})}, self.device());
+  }
   return copy_into(result, src, non_blocking);
 }
 

@@ -188,7 +188,7 @@ PyObject* object_repr(PyObject* o) {
 PyObject* object_reduce(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
   const CustomClassInfo& info = class_of(o);
-  CRESSET_CHECK(info.methods.contains("__getstate__"), "Tried to serialize object ", info.qualified_name,
+  CRESSET_CHECK(info.has_state(), "Tried to serialize object ", info.qualified_name,
                 " which does not have a __getstate__ method defined! Give the class a def_pickle.");
   const Ref state = checked(to_python(without_lock(true, [&] { return info.get_state(unwrap_script_object(o)); }), false));
   const Ref module = checked(PyImport_ImportModule("cresset._C"));

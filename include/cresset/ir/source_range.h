@@ -67,7 +67,7 @@ class CRESSET_API SourceRange {
   std::shared_ptr<const Source> source_;
   uint32_t start_ = 0, end_ = 0, line_ = 0, column_ = 0;  // every node has a range
 };
-/// A function on the stack of a traced program, by its file, and where it is.
+/// A function on the stack of a traced program: its name (the member is called as PyTorch's) and a place.
 struct StackEntry {
   std::string filename;
   SourceRange range;

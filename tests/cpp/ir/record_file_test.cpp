@@ -1,5 +1,7 @@
 // Files of records: what is written is read, by every kind of source. The names and words are PyTorch's.
+#include <cresset/ir/archive.h>
 #include <cresset/ir/record_file.h>
+#include <cresset/ops/functions_creation.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -115,6 +117,31 @@ TEST(RecordFile, SaysWhenTheSinkTakesNoMore) {
               writer.writeEndOfFile();
             }),
             "no error");
+}
+
+TEST(RecordFile, HasValuesBesideAModule) {
+  const Tensor x = full({4}, 2.5);
+  const std::vector<char> saved = pickle_save(IValue(x));
+  std::istringstream in(std::string(saved.begin(), saved.end()));
+  const PyTorchStreamReader source(&in);
+  const auto read = [&](std::size_t bytes, const std::string& name) {
+    std::ostringstream out;
+    PyTorchStreamWriter writer([&](const void* data, std::size_t n) {
+      out.write(static_cast<const char*>(data), static_cast<std::streamsize>(n));
+      return n;
+    });
+    const std::string pickle = record(source, "data.pkl"), memory = record(source, "data/0");
+    writer.writeRecord("traced_inputs.pkl", pickle.data(), pickle.size());
+    writer.writeRecord("traced_inputs/0", memory.data(), bytes);
+    writer.writeEndOfFile();
+    std::istringstream file(out.str());
+    PyTorchStreamReader reader(&file);
+    return readArchiveAndTensors(name, "", "traced_inputs/", std::nullopt, std::nullopt, std::nullopt, reader);
+  };
+  EXPECT_TRUE(read(16, "traced_inputs").toTensor().equal(x));
+  EXPECT_EQ(error_of([&] { read(12, "traced_inputs"); }),
+            "readArchiveAndTensors: the record 'traced_inputs/0' should have 4 elements; its data has 12 bytes.");
+  EXPECT_NE(error_of([&] { read(16, "nope"); }), "no error");
 }
 
 }  // namespace

@@ -241,3 +241,13 @@ def test_copy_keeps_gaps_between_elements(device):
     copy = cresset.ops.aten.copy.default
     for strides, expected in (((5, 1), (5, 1)), ((10, 3), (10, 3)), ((1, 2), (1, 2)), ((0, 1), (2, 1))):
         assert copy(cresset.empty_strided((2, 2), strides, device=device), cresset.ones(2, 2, device=device)).stride() == expected
+
+
+def test_copy_has_what_lies_around_the_elements():
+    """Numbers of torch 2.13: views of the result may show them."""
+    rows = cresset.arange(12.0).reshape(3, 4)
+    copy = cresset.ops.aten.copy(rows[:, 1:3], cresset.full((3, 2), -1.0))
+    assert copy.stride() == (4, 1) and copy.storage_offset() == 1 and copy._base is None
+    assert copy.tolist() == [[-1, -1]] * 3
+    assert cresset.as_strided(copy, (12,), (1,), 0).tolist() == [0, -1, -1, 3, 4, -1, -1, 7, 8, -1, -1, 11]
+    assert rows.tolist() == cresset.arange(12.0).reshape(3, 4).tolist()

@@ -3,14 +3,13 @@
 
 #include <cresset_compat/script.h>
 
-#include <regex>
+#include <cresset/ir/class_type.h>
 
 namespace torch::jit {
 
 /// A class's name without the segments that make it unique: "__torch__.a.___torch_mangle_3.B" is "__torch__.a.B".
 inline std::string removeTorchMangle(const std::string& name) {
-  static const std::regex mangle("\\.___torch_mangle_\\d+");
-  return std::regex_replace(name, mangle, "");
+  return (name.starts_with("__torch__.") ? "__torch__." : "") + cresset::jit::unmangled_name(name);
 }
 
 /// The child at a path of attribute names; the module itself for none.
