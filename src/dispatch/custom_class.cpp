@@ -41,10 +41,7 @@ bool is_identifier(const std::string& s) {
 IValue CustomClassInfo::get_state(const IValue& object) const {
   Stack stack{object};
   methods.at("__getstate__").run(stack);
-  // The members of a std::tuple are results of their own; one alone looks like a value that is no tuple.
-  const bool takes_tuple = methods.at("__setstate__").schema.arguments().at(0).type->kind == TypeKind::Tuple;
-  if (stack.size() == 1 && (stack[0].isTuple() || !takes_tuple)) return std::move(stack[0]);
-  return IValue(ivalue::Tuple::create(std::move(stack)));
+  return pop(stack);
 }
 
 void CustomClassInfo::add_method(const std::string& name, CustomMethod method) {
@@ -105,6 +102,11 @@ TypePtr custom_class_type(const std::type_info& type) {
 }  // namespace impl
 
 namespace detail {
+FunctionSchema with_tuple_result(const FunctionSchema& schema) {
+  std::vector<TypePtr> members;
+  for (const Argument& result : schema.returns()) members.push_back(result.type);
+  return schema.cloneWithReturns({Argument("", tuple_of(std::move(members)))});
+}
 FunctionSchema name_arguments(FunctionSchema schema, bool has_self, const std::vector<arg>& names) {
   std::vector<Argument> arguments = schema.arguments();
   const std::size_t first = has_self ? 1 : 0;

@@ -88,8 +88,7 @@ PyObject* call_with_self(const CustomMethod& method, const std::string& name, co
     method.run(stack);
   }
   if (stack.empty()) Py_RETURN_NONE;
-  if (stack.size() == 1) return to_python(std::move(stack[0]), false);
-  return to_python(IValue(make_intrusive<ivalue::TupleImpl>(std::move(stack))), false);
+  return to_python(pop(stack), false);
 }
 
 // A method bound to its object, or a static method of a class.

@@ -283,6 +283,12 @@ def test_custom_classes_in_scripts(library):
         return n + 1, half, c.both()
 
     assert cresset.jit.script(several)(Counter(3)) == (4, 1.5, (3, 1.5)) and Counter(3).both() == (3, 1.5)
+
+    def alone(c: Counter):
+        (value,) = c.alone()
+        return value + 1, c.alone()
+
+    assert cresset.jit.script(alone)(Counter(3)) == (4, (3,)) and Counter(3).alone() == (3,)
     script = cresset.jit.script(Counting(Counter(1)))
     assert script(cresset.zeros(1)).item() == 4 and script(cresset.zeros(1)).item() == 6 and script.counter.value == 3
 

@@ -60,7 +60,7 @@ struct CRESSET_API CustomClassInfo {
   std::map<std::string, CustomProperty> properties;
   void add_method(const std::string& name, CustomMethod method);
   bool has_state() const { return methods.contains("__getstate__") && methods.contains("__setstate__"); }
-  /// What __getstate__ gives: one value, a tuple where C++ gives a std::tuple. Only with has_state().
+  /// What __getstate__ gives. Only with has_state().
   IValue get_state(const IValue& object) const;
 };
 
@@ -82,6 +82,19 @@ struct ConstructorFunction {
   F f;
 };
 CRESSET_API FunctionSchema name_arguments(FunctionSchema schema, bool has_self, const std::vector<arg>& names);
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+/// A std::tuple is several results of an operator, and one value of a method.
+CRESSET_API FunctionSchema with_tuple_result(const FunctionSchema& schema);
+template <class F, class R, class... A>
+auto with_one_result(F f, R (*)(A...)) {
+  if constexpr (is_tuple<R>)
+    return [f = std::move(f)](A... a) mutable { return IValue(f(std::forward<A>(a)...)); };
+  else
+    return f;
+}
 }  // namespace detail
 
 /// The constructor with these parameters, for class_::def.
@@ -168,8 +181,10 @@ class class_ {
   static CustomMethod method(F f, std::string doc, const std::vector<arg>& names, bool is_static) {
     using S = impl::signature_of<typename impl::function_type_of<F>::type>;
     FunctionSchema schema = impl::infer_schema(static_cast<typename S::type*>(nullptr));
-    return {detail::name_arguments(std::move(schema), !is_static, names), KernelFunction::makeFromUnboxed(std::move(f)), std::move(doc),
-            is_static};
+    if constexpr (detail::is_tuple<typename S::type::result>) schema = detail::with_tuple_result(schema);
+    return {detail::name_arguments(std::move(schema), !is_static, names),
+            KernelFunction::makeFromUnboxed(detail::with_one_result(std::move(f), static_cast<typename impl::function_type_of<F>::type*>(nullptr))),
+            std::move(doc), is_static};
   }
   template <class F>
   class_& add(const std::string& name, F f, std::string doc, const std::vector<arg>& names, bool is_static) {

@@ -86,7 +86,7 @@ class MethodValue final : public SugaredValue {
     if (const auto interface = type.cast<InterfaceType>())
       if (const FunctionSchema* schema = interface->getMethod(name_)) return *schema;
     if (const CustomClassInfo* info = find_custom_class(type.name))
-      if (const auto found = info->methods.find(name_); found != info->methods.end()) return schema_in_scripts(found->second);
+      if (const auto found = info->methods.find(name_); found != info->methods.end()) return found->second.schema;
     script_error(range, "'" + type.annotation_str() + "' object has no attribute or method '" + name_ + "'.");
   }
 

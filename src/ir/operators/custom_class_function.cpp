@@ -8,38 +8,20 @@ namespace {
 
 void run_method(const CustomMethod& method, Stack& stack) {
   method.run(stack);
-  const std::size_t results = method.schema.returns().size();
-  if (results == 0) stack.emplace_back();
-  if (results <= 1) return;
-  std::vector<IValue> members(std::make_move_iterator(stack.end() - static_cast<std::ptrdiff_t>(results)),
-                              std::make_move_iterator(stack.end()));
-  stack.resize(stack.size() - results);
-  stack.emplace_back(make_intrusive<ivalue::TupleImpl>(std::move(members), nullptr));
+  if (method.schema.returns().empty()) stack.emplace_back();
 }
 
 class CustomClassFunction final : public Function {
  public:
-  CustomClassFunction(std::string name, const CustomMethod& method)
-      : Function(std::move(name)), method_(method), schema_(schema_in_scripts(method)) {
-    doc_ = method.doc;
-  }
-  const FunctionSchema& getSchema() const override { return schema_; }
+  CustomClassFunction(std::string name, const CustomMethod& method) : Function(std::move(name)), method_(method) { doc_ = method.doc; }
+  const FunctionSchema& getSchema() const override { return method_.schema; }
   void run(Stack& stack) override { run_method(method_, stack); }
 
  private:
   const CustomMethod& method_;  // of a class, which stays registered
-  const FunctionSchema schema_;
 };
 
 }  // namespace
-
-FunctionSchema schema_in_scripts(const CustomMethod& method) {
-  const FunctionSchema& s = method.schema;
-  if (s.returns().size() <= 1) return s;
-  std::vector<TypePtr> members;
-  for (const Argument& r : s.returns()) members.push_back(r.type);
-  return s.cloneWithReturns({Argument("", tuple_of(std::move(members)))});
-}
 
 const CustomClassInfo* custom_class_of(const Type& type) {
   return type.kind == TypeKind::Object && !type.cast<ClassType>() ? find_custom_class(type.name) : nullptr;

@@ -8,8 +8,6 @@ namespace cresset::jit {
 
 /// The class behind a type, or null.
 const CustomClassInfo* custom_class_of(const Type& type);
-/// A method's schema as scripts see it: several results of C++ (a std::tuple) are one tuple.
-FunctionSchema schema_in_scripts(const CustomMethod& method);
 /// A method as a function; the object, where there is one, is its first argument.
 intrusive_ptr<Function> custom_class_function(const CustomClassInfo& cls, const std::string& name, const CustomMethod& method);
 /// Runs the method of the object that lies below its other arguments on the stack; leaves one result.

@@ -78,6 +78,7 @@ TORCH_LIBRARY(surface, m) {
   m.class_<Counter>("Counter")
       .def(torch::init<int64_t>(), "Counts from `start`.", {torch::arg("start") = 5})
       .def("both", &Counter::both)
+      .def("alone", [](const c10::intrusive_ptr<Counter>& self) { return std::make_tuple(self->value); })
       .def("next", &Counter::next, "Adds `by`.", {torch::arg("by") = 1})
       .def("plus", [](const c10::intrusive_ptr<Counter>& self, at::Tensor x) { return x + self->value; })
       .def_readwrite("value", &Counter::value)
