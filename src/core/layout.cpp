@@ -27,6 +27,24 @@ std::string to_string(MemoryFormat format) {
   }
 }
 
+namespace {
+bool channels_innermost(IntArrayRef sizes, IntArrayRef strides) {
+  if (strides[1] == 0) return false;
+  int64_t least = 0;
+  const auto outside = [&](std::size_t d) {
+    if (sizes[d] == 0 || strides[d] < least) return false;
+    least = strides[d] * sizes[d];
+    return true;
+  };
+  if (!outside(1)) return false;
+  for (std::size_t d = sizes.size(); d-- > 2;)
+    if (!outside(d)) return false;
+  return least != strides[1] && outside(0);
+}
+}  // namespace
+bool is_channels_last_strides_2d(IntArrayRef sizes, IntArrayRef strides) { return sizes.size() == 4 && channels_innermost(sizes, strides); }
+bool is_channels_last_strides_3d(IntArrayRef sizes, IntArrayRef strides) { return sizes.size() == 5 && channels_innermost(sizes, strides); }
+
 DimVector strides_for(IntArrayRef sizes, MemoryFormat format) {
   if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_strides(sizes);
   const std::size_t n = format == MemoryFormat::ChannelsLast ? 4 : 5;

@@ -30,27 +30,9 @@ void TensorBase::raise_type(ScalarType t) const {
   CRESSET_THROW(Error, "expected scalar type ", t, " but found ", scalar_type());
 }
 
-namespace {
-// Whether strides say channels innermost, then the last dimension to the first and the batch outside. Gaps between elements do not matter,
-// and strides of dimensions with one element count too; where they say nothing, for one channel and one place, the answer is no.
-bool channels_innermost(IntArrayRef sizes, IntArrayRef strides) {
-  if (strides[1] == 0) return false;
-  int64_t least = 0;
-  const auto outside = [&](std::size_t d) {
-    if (sizes[d] == 0 || strides[d] < least) return false;
-    least = strides[d] * sizes[d];
-    return true;
-  };
-  if (!outside(1)) return false;
-  for (std::size_t d = sizes.size(); d-- > 2;)
-    if (!outside(d)) return false;
-  return least != strides[1] && outside(0);
-}
-}  // namespace
-
 MemoryFormat TensorBase::suggest_memory_format() const {
-  if ((dim() != 4 && dim() != 5) || !channels_innermost(sizes(), strides())) return MemoryFormat::Contiguous;
-  return dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+  if (is_channels_last_strides_2d(sizes(), strides())) return MemoryFormat::ChannelsLast;
+  return is_channels_last_strides_3d(sizes(), strides()) ? MemoryFormat::ChannelsLast3d : MemoryFormat::Contiguous;
 }
 
 int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar) {

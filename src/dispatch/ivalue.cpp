@@ -81,10 +81,10 @@ IValue::IValue(intrusive_ptr<ivalue::EnumHolder> p) noexcept : tag_(Tag::Enum) {
 IValue::IValue(intrusive_ptr<ivalue::Future> p) noexcept : tag_(Tag::Future) { payload_.p = p.release(); }
 IValue::IValue(intrusive_ptr<ivalue::FunctionBase> p) noexcept : tag_(Tag::Function) { payload_.p = p.release(); }
 
-const char* IValue::tagKind() const {
-  constexpr const char* names[] = {"None",    "Tensor",       "Double", "ComplexDouble", "Int",       "Bool",    "String",
-                                   "List",    "Tuple",        "Dict",   "Device",        "Generator", "Storage", "Object",
-                                   "Capsule", "ScriptObject", "Enum",   "Future",        "Function",  "UInt"};
+std::string IValue::tagKind() const {
+  constexpr const char* names[] = {"None",        "Tensor", "Double",      "ComplexDouble", "Int",       "Bool",    "String",
+                                   "GenericList", "Tuple",  "GenericDict", "Device",        "Generator", "Storage", "Object",
+                                   "Capsule",     "Object", "Enum",        "Future",        "Function",  "UInt"};
   return names[static_cast<std::size_t>(tag_)];
 }
 

@@ -32,6 +32,11 @@ CRESSET_API std::string to_string(MemoryFormat format);
 
 /// Strides of a dense tensor in the given format; ChannelsLast needs 4 dimensions, ChannelsLast3d 5.
 CRESSET_API DimVector strides_for(IntArrayRef sizes, MemoryFormat format);
+/// Do the strides of a tensor of four (five) dimensions say channels innermost, then the last dimension to the first and the batch outside?
+/// Gaps between elements do not matter, and strides of dimensions with one element count too; where they say nothing, for one channel and
+/// one place, the answer is no.
+CRESSET_API bool is_channels_last_strides_2d(IntArrayRef sizes, IntArrayRef strides);
+CRESSET_API bool is_channels_last_strides_3d(IntArrayRef sizes, IntArrayRef strides);
 /// The stride of the dimension in front of one with this size and stride. It wraps only where a tensor has no elements, and is not used
 /// there: sizes with more elements than there are numbers are refused before.
 inline int64_t stride_before(int64_t stride, int64_t size) {

@@ -187,7 +187,7 @@ class CRESSET_API IValue {
   IValue(SymInt v) noexcept : IValue(v.value) {}
 
   Tag tag() const { return tag_; }
-  const char* tagKind() const;
+  std::string tagKind() const;
   bool isNone() const { return tag_ == Tag::None; }
   bool isTensor() const { return tag_ == Tag::Tensor; }
   bool isDouble() const { return tag_ == Tag::Double; }
@@ -606,6 +606,19 @@ void push(Stack& stack, A&&... values) {
 template <class... A>
 void push(Stack* stack, A&&... values) {
   push(*stack, std::forward<A>(values)...);
+}
+/// One value, or the members of a tuple.
+template <class T>
+void pack(Stack& stack, T&& value) {
+  stack.emplace_back(std::forward<T>(value));
+}
+template <class... T>
+void pack(Stack& stack, std::tuple<T...>&& values) {
+  std::apply([&](auto&... v) { push(stack, std::move(v)...); }, values);
+}
+template <class T>
+void pack(Stack* stack, T&& value) {
+  pack(*stack, std::forward<T>(value));
 }
 CRESSET_API void drop(Stack& stack, std::size_t n);
 inline void drop(Stack* stack, std::size_t n) { drop(*stack, n); }

@@ -42,6 +42,8 @@ struct CRESSET_API Object final : intrusive_ptr_target {
   std::shared_ptr<jit::CompilationUnit> compilation_unit() const;
   /// Another object with the same values.
   intrusive_ptr<Object> copy() const;
+  /// The same: graphs hold objects as they are.
+  intrusive_ptr<Object> copy_to_weak_compilation_ref() const { return copy(); }
 
   const ObjectType type;
   Field<std::vector<IValue>> slots;

@@ -110,7 +110,6 @@ struct CRESSET_API Type : std::enable_shared_from_this<Type> {
 
   explicit Type(TypeKind kind, std::vector<TypePtr> contained = {}, std::string name = {})
       : kind(kind), contained(std::move(contained)), name(std::move(name)) {}
-  Type(const Type&) = delete;
   virtual ~Type();
 
   /// The spelling of schemas and IR: "Tensor?", "int[]", "Scalar", "(int, Tensor)", "Float(2, 3, device=cpu)".
@@ -168,6 +167,7 @@ struct CRESSET_API Type : std::enable_shared_from_this<Type> {
   TypePtr createWithContained(std::vector<TypePtr> types) const { return withContained(std::move(types)); }
 
  protected:
+  Type(const Type&) = default;  // of a whole object: a Type alone would lose what its class knows
   // What derived classes know of themselves. `other` has the same kind.
   virtual std::string own_str() const { return name; }
   virtual std::string own_annotation_str() const { return name; }

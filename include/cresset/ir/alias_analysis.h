@@ -79,6 +79,10 @@ class CRESSET_API AliasDb {
     return mayContainAlias(ValueSet{a}, set_of(b));
   }
   template <ValueList A>
+  bool mayContainAlias(const A& a, const Value* b) const {
+    return mayContainAlias(set_of(a), ValueSet{b});
+  }
+  template <ValueList A>
   bool mayAliasWildcard(const A& values) const {
     for (const Value* v : ArrayRef<Value*>(values))
       if (mayAliasWildcard(v)) return true;

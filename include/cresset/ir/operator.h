@@ -47,6 +47,10 @@ class Operation : public std::function<void(Stack&)> {
   }
 };
 
+/// Makes what runs one node, when the graph that it stands in is compiled. Asked for what runs the operator without a node, it is given
+/// null.
+using OperationCreator = std::function<Operation(const Node*)>;
+
 class RegisterOperators;
 
 struct CRESSET_API Operator {
@@ -55,6 +59,13 @@ struct CRESSET_API Operator {
   /// For RegisterOperators: an operator of a program.
   Operator(FunctionSchema schema, Operation operation);
   Operator(const std::string& schema, Operation operation, AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA);
+  Operator(std::string name, std::string overload_name, std::vector<Argument> arguments, std::vector<Argument> returns, Operation operation,
+           AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA);
+  Operator(const std::string& schema, OperationCreator creator, AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA);
+  Operator(std::string name, std::string overload_name, std::vector<Argument> arguments, std::vector<Argument> returns,
+           OperationCreator creator, AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA);
+  /// For nodes of a kind whatever they are given: those of a fuser, which know by an attribute what they do. Graphs alone have it.
+  Operator(Symbol name, OperationCreator creator, AliasAnalysisKind alias = AliasAnalysisKind::CONSERVATIVE);
   const FunctionSchema& schema() const { return schema_; }
   const OperatorFacts& facts() const { return facts_; }
   /// Null for operators of the dispatcher.
@@ -69,9 +80,12 @@ struct CRESSET_API Operator {
     else
       operation_(stack);
   }
-  Operation getOperation(const Node* = nullptr) const {
+  Operation getOperation(const Node* node = nullptr) const {
+    if (creator_) return creator_(node);
     return [this](Stack& stack) { call(stack); };
   }
+  /// Is what runs a node made for that node?
+  bool creates_operations() const { return creator_ != nullptr; }
   AliasAnalysisKind aliasAnalysisKind() const { return facts_.alias; }
   bool isC10Op() const { return handle_.has_value(); }
   bool hasOperation() const { return true; }
@@ -84,6 +98,7 @@ struct CRESSET_API Operator {
   OperatorFacts facts_;
   InPlaceFunction in_place_ = nullptr;
   Operation operation_;
+  OperationCreator creator_;
 };
 
 /// All overloads of a kind, in the order they are tried. The objects live for ever.

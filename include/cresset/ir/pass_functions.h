@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -72,6 +73,20 @@ CRESSET_API void ExpandConcatAndEliminateRedundancy(const std::shared_ptr<Graph>
 /// An If that only chooses between two values becomes prim::IfThenElse.
 CRESSET_API bool AddIfThenElseOp(const std::shared_ptr<Graph>& graph);
 
+/// Expansions with the flag `implicit`, which tracers and compilers put in, go.
+CRESSET_API void RemoveExpands(const std::shared_ptr<Graph>& graph);
+/// Pointwise operators on constant tensors without dimensions take a number instead, where promotion is the same; what takes a chunk()'s
+/// list apart becomes a prim::ConstantChunk.
+CRESSET_API void CanonicalizeOps(const std::shared_ptr<Graph>& graph);
+/// addmm whose factors are 1 becomes mm and add. (Norms stay, as PyTorch leaves them on the CPU.)
+CRESSET_API void DecomposeOps(std::shared_ptr<Graph>& graph);
+/// A sum of at least four products of matrices becomes one prim::MMTreeReduce, which multiplies once where sizes allow it.
+CRESSET_API void BatchMM(std::shared_ptr<Graph>& graph);
+/// Forked graphs whose futures are only waited for stand where they were forked.
+CRESSET_API void InlineForkWait(const std::shared_ptr<Graph>& graph);
+/// Is an input of the node other than the first no constant?
+CRESSET_API bool nonConstantParameters(Node* n);
+
 // Frozen graphs: what follows a convolution or a linear layer with constant weights goes into them (passes/fold_frozen.cpp says where).
 CRESSET_API bool FoldFrozenConvBatchnorm(std::shared_ptr<Graph>& graph);
 CRESSET_API bool FoldFrozenConvAddOrSub(std::shared_ptr<Graph>& graph);
@@ -90,6 +105,14 @@ struct ConvBNParameters {
 /// the result.
 CRESSET_API std::tuple<Tensor, Tensor> computeUpdatedConvWeightAndBias(const ConvBNParameters& p);
 
+/// A linear layer and the batch norm behind it.
+struct LinearBNParameters {
+  Tensor linear_w, linear_b, bn_rm, bn_rv;
+  double bn_eps = 0.0;
+  Tensor bn_w, bn_b;
+};
+/// The same for the layer that does both; s is one number for each row of w.
+CRESSET_API std::tuple<Tensor, Tensor> computeUpdatedLinearWeightAndBias(const LinearBNParameters& p);
 /// Raises where a call of Python writes its arguments.
 CRESSET_API void CheckInplace(std::shared_ptr<Graph>& graph);
 /// Operators that write give a new tensor instead, where nobody can see the difference.
@@ -99,6 +122,11 @@ CRESSET_API void RemoveTensorTypeSpecializations(std::shared_ptr<Graph>& graph);
 /// prim::profile nodes go; what they saw of tensors that a graph of this type may be compiled for stays in the types of their operands.
 CRESSET_API void RemoveProfileNodesAndSpecializeTypes(std::shared_ptr<Graph>& graph);
 
+/// Activations that have a form that writes; true for those that give integers another dtype.
+inline const std::unordered_map<Symbol, bool> activation_type_promotion_mapping = {
+    {aten::sigmoid, true},      {aten::tanh, true},       {aten::celu, false},     {aten::elu, false},        {aten::gelu, false},
+    {aten::hardsigmoid, false}, {aten::hardswish, false}, {aten::hardtanh, false}, {aten::leaky_relu, false}, {aten::relu, false},
+    {aten::relu6, false},       {aten::selu, false},      {aten::silu, false}};
 /// Activations of values that nothing else needs, and whose memory nobody else sees, write them: for graphs that run without gradients.
 class CRESSET_API FunctionalToInplaceRewriter {
  public:

@@ -21,6 +21,7 @@ class RegisterOperators : public cresset::RegisterOperators {
 
  private:
   std::vector<Library> blocks_;
+  std::vector<std::shared_ptr<const Operator>> of_nodes_;  // those that make operations for nodes
 };
 
 /// One operator for as long as the process lives.

@@ -41,43 +41,53 @@ struct Sequence : std::vector<T> {
 class UseList {
  public:
   /// A place in the list. Those of two lists of one value compare, as long as the value does not change between them.
-  class iterator {
+  template <class List, class Element>
+  class Place {
    public:
     using iterator_category = std::forward_iterator_tag;
     using value_type = Use;
     using difference_type = std::ptrdiff_t;
-    using pointer = const Use*;
-    using reference = const Use&;
-    iterator() = default;
-    iterator(const UseList* list, std::size_t at) : list_(list), at_(at) {}
-    const Use& operator*() const { return (*list_)[at_]; }
-    const Use* operator->() const { return &(*list_)[at_]; }
-    iterator& operator++() {
+    using pointer = Element*;
+    using reference = Element&;
+    Place() = default;
+    Place(List* list, std::size_t at) : list_(list), at_(at) {}
+    Element& operator*() const { return list_->uses_[at_]; }
+    Element* operator->() const { return &list_->uses_[at_]; }
+    Place& operator++() {
       ++at_;
       return *this;
     }
-    iterator operator++(int) {
-      iterator old = *this;
+    Place operator++(int) {
+      Place old = *this;
       ++*this;
       return old;
     }
-    friend difference_type operator-(const iterator& a, const iterator& b) {
-      return static_cast<difference_type>(a.at_) - static_cast<difference_type>(b.at_);
-    }
-    friend bool operator==(const iterator& a, const iterator& b) { return a.at_ == b.at_; }
+    std::size_t index() const { return at_; }
 
    private:
-    const UseList* list_ = nullptr;
+    List* list_ = nullptr;
     std::size_t at_ = 0;
   };
-  using const_iterator = iterator;
+  template <class A, class B, class C, class D>
+  friend std::ptrdiff_t operator-(const Place<A, B>& a, const Place<C, D>& b) {
+    return static_cast<std::ptrdiff_t>(a.index()) - static_cast<std::ptrdiff_t>(b.index());
+  }
+  template <class A, class B, class C, class D>
+  friend bool operator==(const Place<A, B>& a, const Place<C, D>& b) {
+    return a.index() == b.index();
+  }
+  /// Who keeps a list of its own may write its elements, which changes nothing else.
+  using iterator = Place<UseList, Use>;
+  using const_iterator = Place<const UseList, const Use>;
   /// Slots without user are left out.
   explicit UseList(const std::vector<Use>& slots) {
     for (const Use& use : slots)
       if (use.user) uses_.push_back(use);
   }
-  iterator begin() const { return {this, 0}; }
-  iterator end() const { return {this, uses_.size()}; }
+  iterator begin() { return {this, 0}; }
+  iterator end() { return {this, uses_.size()}; }
+  const_iterator begin() const { return {this, 0}; }
+  const_iterator end() const { return {this, uses_.size()}; }
   std::size_t size() const { return uses_.size(); }
   bool empty() const { return uses_.empty(); }
   const Use& front() const { return uses_[0]; }

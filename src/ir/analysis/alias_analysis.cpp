@@ -187,8 +187,8 @@ struct AliasDb::Impl {
       default: return false;
     }
     if (!n->blocks().empty()) return false;
-    if (n->hasAttribute(attr::Subgraph)) return true;
     const Operator* op = n->maybeOperator();
+    if (!op && n->hasAttribute(attr::Subgraph)) return true;
     if (!op) return is_structural(n->kind()) || !options.unknown_is_pure;
     const AliasAnalysisKind alias = op->facts().alias;
     return alias == AliasAnalysisKind::CONSERVATIVE || (alias != AliasAnalysisKind::PURE_FUNCTION && op->schema().is_mutable());

@@ -69,6 +69,20 @@ class Registry {
     return list(kind);
   }
 
+  /// An operator of a program's, found in front of the dispatcher's until the pointer goes.
+  std::shared_ptr<const Operator> add(Operator op) {
+    const std::lock_guard lock(mutex_);
+    const Operator& kept = of_nodes_.emplace_back(std::move(op));
+    const std::string kind(kept.schema().name());
+    registered_[kind].push_back(&kept);
+    ++generation_;
+    return {&kept, [this, kind](const Operator* gone) {
+              const std::lock_guard removing(mutex_);
+              std::erase(registered_[kind], gone);
+              ++generation_;
+            }};
+  }
+
   const Operator* fitting(const Node& n) {
     const std::vector<const Operator*>* overloads;
     {
@@ -90,6 +104,8 @@ class Registry {
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [name, rows] : rows_) names.insert(name);
+      for (const auto& [name, operators] : registered_)
+        if (!operators.empty()) names.insert(name);
     }
     for (const OperatorName& name : Dispatcher::singleton().getAllOpNames()) names.insert(name.name);
     return {names.begin(), names.end()};
@@ -119,7 +135,14 @@ class Registry {
     const std::string& name = kind.toQualString();
     if (const auto rows = rows_.find(name); rows != rows_.end())
       for (const BuiltinRow& row : rows->second) fresh.push_back(builtin(row));
-    for (const OperatorHandle& handle : Dispatcher::singleton().overloadsOf(name)) fresh.push_back(dispatched(handle));
+    const auto registered = registered_.find(name);
+    if (registered != registered_.end()) fresh.insert(fresh.end(), registered->second.begin(), registered->second.end());
+    const auto is_there = [&](const OperatorHandle& handle) {
+      return registered != registered_.end() &&
+             std::ranges::any_of(registered->second, [&](const Operator* op) { return op->schema() == handle.schema(); });
+    };
+    for (const OperatorHandle& handle : Dispatcher::singleton().overloadsOf(name))
+      if (!is_there(handle)) fresh.push_back(dispatched(handle));
     if (!e.operators || *e.operators != fresh) {
       lists_.push_back(std::move(fresh));
       e.operators = &lists_.back();
@@ -151,6 +174,8 @@ class Registry {
   std::deque<std::vector<const Operator*>> lists_;
   std::unordered_map<std::string, std::unique_ptr<Operator>> builtins_;
   std::unordered_map<const void*, std::vector<std::unique_ptr<Operator>>> dispatched_;
+  std::deque<Operator> of_nodes_;
+  std::unordered_map<std::string, std::vector<const Operator*>> registered_;  // of these, by kind
   RegistrationHandleRAII listening_;
 };
 
@@ -167,15 +192,35 @@ Operator::Operator(FunctionSchema schema, Operation operation) : schema_(std::mo
 }
 bool some_alias_kinds_contradict() { return contradiction.load(std::memory_order_relaxed); }
 namespace {
-FunctionSchema schema_with(const std::string& text, AliasAnalysisKind alias) {
-  FunctionSchema s = parse_schema(text);
-  s.set_alias_analysis(alias);
-  return s;
+FunctionSchema with_kind(FunctionSchema schema, AliasAnalysisKind alias) {
+  schema.set_alias_analysis(alias);
+  return schema;
+}
+Operation without_node(const OperationCreator& creator) {
+  return [creator](Stack& stack) { creator(nullptr)(stack); };
 }
 OperatorPtr as_shared(const Operator* op) { return OperatorPtr(std::shared_ptr<void>(), const_cast<Operator*>(op)); }
 }  // namespace
 Operator::Operator(const std::string& schema, Operation operation, AliasAnalysisKind alias)
-    : Operator(schema_with(schema, alias), std::move(operation)) {}
+    : Operator(with_kind(parse_schema(schema), alias), std::move(operation)) {}
+Operator::Operator(std::string name, std::string overload_name, std::vector<Argument> arguments, std::vector<Argument> returns,
+                   Operation operation, AliasAnalysisKind alias)
+    : Operator(with_kind(FunctionSchema(std::move(name), std::move(overload_name), std::move(arguments), std::move(returns)), alias),
+               std::move(operation)) {}
+Operator::Operator(const std::string& schema, OperationCreator creator, AliasAnalysisKind alias)
+    : Operator(schema, without_node(creator), alias) {
+  creator_ = std::move(creator);
+}
+Operator::Operator(std::string name, std::string overload_name, std::vector<Argument> arguments, std::vector<Argument> returns,
+                   OperationCreator creator, AliasAnalysisKind alias)
+    : Operator(std::move(name), std::move(overload_name), std::move(arguments), std::move(returns), without_node(creator), alias) {
+  creator_ = std::move(creator);
+}
+Operator::Operator(Symbol name, OperationCreator creator, AliasAnalysisKind alias)
+    : Operator(with_kind(FunctionSchema(name.toQualString(), "", {}, {}, /*is_vararg=*/true, /*is_varret=*/true), alias),
+               without_node(creator)) {
+  creator_ = std::move(creator);
+}
 
 namespace {
 struct OperationKernel final : OperatorKernel {
@@ -187,6 +232,8 @@ struct OperationKernel final : OperatorKernel {
 RegisterOperators::RegisterOperators(std::vector<Operator> operators) {
   for (Operator& op : operators) {
     const FunctionSchema& schema = op.schema();
+    if (op.creates_operations()) of_nodes_.push_back(Registry::get().add(op));
+    if (schema.is_vararg()) continue;
     Library& library =
         blocks_.emplace_back(Library::FRAGMENT, std::string(schema.operator_name().ns()), std::nullopt, "RegisterOperators", 0);
     library.def(schema);

@@ -19,11 +19,6 @@ constexpr int kMostRounds = 100;
 
 bool run_pass(const char* pass, const std::shared_ptr<Graph>& graph) { return find_pass(pass)->run(graph); }
 
-// Activations with a form that writes, which gives the dtype that it gets where that is a floating one.
-constexpr std::array kActivations = {aten::celu,     aten::elu,        aten::gelu, aten::hardsigmoid, aten::hardswish,
-                                     aten::hardtanh, aten::leaky_relu, aten::relu, aten::relu6,       aten::selu,
-                                     aten::sigmoid,  aten::silu,       aten::tanh};
-
 bool is_floating(const Value* v) {
   const auto* type = v->type()->castRaw<TensorType>();
   return type && type->dtype && isFloatingType(*type->dtype);
@@ -68,12 +63,20 @@ void OptimizeFrozenGraph(std::shared_ptr<Graph>& graph, bool optimize_numerics) 
   run_passes(graph, {kSimplifications.begin(), kSimplifications.end()});
 }
 
-std::tuple<Tensor, Tensor> computeUpdatedConvWeightAndBias(const ConvBNParameters& p) {
+namespace {
+// w * s and (b - mean) * s + bn_b for the norm behind a layer with these weights, s = bn_w / sqrt(var + eps) for each row of w.
+template <class Norm>
+std::tuple<Tensor, Tensor> scaled_by_norm(const Tensor& w, const Tensor& b, const Norm& norm) {
   const NoGradGuard no_grad;
-  const Tensor scale = p.bn_w.mul(p.bn_rv.add(p.bn_eps).rsqrt());
-  std::vector<int64_t> sizes(static_cast<std::size_t>(p.conv_w.dim()), 1);
+  const Tensor scale = norm.bn_w.mul(norm.bn_rv.add(norm.bn_eps).rsqrt());
+  std::vector<int64_t> sizes(static_cast<std::size_t>(w.dim()), 1);
   sizes[0] = -1;
-  return {p.conv_w.mul(scale.reshape(sizes)), p.conv_b.sub(p.bn_rm).mul(scale).add(p.bn_b)};
+  return {w.mul(scale.reshape(sizes)), b.sub(norm.bn_rm).mul(scale).add(norm.bn_b)};
+}
+}  // namespace
+std::tuple<Tensor, Tensor> computeUpdatedConvWeightAndBias(const ConvBNParameters& p) { return scaled_by_norm(p.conv_w, p.conv_b, p); }
+std::tuple<Tensor, Tensor> computeUpdatedLinearWeightAndBias(const LinearBNParameters& p) {
+  return scaled_by_norm(p.linear_w, p.linear_b, p);
 }
 
 void CheckInplace(std::shared_ptr<Graph>& graph) {
@@ -114,7 +117,7 @@ bool FunctionalToInplaceRewriter::FunctionalToInplace(Block* block) {
   {
     const AliasDb aliases(graph_);
     block->visit([&](Node* n) {
-      if (std::ranges::find(kActivations, n->kind()) == kActivations.end()) return;
+      if (!activation_type_promotion_mapping.contains(n->kind())) return;
       if (is_floating(n->input(0)) && is_private(n->input(0), aliases)) candidates.push_back(n);
     });
   }

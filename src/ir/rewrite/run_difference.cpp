@@ -32,7 +32,7 @@ class RunComparison {
 
   // Containers may be nested deeper than the stack allows only when somebody builds them so; answers of graphs are bounded by their types.
   std::optional<std::string> values(const IValue& a, const IValue& b) const {
-    if (a.tag() != b.tag()) return std::string(a.tagKind()) + " and " + b.tagKind();
+    if (a.tag() != b.tag()) return a.tagKind() + " and " + b.tagKind();
     switch (a.tag()) {
       case IValue::Tag::Tensor: return tensors(a.toTensor(), b.toTensor());
       case IValue::Tag::Double: return near(a.toDouble(), b.toDouble());

@@ -31,7 +31,7 @@ namespace cresset::jit {
   _(CALL_OPERATOR) _(CALL_BUILTIN) _(CALL_IN_PLACE) _(APPEND_TEXT) /* to a string that nobody else needs */                                \
   _(CALL_GRAPH) _(CALL_FUNCTION) _(CALL_METHOD) _(CALL_VALUE) _(MAKE_LIST) _(MAKE_TUPLE) _(MAKE_DICT) _(MAKE_OBJECT)                       \
   _(UNPACK_TUPLE) _(UNPACK_LIST) _(INDEX_TUPLE) _(SLICE_TUPLE) _(GET_ATTRIBUTE) _(SET_ATTRIBUTE) _(HAS_ATTRIBUTE) _(IS_INSTANCE)           \
-  _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON)
+  _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON) _(CALL_OPERATION)
 
 // clang-format on
 enum class Opcode : uint16_t {
@@ -91,6 +91,7 @@ struct Call {
   const Operator* op = nullptr;
   BuiltinFunction function = nullptr;
   InPlaceFunction in_place = nullptr;
+  Operation operation;
   std::shared_ptr<const Code> graph;
   Function* callee = nullptr;
   std::string name;  // attribute or method

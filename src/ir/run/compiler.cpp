@@ -400,6 +400,10 @@ class Compiler : CodeBuilder {
       case prim::IgnoredPythonOp: call(Opcode::PYTHON, n); return;
       default: break;
     }
+    if (const Operator* op = n->maybeOperator(); op && op->creates_operations()) {
+      call(Opcode::CALL_OPERATION, n).operation = op->getOperation(n);
+      return;
+    }
     if (n->hasAttribute(attr::Subgraph)) {
       subgraph(call(Opcode::CALL_GRAPH, n), n);
       return;

@@ -59,6 +59,11 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       c.graph->run(stack);
       give();
       return;
+    case Opcode::CALL_OPERATION:
+      f.push_inputs(stack, c);
+      c.operation(stack);
+      give();
+      return;
     case Opcode::CALL_FUNCTION:
       // The function itself is the first operand.
       for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);

@@ -294,6 +294,7 @@ void Code::run(Stack& stack) const {
   label_ENTER:
   label_EXIT:
   label_PYTHON:
+  label_CALL_OPERATION:
     activation.active.at = ip;
     execute_call(code, f, *ip, stack);
     CRESSET_FORGET_AND_NEXT();

@@ -285,7 +285,7 @@ class Printer {
         break;
       }
       case IValue::Tag::ScriptObject: out_ += options_.constants ? "<Object " + constant(v) + ">" : "<Object>"; break;
-      default: out_ += std::string("<") + v.tagKind() + ">";
+      default: out_ += "<" + v.tagKind() + ">";
     }
   }
 

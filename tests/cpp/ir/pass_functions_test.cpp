@@ -180,6 +180,106 @@ TEST(Operators, OfProgramsRunInGraphs) {
   EXPECT_THROW(getOperatorForLiteral("pass_functions_test::thrice(Tensor x) -> Tensor"), Error);
 }
 
+TEST(Operators, MakeWhatRunsANode) {
+  static int made = 0;
+  made = 0;
+  const OperationCreator scaled = [](const Node* n) -> Operation {
+    ++made;
+    const double factor = n ? n->f(Symbol::attr("factor")) : 1.0;
+    return [factor, calls = 0](Stack* stack) mutable { pack(stack, pop(*stack).toTensor() * (factor + calls++)); };
+  };
+  auto registry = std::make_unique<RegisterOperators>(
+      std::vector<Operator>{Operator(Symbol::fromQualString("pass_functions_test::any"), scaled, AliasAnalysisKind::PURE_FUNCTION),
+                            Operator("pass_functions_test::scaled(Tensor x) -> Tensor", scaled, AliasAnalysisKind::PURE_FUNCTION)});
+  const auto g = graph_of(R"(graph(%x : Tensor):
+  %a : Tensor = pass_functions_test::any[factor=2.](%x)
+  %b : Tensor = pass_functions_test::any[factor=10.](%a)
+  %c : Tensor = pass_functions_test::scaled[factor=3.](%b)
+  return (%c))");
+  EXPECT_TRUE(g->outputs()[0]->node()->getOperator().creates_operations());
+  EXPECT_FALSE(AliasDb(g).isMutable(g->inputs()[0]->uses()[0].user));
+  {
+    GraphExecutor executor(g, "f");
+    for (const double expected : {60.0, 3.0 * 11.0 * 4.0}) {  // each node counts its own calls
+      Stack stack{IValue(ones({1}))};
+      executor.run(stack);
+      EXPECT_EQ(stack.at(0).toTensor().item().toDouble(), expected);
+    }
+  }
+  EXPECT_EQ(made, 3);
+  // The operator with a schema is also the dispatcher's; one that takes anything is not.
+  Stack stack{IValue(ones({1}))};
+  findOperatorFor({"pass_functions_test::scaled", ""})->call(stack);
+  EXPECT_EQ(stack.at(0).toTensor().item().toDouble(), 1.0);
+  EXPECT_FALSE(Dispatcher::singleton().findSchema({"pass_functions_test::any", ""}));
+  EXPECT_EQ(getAllOperatorsFor(Symbol::fromQualString("pass_functions_test::scaled")).size(), 1u);
+  registry.reset();
+  EXPECT_TRUE(getAllOperatorsFor(Symbol::fromQualString("pass_functions_test::any")).empty());
+  EXPECT_TRUE(getAllOperatorsFor(Symbol::fromQualString("pass_functions_test::scaled")).empty());
+}
+
+TEST(Operators, OfANodeWithAGraphRunInItsPlace) {
+  const RegisterOperators registry(std::vector<Operator>{Operator(
+      Symbol::fromQualString("pass_functions_test::Group"),
+      [](const Node* n) -> Operation {
+        auto executor = std::make_shared<GraphExecutor>(n->g(attr::Subgraph), "group");
+        return [executor](Stack& stack) {
+          executor->run(stack);
+          stack.back() = stack.back().toTensor() + 1;
+        };
+      },
+      AliasAnalysisKind::PURE_FUNCTION)});
+  auto g = std::make_shared<Graph>();
+  Value* x = g->addInput("x");
+  Node* group = g->insertNode(g->createWithSubgraph(Symbol::fromQualString("pass_functions_test::Group")));
+  group->addInput(x);
+  Graph& body = *group->g(attr::Subgraph);
+  body.registerOutput(body.insert(aten::neg, {body.addInput()}));
+  g->registerOutput(group->addOutput());
+  EXPECT_EQ(run_graph(g, {ones({1})})[0].toTensor().item().toDouble(), 0.0);
+}
+
+TEST(Uses, OfAListOfOnesOwnAreWritten) {
+  const auto g = graph_of("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)");
+  auto uses = g->inputs()[0]->uses();
+  std::for_each(uses.begin(), uses.end(), [](Use& use) { use.offset = 7; });
+  EXPECT_EQ(uses[0].offset, 7u);
+  EXPECT_EQ(g->inputs()[0]->uses()[0].offset, 0u);
+  EXPECT_EQ(std::count_if(g->inputs()[0]->uses().begin(), g->inputs()[0]->uses().end(), [](const Use&) { return true; }), 1);
+}
+
+TEST(Types, OfTensorsAreCopied) {
+  const auto type = TensorType::create(ones({2, 3}));
+  auto copy = *type;
+  copy.dtype = ScalarType::Half;
+  EXPECT_EQ(copy.concrete_sizes(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(type->dtype, ScalarType::Float);
+}
+
+TEST(Stacks, TakeAValueOrTheMembersOfATuple) {
+  Stack stack;
+  pack(stack, ones({2}));
+  pack(&stack, std::make_tuple(int64_t{3}, std::string("a")));
+  ASSERT_EQ(stack.size(), 3u);
+  EXPECT_EQ(stack[1].toInt(), 3);
+  EXPECT_EQ(stack[2].tagKind(), "String");
+  EXPECT_EQ(IValue(std::vector<int64_t>{1}).tagKind(), "GenericList");
+}
+
+TEST(Weights, TakeTheNormBehindALinearLayer) {
+  // scale = 3 / sqrt(3 + 1) = 1.5: w = 2 * 1.5, b = (5 - 1) * 1.5 + 7
+  const auto [w, b] = computeUpdatedLinearWeightAndBias({.linear_w = full({1, 2}, 2.0),
+                                                         .linear_b = full({1}, 5.0),
+                                                         .bn_rm = full({1}, 1.0),
+                                                         .bn_rv = full({1}, 3.0),
+                                                         .bn_eps = 1.0,
+                                                         .bn_w = full({1}, 3.0),
+                                                         .bn_b = full({1}, 7.0)});
+  EXPECT_EQ(w.sizes(), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(w.sum().item().toDouble(), 6.0);
+  EXPECT_EQ(b.item().toDouble(), 13.0);
+}
+
 TEST(Rules, AreTrustedOrAsked) {
   const std::string text = "graph(%x : Tensor, %v : float):\n  %y : Tensor = aten::add_(%x, %v, %v)\n  return (%y)";
   const std::string pattern = "graph(%x, %v, %a):\n  %y = aten::add_(%x, %v, %a)\n  return (%y)";

@@ -54,6 +54,13 @@ struct ExceptionMessage {
  private:
   const std::exception& error_;
 };
+/// Passes for kernels of other processors and for other layouts of weights, which here are the engines' business: graphs stay as they are.
+inline void FuseFrozenConvAddRelu(std::shared_ptr<Graph>& /*graph*/) {}
+inline void ConvertFrozenOpsToMKLDNN(std::shared_ptr<Graph>& /*graph*/) {}
+inline bool FrozenLinearTranspose(std::shared_ptr<Graph>& /*graph*/) { return false; }
+inline bool FrozenConcatLinear(std::shared_ptr<Graph>& /*graph*/) { return false; }
+/// Graphs are not profiled when they run: the question which nodes to profile is never asked.
+inline void RegisterProfilingNode(const std::function<bool(const Node*)>& /*wanted*/) {}
 /// Types say nothing of undefined tensors here, so there is nothing to clear.
 inline void ClearUndefinedness(const std::shared_ptr<Graph>& /*graph*/) {}
 // subgraph_utils.h
@@ -83,8 +90,11 @@ using cresset::jit::Match;
 using cresset::jit::MatchFilter;
 using SubgraphRewriter = cresset::jit::TrustingSubgraphRewriter;
 // pass_functions.h
+using cresset::jit::activation_type_promotion_mapping;
 using cresset::jit::AddIfThenElseOp;
+using cresset::jit::BatchMM;
 using cresset::jit::Canonicalize;
+using cresset::jit::CanonicalizeOps;
 using cresset::jit::CheckInplace;
 using cresset::jit::clearAllPostPasses;
 using cresset::jit::clearAllPrePasses;
@@ -92,12 +102,14 @@ using cresset::jit::clearPostPass;
 using cresset::jit::clearPrePass;
 using cresset::jit::CombineConcats;
 using cresset::jit::computeUpdatedConvWeightAndBias;
+using cresset::jit::computeUpdatedLinearWeightAndBias;
 using cresset::jit::ConstantPooling;
 using cresset::jit::ConstantPropagation;
 using cresset::jit::ConstantPropagationImmutableTypes;
 using cresset::jit::ConvBNParameters;
 using cresset::jit::CreateFunctionalGraphs;
 using cresset::jit::DCESideEffectPolicy;
+using cresset::jit::DecomposeOps;
 using cresset::jit::EliminateCommonSubexpression;
 using cresset::jit::EliminateConcatCommonInputs;
 using cresset::jit::EliminateDeadCode;
@@ -122,10 +134,13 @@ using cresset::jit::GraphPass;
 using cresset::jit::GraphPassNameType;
 using cresset::jit::Inline;
 using cresset::jit::inlineCallTo;
+using cresset::jit::InlineForkWait;
 using cresset::jit::InlineFunctionalGraphs;
+using cresset::jit::LinearBNParameters;
 using cresset::jit::LowerAllTuples;
 using cresset::jit::LowerGraph;
 using cresset::jit::LowerSimpleTuples;
+using cresset::jit::nonConstantParameters;
 using cresset::jit::OptimizeFrozenGraph;
 using cresset::jit::PeepholeOptimize;
 using cresset::jit::PropagateInputShapes;
@@ -133,6 +148,7 @@ using cresset::jit::RefineTupleTypes;
 using cresset::jit::registerPostPass;
 using cresset::jit::registerPrePass;
 using cresset::jit::removeDropout;
+using cresset::jit::RemoveExpands;
 using cresset::jit::RemoveInplaceOps;
 using cresset::jit::RemoveListMutation;
 using cresset::jit::RemoveListMutationAndUseVariadicCat;

@@ -194,6 +194,8 @@ using cresset::GetCPUAllocator;
 using cresset::GetDefaultCPUAllocator;
 using cresset::GetPrivateUse1HooksInterface;
 using cresset::GetStorageImplCreate;
+using cresset::is_channels_last_strides_2d;
+using cresset::is_channels_last_strides_3d;
 using cresset::is_privateuse1_backend_registered;
 using cresset::isAliasDispatchKey;
 using cresset::isComplexType;

@@ -157,9 +157,11 @@ using cresset::jit::ScriptException;
 using cresset::jit::set_print_handler;
 using cresset::jit::wait;
 using JITException = ScriptException;
+using cresset::jit::getCustomClass;
 // tensors' and stacks' helpers
 using cresset::jit::drop;
 using cresset::jit::last;
+using cresset::pack;
 using cresset::jit::peek;
 using cresset::jit::pop;
 using cresset::jit::push;
