@@ -115,7 +115,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
     return cresset.storage.tensor_of_storage(storage, dtype, size=[size]).requires_grad_(requires_grad)
 
 
-_recorders = None  # while export records: what runs in the place of cond, and of while_loop
+_recorders = None  # while export or make_fx records: what runs in the place of cond, and of while_loop
 
 
 def cond(pred, true_fn, false_fn, operands=()):

@@ -3,6 +3,7 @@
 import cresset
 from cresset import fx
 from cresset._higher_order import HigherOrderOperator
+from cresset._subclasses.fake_tensor import FakeTensor
 from cresset.fx.experimental.proxy_tensor import PythonKeyTracer, _note_value, _track_tree
 from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
@@ -11,6 +12,10 @@ from cresset.utils import _pytree as pytree
 from ._errors import UserError, UserErrorType
 
 __all__ = ["cond_operator", "while_loop_operator", "record_cond", "record_while_loop"]
+
+# A recorder has a `tracer`, which is exchanged while a function is recorded; `switched(on)`, a block in which operators are recorded or not; and
+# `values(run, tensors)`: what the program itself goes on with, or None for fakes in its place.
+
 
 
 class _Cond(HigherOrderOperator):
@@ -140,12 +145,14 @@ def _record_cond(recorder, pred, true_fn, false_fn, operands):
     graphs = _installed(outer, ("true_graph", one, tuple(nodes)), ("false_graph", other, tuple(other_nodes)), place="torch.cond: a branch")
     outside = tuple(Proxy(node, outer) for _, node, _ in one.operands.values())
     proxy = outer.create_proxy("call_function", cond_operator, (outer.proxy_of(pred), *graphs, outside), {}, name="cond")
-    return pytree.tree_unflatten(_results(outer, leaves, proxy), spec)
+    found = recorder.values(lambda: pytree.tree_leaves((true_fn if pred else false_fn)(*operands)), (pred, *leaves, *other_leaves))
+    return pytree.tree_unflatten(_results(outer, leaves if found is None else found, proxy, found is None), spec)
 
 
 def _record_while_loop(recorder, cond_fn, body_fn, carried):
     outer = recorder.tracer
-    copies = [outer.fake_mode.snapshot(x) for x in carried]  # what is carried is another tensor in each pass
+    # What is carried is another tensor in each pass.
+    copies = [outer.fake_mode.snapshot(x) if isinstance(x, FakeTensor) else x.detach().clone() for x in carried]
     test, goes_on = _recorded(recorder, cond_fn, copies, carried)
     if not isinstance(goes_on, cresset.Tensor) or goes_on.numel() != 1:
         raise UserError(UserErrorType.INVALID_OUTPUT, f"torch.while_loop: cond_fn must give a tensor of one element, but gave {_shown([goes_on])}.")
@@ -162,7 +169,15 @@ def _record_while_loop(recorder, cond_fn, body_fn, carried):
     outside = [Proxy(node, outer) for _, node, _ in test.operands.values()]
     arguments = (*graphs, tuple(outside[: len(carried)]), tuple(outside[len(carried) :]))
     proxy = outer.create_proxy("call_function", while_loop_operator, arguments, {}, name="while_loop")
-    return tuple(_results(outer, new, proxy))
+    found = recorder.values(lambda: _looped(cond_fn, body_fn, carried), (*carried, *new))
+    return tuple(_results(outer, new if found is None else found, proxy, found is None))
+
+
+def _looped(cond_fn, body_fn, carried):
+    while cond_fn(*carried):
+        new = body_fn(*carried)
+        carried = tuple(new) if isinstance(new, (tuple, list)) else (new,)
+    return carried
 
 
 def _unite(one, other):
@@ -192,7 +207,7 @@ def _installed(outer, *functions, place):
     return found
 
 
-def _results(outer, leaves, proxy):
-    results = tuple(outer.fake_mode.snapshot(x) for x in leaves)
+def _results(outer, leaves, proxy, fakes):
+    results = tuple(outer.fake_mode.snapshot(x) for x in leaves) if fakes else tuple(x.detach() for x in leaves)
     _track_tree(outer, results, proxy)
     return list(results)

@@ -10,7 +10,9 @@ import inspect
 
 import cresset
 
+from ... import _rare_functions
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..._subclasses.functional_tensor import FunctionalTensor
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from .._lazy_graph_module import _make_graph_module
@@ -97,6 +99,11 @@ class PythonKeyTracer(Tracer):
         self.constants = {}  # id -> (tensor, value that it has)
         self.places = {}  # where a tensor lies -> its proxy; autograd gives out other objects for views and for results that it saved
 
+    @functools.cached_property
+    def inner(self):
+        """Graphs of functions that control flow chooses, by name."""
+        return {}
+
     def call_module(self, m, forward, args, kwargs):
         """What forward gives."""
         return forward(*args, **kwargs)
@@ -124,6 +131,9 @@ class PythonKeyTracer(Tracer):
         if isinstance(a, (cresset.SymInt, cresset.SymFloat, cresset.SymBool)):
             return a.node.constant if hasattr(a, "node") and a.node.constant is not None else a
         return super().create_arg(a)
+
+    def describe(self, node):
+        """What is noted at a node when it is made: nothing."""
 
     def _constant(self, name, value):
         return self._describe(self.create_node("get_attr", name, (), {}), value)
@@ -286,6 +296,46 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     def _result_of(self, func, args, kwargs):
         return func(*args, **kwargs)
 
+    @contextlib.contextmanager
+    def switched(self, on):
+        """For a block operators are recorded, or not."""
+        before, self.enabled = self.enabled, on
+        try:
+            yield
+        finally:
+            self.enabled = before
+
+    def values(self, run, tensors):
+        """What `run` gives, not recorded, where all tensors have values; else None. NotImplementedError where gradients go through the functions."""
+        _refuse_gradients(tensors)
+        return None if any(isinstance(t, FakeTensor) for t in tensors) else run()
+
+    @contextlib.contextmanager
+    def recording_control_flow(self):
+        """For a block torch.cond and torch.while_loop become nodes."""
+        own = self._flow("cond"), self._flow("while_loop")
+        before, _rare_functions._recorders = _rare_functions._recorders, own
+        try:
+            yield
+        finally:
+            _rare_functions._recorders = before
+
+    def _flow(self, name):
+        def record(*arguments):
+            if not self.enabled:
+                before, _rare_functions._recorders = _rare_functions._recorders, None
+                try:
+                    return getattr(cresset, name)(*arguments)
+                finally:
+                    _rare_functions._recorders = before
+            tensors = [t for t in pytree.tree_leaves(arguments) if isinstance(t, cresset.Tensor)]
+            if any(isinstance(t, FunctionalTensor) or cresset._C._functorch.is_batchedtensor(t) for t in tensors):
+                raise NotImplementedError(f"make_fx: torch.{name} of tensors of vmap or functionalize is not recorded. Put these inside of its functions.")
+            _refuse_gradients(tensors)
+            return getattr(cresset.export._control_flow, f"record_{name}")(self, *arguments)
+
+        return record
+
     def _note_constant(self, func, args, kwargs, result, lifted, all_constant):
         """Small results of constants are constants, so that their values may be asked for."""
         table = self.tracer.constants
@@ -296,6 +346,12 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             with _disable_current_modes():
                 values = pytree.tree_map(lambda a: table[id(a)][1] if isinstance(a, cresset.Tensor) else a, (args, kwargs))
                 table[id(result)] = (result, func(*values[0], **values[1]))
+
+
+def _refuse_gradients(tensors):
+    if cresset.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        words = "make_fx: gradients through torch.cond and torch.while_loop are not recorded."
+        raise NotImplementedError(f"{words} Trace under torch.no_grad(), or with tensors that do not require a gradient.")
 
 
 @functools.cache
@@ -384,6 +440,8 @@ def fake_signature(fn, nargs):
 def dispatch_trace(root, tracer, concrete_args=None):
     """The GraphModule of what a function of proxies does."""
     graph = tracer.trace(root, concrete_args)
+    for path, module in getattr(tracer, "inner", {}).items():
+        setattr(tracer.root, path, module)
     name = type(root).__name__ if isinstance(root, cresset.nn.Module) else root.__name__
     return _make_graph_module(tracer.root, graph, name)
 
@@ -401,7 +459,7 @@ def _wrap_key(f, tensors, tracer, mode):
                 assert isinstance(proxy, Proxy)
                 tracer.track(value, proxy)
                 _note_value(tracer, proxy, value)
-        with _ValueGuard(mode), mode:
+        with _ValueGuard(mode), mode, mode.recording_control_flow():
             result = f(*pytree.tree_unflatten(flat, spec))
         return pytree.tree_map(lambda x: tracer.proxy_of(x) if isinstance(x, cresset.Tensor) else x, result)
 
