@@ -7,7 +7,7 @@ import sys
 import types
 
 from . import _C
-from ._C import OpOverload, _find_overload
+from ._C import DispatchKey, OpOverload, _find_overload  # noqa: F401
 from ._hints import with_hint
 
 __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]

@@ -1,7 +1,7 @@
 """Settings of compile(), which reads `recompile_limit`, or `cache_size_limit` where that alone was set; the others are for libraries that write them.
 `patch(name=value)` sets some within a block."""
 
-import contextlib
+from .._setting_blocks import patch_of
 
 cache_size_limit = recompile_limit = 8
 accumulated_cache_size_limit = accumulated_recompile_limit = 256
@@ -10,17 +10,4 @@ fake_tensor_cache_enabled = fake_tensor_cache_crosscheck_enabled = False  # resu
 optimize_ddp = inline_inbuilt_nn_modules = True
 assume_static_by_default, automatic_dynamic_shapes, dynamic_shapes, allow_unspec_int_on_nn_module = True, True, True, False
 
-
-@contextlib.contextmanager
-def patch(arg=None, value=None, **changes):
-    """Other settings within a block: `patch(name=value)`, `patch("name", value)` or `patch({"name": value})`. AttributeError for unknown ones."""
-    changes = {**({arg: value} if isinstance(arg, str) else arg or {}), **changes}
-    unknown = [name for name in changes if name not in globals()]
-    if unknown:
-        raise AttributeError(f"_dynamo.config has no setting {unknown[0]!r}")
-    before = {name: globals()[name] for name in changes}
-    globals().update(changes)
-    try:
-        yield
-    finally:
-        globals().update(before)
+patch = patch_of(globals(), "_dynamo.config")

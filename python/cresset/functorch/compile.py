@@ -1,12 +1,13 @@
 """Functions recorded ahead of time, by the module that offers them in PyTorch."""
 
+from cresset._functorch import config
 from cresset._functorch.aot_autograd import aot_function, aot_module, make_boxed_func, nop
 from cresset._functorch.fx_minifier import minifier
 from cresset._functorch.partitioners import default_partition
 from cresset.fx.experimental.proxy_tensor import make_fx
 
 __all__ = [
-    "aot_function", "aot_module", "compiled_function", "compiled_module", "default_partition", "make_boxed_func", "make_fx",
+    "aot_function", "aot_module", "compiled_function", "compiled_module", "config", "default_partition", "make_boxed_func", "make_fx",
     "min_cut_rematerialization_partition", "minifier", "nop",
 ]  # fmt: skip
 

@@ -113,3 +113,13 @@ def test_gradients_come_to_the_recorded_backward_as_they_were_recorded():
     x, g = torch.ones(2, 2, requires_grad=True), torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t()
     assert torch.autograd.grad(Identity.apply(x), x, g)[0].equal(g)
     assert torch.autograd.grad(aot_function(Identity.apply, nop)(x), x, g)[0].equal(g)
+
+
+def test_settings_of_a_block():
+    from cresset.functorch.compile import config
+
+    with config.patch(debug_assert=True), config.patch({"fake_tensor_allow_meta": False}):
+        assert config.debug_assert is True and config.fake_tensor_allow_meta is False
+    assert config.debug_assert is False and config.fake_tensor_allow_meta is True
+    with pytest.raises(AttributeError, match="_functorch.config has no setting 'unknown'"), config.patch(unknown=1):
+        pass

@@ -183,3 +183,11 @@ def test_export_takes_the_tables():
 
     program = cresset.export.export(Net(), (Y,)).run_decompositions(core_aten_decompositions())
     assert [str(n.target) for n in program.graph.nodes if n.op == "call_function"] == ["aten.sigmoid.default", "aten.mul.Tensor", "aten.permute.default"]
+
+
+def test_composite_operators_are_told():
+    from cresset._export.utils import _is_cia_op
+    from cresset._ops import DispatchKey
+
+    assert _is_cia_op(aten.reshape.default) and not _is_cia_op(aten.silu.default) and not _is_cia_op(aten.silu)
+    assert aten.reshape.default.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
