@@ -214,7 +214,7 @@ def _prelu_kernel_backward(grad_output, self, weight):
 
 @rule("_softmax", core=False)
 def _softmax(self, dim, half_to_float):
-    dtype = self.dtype
+    self, dtype = self.contiguous(), self.dtype  # so are the results of the operator
     x = self.to(cresset.float32) if dtype in (cresset.float16, cresset.bfloat16) else self
     if self.numel() == 0:
         exp = cresset.exp(x)
@@ -226,7 +226,7 @@ def _softmax(self, dim, half_to_float):
 
 @rule("_log_softmax", core=False)
 def _log_softmax(self, dim, half_to_float):
-    dtype = self.dtype
+    self, dtype = self.contiguous(), self.dtype  # so are the results of the operator
     x = self.to(cresset.float32) if dtype in (cresset.float16, cresset.bfloat16) else self
     shifted = x if self.numel() == 0 else x - cresset.amax(x, [dim], keepdim=True)
     result = shifted - cresset.log(cresset.sum(cresset.exp(shifted), [dim], keepdim=True))

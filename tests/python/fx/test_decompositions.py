@@ -161,6 +161,8 @@ def test_table_of_another_type():
 def test_decompositions_are_functions_by_name():
     assert_close(decompositions.elu_backward(Y, 1.0, 1, 1, True, Y), aten.elu_backward(Y, 1.0, 1, 1, True, Y))
     assert_close(decompositions._softmax(Y, -1, False), Y.softmax(-1))
+    strided = numbers(72).as_strided((2, 4, 3, 3), (9, 18, 3, 1))
+    assert decompositions._softmax(strided, -1, False).stride() == decompositions._log_softmax(strided, -1, False).stride() == (36, 9, 3, 1)
 
 
 def test_gradients_in_terms_of_others():

@@ -218,3 +218,12 @@ def test_softmax_of_components_with_holes():
     with pytest.raises(RuntimeError, match=words):
         torch.softmax(holes, 1)
     assert torch.softmax(holes, 2).unbind()[0].shape == (2, 3)
+
+
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided], ids=["jagged", "strided"])
+def test_conversions_to_other_types(layout):
+    nt = nested.nested_tensor([torch.tensor([[1.5, 2.0]]), torch.tensor([[3.0, -4.0], [5.0, 6.0]])], layout=layout)
+    for name, dtype in {"cdouble": torch.complex128, "cfloat": torch.complex64, "chalf": torch.complex32, "short": torch.int16, "char": torch.int8}.items():
+        found = getattr(nt, name)()
+        assert found.is_nested and found.layout is layout and found.dtype is dtype and found.unbind()[1].tolist() == [[3, -4], [5, 6]]
+    assert nt.abs().byte().unbind()[1].tolist() == [[3, 4], [5, 6]]

@@ -94,7 +94,7 @@ _POINTWISE = frozenset("""
 __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __rtruediv__ __itruediv__ __div__ __rdiv__ __floordiv__ __rfloordiv__
 __pow__ __rpow__ __ipow__ __mod__ __rmod__ __neg__ __pos__ __abs__ __invert__ __and__ __or__ __xor__ __rand__ __ror__ __rxor__ __eq__ __ne__ __lt__ __le__ __gt__
 __ge__ relu relu_ relu6 leaky_relu elu celu selu gelu silu mish sigmoid tanh hardtanh hardswish hardsigmoid softplus softsign logsigmoid tanhshrink dropout
-alpha_dropout threshold detach clone to type double float half bfloat16 int long short bool cpu cuda contiguous_format rsub where masked_fill clamp clip
+alpha_dropout threshold detach clone to type double float half bfloat16 cdouble cfloat chalf int long short char byte bool cpu cuda contiguous_format rsub where masked_fill clamp clip
 nan_to_num zeros_like ones_like empty_like full_like rand_like randn_like randint_like detach_ zero_ fill_ copy_ positive type_as pin_memory data
 native_dropout square isnan isinf isfinite logical_not bernoulli abs_ conj normal_ uniform_ masked_fill_ clamp_ clamp_min clamp_max neg_ nan_to_num_ float_power
 """.split())  # fmt: skip

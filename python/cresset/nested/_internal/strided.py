@@ -16,6 +16,7 @@ _POINTWISE = frozenset("""
 __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __rtruediv__ __neg__ __pos__ __abs__ __ge__ __gt__ __lt__ __le__
 add add_ sub sub_ mul mul_ div div_ neg neg_ abs abs_ relu relu_ gelu gelu_ silu silu_ tanh tanh_ cos sin sgn sgn_ sqrt ge gt lt le eq ne __eq__ __ne__ isnan isinf
 isposinf isneginf isreal positive softsign tanhshrink logical_not logical_not_ masked_fill masked_fill_ dropout dropout_ detach clone to type float double half bfloat16 int long bool cpu contiguous
+cdouble cfloat chalf short char byte
 zeros_like ones_like empty_like full_like rand_like randn_like zero_ fill_ copy_ rsub type_as pin_memory where native_dropout alias
 """.split())  # fmt: skip
 
