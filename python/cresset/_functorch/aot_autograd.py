@@ -7,7 +7,7 @@ from cresset.utils import _pytree as pytree
 
 from .partitioners import default_partition, flattened
 
-__all__ = ["aot_function", "aot_module", "make_boxed_func", "nop"]
+__all__ = ["aot_function", "aot_module", "aot_module_simplified", "make_boxed_compiler", "make_boxed_func", "nop"]
 
 
 def nop(fx_g, example_inputs):
@@ -24,6 +24,15 @@ def make_boxed_func(f):
         return f(*values)
 
     boxed._boxed_call = True
+    return boxed
+
+
+def make_boxed_compiler(compiler):
+    """The compiler with make_boxed_func around what it gives."""
+
+    def boxed(fx_g, example_inputs):
+        return make_boxed_func(compiler(fx_g, example_inputs))
+
     return boxed
 
 
@@ -147,7 +156,7 @@ def aot_function(
     }  # fmt: skip
     known = {}
 
-    def call(*args, **kwargs):
+    def prepared(args, kwargs):
         leaves, spec = pytree.tree_flatten((args, kwargs))
         places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, cresset.Tensor)]
         tensors = [leaves[n] for n in places]
@@ -162,8 +171,13 @@ def aot_function(
         if key not in known:
             with cresset.random.fork_rng(devices=()):
                 known[key] = _Compiled(of_tensors, tensors, options)
-        return known[key](tensors)
+        return known[key], tensors
 
+    def call(*args, **kwargs):
+        compiled, tensors = prepared(args, kwargs)
+        return compiled(tensors)
+
+    call.prepare = lambda *args, **kwargs: prepared(args, kwargs)
     return call
 
 
@@ -173,11 +187,32 @@ class _CompiledModule(cresset.nn.Module):
         self.orig_module = mod
         self._call = aot_function(lambda state, given, named: cresset.func.functional_call(mod, state, given, named), *args, **kwargs)
 
+    def _state(self):
+        return {**dict(self.orig_module.named_parameters()), **dict(self.orig_module.named_buffers())}
+
     def forward(self, *args, **kwargs):
-        state = {**dict(self.orig_module.named_parameters()), **dict(self.orig_module.named_buffers())}
-        return self._call(state, args, kwargs)
+        return self._call(self._state(), args, kwargs)
 
 
 def aot_module(mod, *args, **kwargs):
     """A module with the parameters of `mod` that runs what aot_function makes of its forward; buffers that forward changes stay as they were."""
     return _CompiledModule(mod, *args, **kwargs)
+
+
+def aot_module_simplified(
+    mod, args, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, keep_inference_input_mutations=False,
+    inference_compiler=None,
+):  # fmt: skip
+    """What backends of `compile` use: a function of a module's arguments that runs what the compilers made of it, the first of them at once, for `args`.
+
+    The graph has the parameters and buffers of `mod` in front of the arguments; results in a tuple come in a list. As aot_module in all else.
+    """
+    compiled = _CompiledModule(mod, fw_compiler, bw_compiler, partition_fn, decompositions, 0, keep_inference_input_mutations, inference_compiler)
+    compiled._call.prepare(compiled._state(), tuple(args), {})
+
+    def forward(*runtime_args):
+        result = compiled(*runtime_args)
+        return list(result) if isinstance(result, tuple) else result
+
+    forward.named_parameters, forward.named_buffers, forward.zero_grad = mod.named_parameters, mod.named_buffers, mod.zero_grad
+    return forward

@@ -123,3 +123,35 @@ def test_settings_of_a_block():
     assert config.debug_assert is False and config.fake_tensor_allow_meta is True
     with pytest.raises(AttributeError, match="_functorch.config has no setting 'unknown'"), config.patch(unknown=1):
         pass
+
+
+def test_simplified_modules_compile_at_once():
+    from cresset.functorch.compile import aot_module_simplified, default_decompositions, make_boxed_compiler
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l = torch.nn.Linear(3, 2)
+            self.register_buffer("b", torch.ones(2))
+
+        def forward(self, x):
+            return (torch.nn.functional.hardtanh(self.l(x)) * self.b,)
+
+    seen = []
+
+    def compiler(graph, arguments):
+        seen.append([tuple(a.shape) for a in arguments])
+        assert "hardtanh" not in graph.code
+        return graph.forward
+
+    net, x = Net(), torch.randn(4, 3)
+    call = aot_module_simplified(net, (x,), make_boxed_compiler(compiler), decompositions=default_decompositions)
+    assert seen == [[(2, 3), (2,), (2,), (4, 3)]]  # PyTorch's order: parameters, buffers, arguments
+    result = call(x)
+    assert isinstance(result, list) and len(seen) == 1
+    torch.testing.assert_close(result[0], net(x)[0])
+    result[0].sum().backward()
+    assert len(seen) == 2
+    recorded, net.l.weight.grad = net.l.weight.grad, None
+    net(x)[0].sum().backward()
+    torch.testing.assert_close(recorded, net.l.weight.grad)
