@@ -85,7 +85,7 @@ struct Arg<Tensor&> {
   using canonical = Tensor&;
   static TypePtr schema_type() { return basic_type(TypeKind::Tensor); }
   static IValue* from(IValue& v) { return &v; }
-  static Tensor& get(IValue* h) { return h->toTensorRef(); }
+  static Tensor& get(IValue* h) { return h->toTensor(); }
   static DispatchKeySet keys(const Tensor& t) { return t.key_set(); }
 };
 template <>

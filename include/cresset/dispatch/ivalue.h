@@ -225,8 +225,12 @@ class CRESSET_API IValue {
   /// A list whose elements are tensors or None.
   bool isOptionalTensorList() const;
 
-  /// The tensor in place: valid while this IValue lives and holds it.
+  /// The tensor in place: valid while this IValue lives and holds it, writable where the IValue is.
   const cresset::Tensor& toTensor() const& {
+    require(Tag::Tensor, "Tensor");
+    return payload_.t;
+  }
+  cresset::Tensor& toTensor() & {
     require(Tag::Tensor, "Tensor");
     return payload_.t;
   }
@@ -235,11 +239,6 @@ class CRESSET_API IValue {
     cresset::Tensor t = std::move(payload_.t);
     drop();
     return t;
-  }
-  /// The tensor in place and writable, for kernels that take `Tensor&`.
-  cresset::Tensor& toTensorRef() & {
-    require(Tag::Tensor, "Tensor");
-    return payload_.t;
   }
   double toDouble() const {
     if (isInt()) return static_cast<double>(payload_.i);
@@ -633,6 +632,7 @@ inline ArrayRef<IValue> last(const Stack* stack, std::size_t n) { return last(*s
 namespace jit {
 using cresset::drop;
 using cresset::last;
+using cresset::pack;
 using cresset::peek;
 using cresset::pop;
 using cresset::push;

@@ -27,4 +27,36 @@ struct RegisterGraphPass {
   explicit RegisterGraphPass(GraphPass pass) { registerPostPass(std::move(pass)); }
 };
 
+/// For a class with one pass, which it registers and clears: `struct Mine : PassManager<Mine>`. A class of its own may replace
+/// registerPass and clearPass, for pre passes.
+template <class Derived>
+class PassManager {
+ public:
+  virtual ~PassManager() = default;
+  /// As a post pass. Whether there was one already, which stays then.
+  static bool registerPass(GraphPass pass) {
+    if (isRegistered()) return true;
+    passID(registerPostPass(std::move(pass)), true);
+    isRegistered(true);
+    return false;
+  }
+  static void clearPass() {
+    if (!isRegistered()) return;
+    clearPostPass(passID());
+    isRegistered(true);
+  }
+
+ protected:
+  /// Is the pass registered? With `turn` the answer is turned round from now on.
+  static bool isRegistered(bool turn = false) {
+    static bool registered = false;
+    return registered = registered != turn;
+  }
+  /// The name of the registered pass; with `set` it is the given one from now on.
+  static GraphPassNameType passID(GraphPassNameType name = 0, bool set = false) {
+    static GraphPassNameType kept = 0;
+    return set ? kept = name : kept;
+  }
+};
+
 }  // namespace cresset::jit

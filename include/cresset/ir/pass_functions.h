@@ -84,35 +84,7 @@ CRESSET_API void DecomposeOps(std::shared_ptr<Graph>& graph);
 CRESSET_API void BatchMM(std::shared_ptr<Graph>& graph);
 /// Forked graphs whose futures are only waited for stand where they were forked.
 CRESSET_API void InlineForkWait(const std::shared_ptr<Graph>& graph);
-/// Is an input of the node other than the first no constant?
-CRESSET_API bool nonConstantParameters(Node* n);
 
-// Frozen graphs: what follows a convolution or a linear layer with constant weights goes into them (passes/fold_frozen.cpp says where).
-CRESSET_API bool FoldFrozenConvBatchnorm(std::shared_ptr<Graph>& graph);
-CRESSET_API bool FoldFrozenConvAddOrSub(std::shared_ptr<Graph>& graph);
-CRESSET_API bool FoldFrozenConvMulOrDiv(std::shared_ptr<Graph>& graph);
-CRESSET_API bool FoldFrozenLinearBatchnorm(std::shared_ptr<Graph>& graph);
-/// All of these until nothing is left to fold, unless numbers must stay as they are, and what tidies the graph.
-CRESSET_API void OptimizeFrozenGraph(std::shared_ptr<Graph>& graph, bool optimize_numerics = true);
-
-/// A convolution and the batch norm behind it.
-struct ConvBNParameters {
-  Tensor conv_w, conv_b, bn_rm, bn_rv;
-  double bn_eps = 0.0;
-  Tensor bn_w, bn_b;
-};
-/// Weight and bias of the convolution that does both: w * s and (b - mean) * s + bn_b, where s = bn_w / sqrt(var + eps) for each channel of
-/// the result.
-CRESSET_API std::tuple<Tensor, Tensor> computeUpdatedConvWeightAndBias(const ConvBNParameters& p);
-
-/// A linear layer and the batch norm behind it.
-struct LinearBNParameters {
-  Tensor linear_w, linear_b, bn_rm, bn_rv;
-  double bn_eps = 0.0;
-  Tensor bn_w, bn_b;
-};
-/// The same for the layer that does both; s is one number for each row of w.
-CRESSET_API std::tuple<Tensor, Tensor> computeUpdatedLinearWeightAndBias(const LinearBNParameters& p);
 /// Raises where a call of Python writes its arguments.
 CRESSET_API void CheckInplace(std::shared_ptr<Graph>& graph);
 /// Operators that write give a new tensor instead, where nobody can see the difference.

@@ -24,6 +24,8 @@ struct SymbolBase : std::string_view {
     return static_cast<const std::string_view&>(a) == static_cast<const std::string_view&>(b);
   }
   friend bool operator==(const SymbolBase& a, const char* b) { return static_cast<const std::string_view&>(a) == b; }
+  friend std::string operator+(std::string text, const SymbolBase& name) { return std::move(text.append(name)); }
+  friend std::string operator+(const SymbolBase& name, const std::string& text) { return std::string(name) + text; }
 };
 
 /// An interned name. Two symbols are equal exactly when their texts are. Those of symbols.h (prim::If, aten::add, attr::value) are

@@ -3,6 +3,7 @@
 #include <array>
 
 #include <cresset/core/grad_mode.h>
+#include <cresset/ir/frozen_functions.h>
 #include <cresset/ir/lowering.h>
 #include <cresset/ir/pass_functions.h>
 
@@ -77,6 +78,11 @@ std::tuple<Tensor, Tensor> scaled_by_norm(const Tensor& w, const Tensor& b, cons
 std::tuple<Tensor, Tensor> computeUpdatedConvWeightAndBias(const ConvBNParameters& p) { return scaled_by_norm(p.conv_w, p.conv_b, p); }
 std::tuple<Tensor, Tensor> computeUpdatedLinearWeightAndBias(const LinearBNParameters& p) {
   return scaled_by_norm(p.linear_w, p.linear_b, p);
+}
+
+bool nonConstantParameters(Node* n) {
+  return std::ranges::any_of(n->inputs().slice(std::min<std::size_t>(1, n->inputs().size())),
+                             [](const Value* v) { return v->node()->kind() != prim::Constant; });
 }
 
 void CheckInplace(std::shared_ptr<Graph>& graph) {

@@ -67,11 +67,6 @@ bool ConstantPropagationImmutableTypes(std::shared_ptr<Graph>& graph) {
   return changed;
 }
 
-bool nonConstantParameters(Node* n) {
-  return std::ranges::any_of(n->inputs().slice(std::min<std::size_t>(1, n->inputs().size())),
-                             [](const Value* v) { return v->node()->kind() != prim::Constant; });
-}
-
 bool PeepholeOptimize(const std::shared_ptr<Graph>& graph, bool disable_shape_peepholes) {
   LoweringOptions options;
   options.trust_types = !disable_shape_peepholes;

@@ -7,6 +7,7 @@
 #include <cresset/dispatch/boxing.h>
 #include <cresset/ir/autodiff.h>
 #include <cresset/ir/file_check.h>
+#include <cresset/ir/frozen_functions.h>
 #include <cresset/ir/graph_executor.h>
 #include <cresset/ir/import_source.h>
 #include <cresset/ir/ir_parser.h>
@@ -244,6 +245,7 @@ TEST(Uses, OfAListOfOnesOwnAreWritten) {
   auto uses = g->inputs()[0]->uses();
   std::for_each(uses.begin(), uses.end(), [](Use& use) { use.offset = 7; });
   EXPECT_EQ(uses[0].offset, 7u);
+  EXPECT_EQ(std::string("a_") + uses[0].user->kind().toUnqualString(), "a_neg");
   EXPECT_EQ(g->inputs()[0]->uses()[0].offset, 0u);
   EXPECT_EQ(std::count_if(g->inputs()[0]->uses().begin(), g->inputs()[0]->uses().end(), [](const Use&) { return true; }), 1);
 }
@@ -264,6 +266,27 @@ TEST(Stacks, TakeAValueOrTheMembersOfATuple) {
   EXPECT_EQ(stack[1].toInt(), 3);
   EXPECT_EQ(stack[2].tagKind(), "String");
   EXPECT_EQ(IValue(std::vector<int64_t>{1}).tagKind(), "GenericList");
+}
+
+TEST(Passes, AreRegisteredByAClassOfTheirOwn) {
+  struct First : PassManager<First> {};
+  struct Second : PassManager<Second> {};
+  static int runs = 0;
+  runs = 0;
+  EXPECT_FALSE(First::registerPass([](std::shared_ptr<Graph>&) { ++runs; }));
+  EXPECT_TRUE(First::registerPass([](std::shared_ptr<Graph>&) { runs += 100; }));
+  EXPECT_FALSE(Second::registerPass([](std::shared_ptr<Graph>&) { runs += 10; }));
+  const auto unit = std::make_shared<CompilationUnit>("def f(x):\n  return -x\n");
+  const auto run = [&] { unit->run_method("f", ones({1})); };
+  run();
+  EXPECT_EQ(runs, 11);
+  First::clearPass();
+  First::clearPass();
+  run();
+  EXPECT_EQ(runs, 21);
+  Second::clearPass();
+  run();
+  EXPECT_EQ(runs, 21);
 }
 
 TEST(Weights, TakeTheNormBehindALinearLayer) {

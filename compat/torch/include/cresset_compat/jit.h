@@ -37,6 +37,16 @@ inline bool setTensorExprFuserEnabled(bool on) {
   TORCH_CHECK(!on, "setTensorExprFuserEnabled: there is no fuser of tensor expressions here.");
   return false;
 }
+inline void FuseTensorExprs(std::shared_ptr<Graph>& /*graph*/, std::size_t /*min_group_size*/ = 2, bool /*composed*/ = false,
+                            bool /*dynamic_shapes*/ = false) {
+  TORCH_CHECK(false, "FuseTensorExprs: there is no fuser of tensor expressions here.");
+}
+/// For how many sets of sizes a fuser may compile: none, whatever is asked for.
+enum class FusionBehavior : uint8_t { STATIC, DYNAMIC };
+using FusionStrategy = std::vector<std::pair<FusionBehavior, std::size_t>>;
+inline FusionStrategy getFusionStrategy() { return {}; }
+inline FusionStrategy setFusionStrategy(FusionStrategy& /*strategy*/) { return {}; }
+inline bool getFusionGroupInlining() { return false; }
 /// Nor is there one that compiles graphs for CUDA.
 namespace fuser::cuda {
 inline bool canBeEnabled() { return false; }
@@ -101,12 +111,9 @@ using cresset::jit::clearAllPrePasses;
 using cresset::jit::clearPostPass;
 using cresset::jit::clearPrePass;
 using cresset::jit::CombineConcats;
-using cresset::jit::computeUpdatedConvWeightAndBias;
-using cresset::jit::computeUpdatedLinearWeightAndBias;
 using cresset::jit::ConstantPooling;
 using cresset::jit::ConstantPropagation;
 using cresset::jit::ConstantPropagationImmutableTypes;
-using cresset::jit::ConvBNParameters;
 using cresset::jit::CreateFunctionalGraphs;
 using cresset::jit::DCESideEffectPolicy;
 using cresset::jit::DecomposeOps;
@@ -119,10 +126,6 @@ using cresset::jit::EraseNumberTypes;
 using cresset::jit::EraseNumberTypesOnBlock;
 using cresset::jit::EraseShapeInformation;
 using cresset::jit::ExpandConcatAndEliminateRedundancy;
-using cresset::jit::FoldFrozenConvAddOrSub;
-using cresset::jit::FoldFrozenConvBatchnorm;
-using cresset::jit::FoldFrozenConvMulOrDiv;
-using cresset::jit::FoldFrozenLinearBatchnorm;
 using cresset::jit::freeze_module;
 using cresset::jit::freeze_module_inplace;
 using cresset::jit::FunctionalToInplaceRewriter;
@@ -136,12 +139,9 @@ using cresset::jit::Inline;
 using cresset::jit::inlineCallTo;
 using cresset::jit::InlineForkWait;
 using cresset::jit::InlineFunctionalGraphs;
-using cresset::jit::LinearBNParameters;
 using cresset::jit::LowerAllTuples;
 using cresset::jit::LowerGraph;
 using cresset::jit::LowerSimpleTuples;
-using cresset::jit::nonConstantParameters;
-using cresset::jit::OptimizeFrozenGraph;
 using cresset::jit::PeepholeOptimize;
 using cresset::jit::PropagateInputShapes;
 using cresset::jit::RefineTupleTypes;
