@@ -1,5 +1,6 @@
 """Functions of the package that few programs call by this name: compositions of operators."""
 
+import warnings
 from typing import Optional
 
 import cresset
@@ -128,8 +129,14 @@ def cond(pred, true_fn, false_fn, operands=()):
         raise RuntimeError("Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
-    if _recorders is not None and isinstance(pred, Tensor):
-        return _recorders[0](pred, true_fn, false_fn, tuple(operands))
+    if _recorders is not None:
+        if isinstance(pred, Tensor):
+            return _recorders[0](pred, true_fn, false_fn, tuple(operands))
+        warnings.warn(
+            "Pred is a Python constant. When used with torch.cond, it specializes on one of the branches. If you want torch.cond to preserve two branches, please "
+            "make the predicate a boolean tensor or a SymBool.",
+            stacklevel=2,
+        )
     return (true_fn if pred else false_fn)(*operands)
 
 

@@ -9,6 +9,7 @@ from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
 from cresset.utils import _pytree as pytree
 
+from ._effects import has_effect
 from ._errors import UserError, UserErrorType
 
 __all__ = ["cond_operator", "while_loop_operator", "record_cond", "record_while_loop"]
@@ -197,7 +198,7 @@ def _installed(outer, *functions, place):
     for kind, tracer, output in functions:
         tracer.graph.output(output)
         _check(tracer, place)
-        tracer.graph.eliminate_dead_code()
+        tracer.graph.eliminate_dead_code(has_effect)
         name = f"{kind}_{sum(known.startswith(kind) for known in outer.inner)}"
         root = cresset.nn.Module()
         for path, module in tracer.inner.items():

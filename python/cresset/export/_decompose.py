@@ -11,6 +11,7 @@ from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTe
 from cresset.fx.experimental.proxy_tensor import keeping, make_fx
 from cresset.utils import _pytree as pytree
 
+from ._effects import has_effect
 from ._module_calls import ModuleCall
 from ._sizes import SizeExpr
 from ._symbolic_graph import merged
@@ -136,7 +137,7 @@ def _traced(program, given, sample):
     run, written = _functional_run(program, whole)
     with keeping(whole), fx.traceback.preserve_node_meta():
         module = make_fx(run, rules, "fake")(*inputs)
-    module.graph.eliminate_dead_code()
+    module.graph.eliminate_dead_code(has_effect)
     return _renamed(program, module.graph, written)
 
 

@@ -75,6 +75,10 @@ class ModuleStack:
         """meta["nn_module_stack"] of a node made now."""
         return dict(self.stack)
 
+    def path(self):
+        """That of the module whose forward runs; "" for the program's own."""
+        return self.stack[-1][1][0] if self.stack else ""
+
     def _before(self, module, args):
         path = self._paths.get(id(module))
         if path is None:

@@ -9,16 +9,19 @@ import warnings
 
 import cresset
 from cresset import _C, _rare_functions
-from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from cresset.fx.experimental._pre_dispatch import operators_as_called
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _ValueGuard
 from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
 from cresset.nn.utils.stateless import _reparametrize_module
 from cresset.utils import _pytree as pytree
+from cresset.utils._python_dispatch import _disable_current_modes
 
+from . import _autocast
 from ._control_flow import record_cond, record_while_loop
-from ._errors import data_dependent
+from ._effects import has_effect
+from ._errors import UserError, UserErrorType, data_dependent
 from ._module_calls import ModuleStack
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
@@ -101,11 +104,11 @@ class _ExportTracer(PythonKeyTracer):
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
         self.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
         self.first_input, self.constant_specs, self._lifted = None, [], 0
-        self._paths = {}
+        self._paths = {}  # those of a tensor's attributes, by its id
         for path, module in mod.named_modules():
             for name, value in vars(module).items():
                 if isinstance(value, cresset.Tensor):
-                    self._paths.setdefault(id(value), f"{path}.{name}" if path else name)
+                    self._paths.setdefault(id(value), []).append(f"{path}.{name}" if path else name)
 
     def create_node(self, *args, **kwargs):
         node = super().create_node(*args, **kwargs)
@@ -143,15 +146,22 @@ class _ExportTracer(PythonKeyTracer):
 
     def constant(self, tensor):
         """The proxy of a tensor that comes from elsewhere than the inputs and the state."""
-        target = self._paths.get(id(tensor))
-        if target is None:
-            target = f"lifted_tensor_{self._lifted}"
+        if isinstance(tensor, FakeTensor):
+            raise UserError(
+                UserErrorType.ANTI_PATTERN,
+                f"export: a tensor {tensor.dtype}{list(tensor.shape)} without values was used that no recorded operator gave.",
+            )
+        targets = self._paths.get(id(tensor))
+        if targets is None:
+            inside = self.modules.path()
+            targets = [f"{inside}.lifted_tensor_{self._lifted}" if inside else f"lifted_tensor_{self._lifted}"]
             self._lifted += 1
+        target = targets[0]
         name = "c_" + target.replace(".", "_")
         with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
             node = self.graph.create_node("placeholder", name, (), {}, name=name)
         self.constant_specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target))
-        self.traced.constants[target] = tensor
+        self.traced.constants.update(dict.fromkeys(targets, tensor))
         proxy = Proxy(node, self)
         self.track(tensor, proxy)
         _note_value(self, proxy, tensor)
@@ -168,6 +178,9 @@ class _Recorder(ProxyTorchDispatchMode):
         """One operator."""
         if str(func) in _NOT_RECORDED:
             return func(*args, **kwargs)
+        if _autocast.casts(func, args, kwargs):
+            with self.switched(True):
+                return _autocast.through(func, args, kwargs)
         func, args, kwargs = _as_called(func, args, kwargs)
         if args and type(args[0]) in (int, float, bool, complex) and func._schema.arguments[0].type == "Tensor":
             return self._of_number(func, args, kwargs)
@@ -177,9 +190,13 @@ class _Recorder(ProxyTorchDispatchMode):
         """`1 - x`, `2 / x` and what else has a number in place of the first tensor, which operators of PyTorch's graphs do not take."""
         if str(func) == "aten.sub.Tensor" and type(args[0]) is not bool and args[1].dtype != cresset.bool:
             return self._record(cresset.ops.aten.rsub.Scalar, (args[1], args[0], *args[2:]), kwargs)
+        if str(func) in ("aten.add.Tensor", "aten.mul.Tensor") and len(args) == 2 and not kwargs:
+            return self._record(func, (args[1], args[0]), {})
         if str(func) == "aten.div.Tensor":
             return self._record(cresset.ops.aten.mul.Tensor, (self._record(cresset.ops.aten.reciprocal.default, (args[1],), {}), args[0]), {})
-        return self._record(func, (cresset.tensor(args[0]), *args[1:]), kwargs)
+        with _disable_current_modes():
+            number = cresset.tensor(args[0])
+        return self._record(func, (number, *args[1:]), kwargs)
 
     def _result_of(self, func, args, kwargs):
         form = _FORMS.get(str(func))
@@ -340,7 +357,7 @@ class _Run:
         self.tracer.graph.output(tuple(nodes))
         self.traced.calls = self.tracer.modules.calls
         kept = {node for call in self.traced.calls.values() for node in call.nodes()}
-        self.tracer.graph.eliminate_dead_code(lambda node: node in kept or node.is_impure())
+        self.tracer.graph.eliminate_dead_code(lambda node: node in kept or has_effect(node))
 
 
 def _non_persistent(mod):

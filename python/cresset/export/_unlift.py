@@ -21,17 +21,20 @@ def _no_mode(name):
     return refuse
 
 
-def _place(root, path, tensor, kind, persistent):
-    """Put a tensor where its path says; modules between are made."""
+def _place(root, path, tensor, spec):
+    """Put a tensor where its path says, as what it was in the module that was exported; modules between are made."""
     *between, name = path.split(".")
     for part in between:
         if not isinstance(getattr(root, part, None), cresset.nn.Module):
             setattr(root, part, cresset.nn.Module())
         root = getattr(root, part)
-    if kind is InputKind.PARAMETER:
+    root._buffers.pop(name, None)  # fx makes persistent buffers of all tensors
+    if isinstance(tensor, cresset.nn.Parameter):
         root.register_parameter(name, tensor)
+    elif spec.kind is InputKind.BUFFER:
+        root.register_buffer(name, tensor, persistent=bool(spec.persistent))
     else:
-        root.register_buffer(name, tensor, persistent=persistent)
+        setattr(root, name, tensor)
 
 
 class _Unlifting:
@@ -52,8 +55,7 @@ class _Unlifting:
             if spec.kind is InputKind.USER_INPUT:
                 continue
             path = spec.target
-            kind = InputKind.PARAMETER if isinstance(tensor, cresset.nn.Parameter) else InputKind.BUFFER
-            _place(self.root, path, tensor, kind, bool(spec.persistent) and spec.kind is InputKind.BUFFER)
+            _place(self.root, path, tensor, spec)
             copied = self.nodes[node] = self.graph.create_node("get_attr", path, name=path.replace(".", "_"))
             copied.meta = copy.copy(node.meta)
 
@@ -118,6 +120,9 @@ def unlifted_module(program, check_guards):
     names = signature.forward_arg_names or [n.name for n in graph.nodes if n.op == "placeholder"]
     graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(list(names), signature.in_spec, signature.out_spec)))
     module = fx.GraphModule(root, graph, "GraphModule")
+    for spec, tensor in _inputs_of(program):
+        if tensor is not None:
+            _place(module, spec.target, tensor, spec)
     module._in_spec, module._out_spec = signature.in_spec, signature.out_spec
     module.training = program.graph_module.training
     kind = type(module)

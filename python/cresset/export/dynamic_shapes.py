@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import inspect
 
 import cresset
 from cresset.utils import _pytree as pytree
@@ -244,14 +245,21 @@ def resolved(mod, args, kwargs, dynamic_shapes, named):
             )
         specs = [dynamic_shapes[k] for k in named]
     elif isinstance(dynamic_shapes, (list, tuple)):
-        specs = list(dynamic_shapes)
-        _same_length("`inputs`", named, "`dynamic_shapes`", specs)
+        _same_length("`inputs`", named, "`dynamic_shapes`", dynamic_shapes)
+        by_name = dict(zip(_as_declared(mod, named), dynamic_shapes))
+        specs = [by_name[k] for k in named]
     else:
         raise invalid_shapes(f"Expecting `dynamic_shapes` to be a dict, a list or a tuple, got {type(dynamic_shapes)}")
     found, at = {}, 0
     for (name, value), spec in zip(named.items(), specs):
         at = _read(value, spec, f"['{name}']", at, found)
     return found
+
+
+def _as_declared(mod, named):
+    """The arguments' names in the order of forward's parameters, whatever the order of the call; those of **kwargs last."""
+    declared = [name for name in inspect.signature(mod.forward).parameters if name in named]
+    return declared + [name for name in named if name not in declared]
 
 
 def _same_length(what, values, other, specs):

@@ -36,10 +36,13 @@ def _side_effects():
             value = getattr(value, part, None)
         if value is not None:
             found.add(value)
-    for name in ("_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default", "sym_constrain_range.default"):
-        packet, _, overload = name.partition(".")
+    for name in (
+        "aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default", "profiler._record_function_enter.default",
+        "profiler._record_function_enter_new.default", "profiler._record_function_exit._RecordFunction",
+    ):  # fmt: skip
+        namespace, packet, overload = name.split(".")
         try:
-            found.add(getattr(getattr(cresset.ops.aten, packet), overload))
+            found.add(getattr(getattr(getattr(cresset.ops, namespace), packet), overload))
         except AttributeError:  # an operator that there is not
             continue
     return found

@@ -1,0 +1,9 @@
+"""Which nodes stay though nobody uses what they give."""
+
+__all__ = ["has_effect"]
+
+
+def has_effect(node):
+    """Is it impure for fx, or an operator without a result, which is there for its effect as assertions are?"""
+    schema = getattr(node.target, "_schema", None)
+    return node.is_impure() or (schema is not None and not schema.returns)
