@@ -16,6 +16,7 @@ from ._module_calls import ModuleCall
 from ._sizes import SizeExpr
 from ._symbolic_graph import merged
 from ._trace_program import Traced
+from ._unchecked import UNCHECKED
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["decomposed", "table"]
@@ -58,7 +59,7 @@ def _one_hot(input, num_classes=-1):
     return (input.unsqueeze(-1) == cresset.arange(num_classes, device=input.device)).to(cresset.int64)
 
 
-_RULES = {"aten.batch_norm.default": _batch_norm, "aten.one_hot.default": _one_hot}
+_RULES = {**UNCHECKED, "aten.batch_norm.default": _batch_norm, "aten.one_hot.default": _one_hot}
 
 
 class _Replaying(fx.Interpreter):

@@ -23,6 +23,7 @@ from ._control_flow import record_cond, record_while_loop
 from ._effects import has_effect
 from ._errors import UserError, UserErrorType, data_dependent
 from ._module_calls import ModuleStack
+from ._unchecked import UNCHECKED
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["Traced", "trace", "argument_names", "input_names"]
@@ -236,7 +237,7 @@ class _Recorder(ProxyTorchDispatchMode):
 _KEY = "TESTING_ONLY_GenericMode"  # above autograd, autocast and the composite operators; nothing else uses it
 _NOT_RECORDED = frozenset({"prim.device.default", "aten.is_complex.default", "aten.is_floating_point.default"})
 # Results of operators that look at values to check them; None where the result depends on the values.
-_FORMS = {"aten.one_hot.default": lambda x, n=-1: x.new_empty((*x.shape, n)) if n >= 0 else None}
+_FORMS = {**UNCHECKED, "aten.one_hot.default": lambda x, n=-1: x.new_empty((*x.shape, n)) if n >= 0 else None}
 
 
 def _as_called(func, args, kwargs):

@@ -130,3 +130,45 @@ def test_cond_warns_of_a_condition_that_is_a_number():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(tree_leaves(f(True, cresset.ones(2)))) == 1
+
+
+def unchecked_calls():
+    linalg = cresset.linalg
+    matrix = cresset.tensor([[4.0, 1.0, 0.0, 0.0], [1.0, 3.0, 1.0, 0.0], [0.0, 1.0, 5.0, 1.0], [0.0, 0.0, 1.0, 2.0]])
+    vector = cresset.tensor([0.1, 0.2, 0.3, 0.4])
+    return {
+        "inv": (lambda a, b: linalg.inv(a), matrix, vector, ["linalg_inv"]),
+        "inverse": (lambda a, b: a.inverse(), matrix, vector, ["inverse"]),
+        "solve": (lambda a, b: linalg.solve(a, b), matrix, vector, ["linalg_solve"]),
+        "solve right": (lambda a, b: linalg.solve(a, a, left=False), matrix, vector, ["linalg_solve"]),
+        "cholesky": (lambda a, b: linalg.cholesky(a, upper=True), matrix, vector, ["linalg_cholesky"]),
+        "lu_factor": (lambda a, b: linalg.lu_factor(a), matrix, vector, ["linalg_lu_factor"]),
+        "ldl_factor": (lambda a, b: linalg.ldl_factor(a), matrix, vector, ["linalg_ldl_factor"]),
+        "matrix_power": (lambda a, b: linalg.matrix_power(a, -2), matrix, vector, ["linalg_matrix_power"]),
+        "tensorinv": (lambda a, b: linalg.tensorinv(a, ind=1), matrix.reshape(4, 2, 2), vector, ["linalg_tensorinv"]),
+        "tensorsolve": (lambda a, b: linalg.tensorsolve(a, b), matrix.reshape(2, 2, 4), vector.reshape(2, 2), ["linalg_tensorsolve"]),
+        "quantile": (lambda a, b: a.quantile(b, dim=1), matrix, vector, ["quantile"]),
+        "istft": (lambda a, b: cresset.istft(a.to(cresset.complex64), 6, window=cresset.ones(6)), matrix, vector, ["to.dtype", "ones", "istft"]),
+    }
+
+
+@pytest.mark.parametrize("name", unchecked_calls())
+def test_operators_that_check_values_are_exported(name):
+    """torch.export.export gives the same operators for all of these."""
+    function, a, b, expected = unchecked_calls()[name]
+    program = export(Calls(function), (a, b))
+    assert [o for o in operators(program) if "getitem" not in o] == expected
+    wanted = tree_leaves(function(a, b))
+    for each in (program, program.run_decompositions()):
+        for x, y in zip(tree_leaves(each.module()(a, b)), wanted, strict=True):
+            cresset.testing.assert_close(x, y)
+    values = [n.meta["val"] for n in next(n for n in program.graph.nodes if n.op == "output").args[0]]
+    assert [(v.shape, v.dtype, v.stride()) for v in values] == [(t.shape, t.dtype, t.stride()) for t in wanted]
+
+
+def test_values_are_still_checked_where_there_are_some():
+    program = export(Calls(lambda a: cresset.linalg.inv(a)), (cresset.eye(2),))
+    with pytest.raises(cresset.linalg.LinAlgError, match="linalg.inv: The diagonal element 1 is zero"):
+        program.module()(cresset.zeros(2, 2))
+    with pytest.raises(RuntimeError, match=r"quantile\(\) q values must be in the range \[0, 1\]"):
+        export(Calls(lambda a, q: a.quantile(q)), (cresset.ones(3), cresset.tensor(0.5))).module()(cresset.ones(3), cresset.tensor(1.5))
