@@ -130,4 +130,42 @@ Tensor cached_cast(ScalarType to, const Tensor& t, DeviceType device) {
   return cast;
 }
 
+namespace {
+
+// What scripts run in front of the block of `with autocast(...)`, and behind it with what was before.
+std::vector<int64_t> enter(const std::string& device_type, int64_t dtype, bool enabled) {
+  const DeviceType device = Device(device_type).type();
+  const auto fast = static_cast<ScalarType>(dtype);
+  const std::vector<int64_t> before = {is_autocast_enabled(device), static_cast<int64_t>(get_autocast_dtype(device))};
+  if (enabled && device == kCUDA) {
+    warn("CUDA is not available or torch_xla is imported. Disabling autocast.");
+    enabled = false;
+  } else if (enabled && device == kCPU && fast != ScalarType::BFloat16 && fast != ScalarType::Half) {
+    warn("In CPU autocast, but the target dtype is not supported. Disabling autocast.");
+    enabled = false;
+  }
+  set_autocast_enabled(device, enabled);
+  set_autocast_dtype(device, fast);
+  increment_nesting();
+  return before;
+}
+
+void leave(const std::string& device_type, const std::vector<int64_t>& before) {
+  CRESSET_CHECK(before.size() == 2, "autocast::leave: the two numbers that autocast::enter gave were required, but ", before.size(),
+                " were given.");
+  const DeviceType device = Device(device_type).type();
+  if (decrement_nesting() == 0) clear_cache();
+  set_autocast_enabled(device, before[0] != 0);
+  set_autocast_dtype(device, static_cast<ScalarType>(before[1]));
+}
+
+int64_t dtype_of(const std::string& device_type) { return static_cast<int64_t>(get_autocast_dtype(Device(device_type).type())); }
+
+CRESSET_LIBRARY_FRAGMENT(autocast, m) {
+  m.def("enter(str device_type, int dtype, bool enabled) -> int[]", CRESSET_FN(enter));
+  m.def("leave(str device_type, int[] before) -> ()", CRESSET_FN(leave));
+  m.def("dtype(str device_type) -> int", CRESSET_FN(dtype_of));
+}
+
+}  // namespace
 }  // namespace cresset::autocast

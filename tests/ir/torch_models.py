@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 NAMES = ["linear", "convbn", "lstm", "gru", "attention", "attention_traced", "control", "resnet", "resnet_traced", "bert", "bert_traced"]
-NAMES += ["heads", "encoder", "encoder_gelu", "encoder_traced", "decoder"]
+NAMES += ["heads", "encoder", "encoder_gelu", "encoder_traced", "decoder", "autocast"]
 if sys.argv[1] == "names":
     print(*NAMES)
     sys.exit()
@@ -165,6 +165,17 @@ class Decoded(nn.Module):
         return self.layer(x, x[:, 1:])
 
 
+class Precise(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.one(x)
+        return y.float(), self.other(x)
+
+
 def models():
     script, trace = torch.jit.script, torch.jit.trace
     image, words, sequence = torch.randn(1, 3, 64, 64), torch.randint(0, 30, (2, 7)), torch.randn(2, 5, 16)
@@ -180,6 +191,7 @@ def models():
     with torch.no_grad():
         yield "encoder_traced", trace(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval(), sequence, check_trace=False), sequence
     yield "decoder", script(Decoded()), sequence
+    yield "autocast", script(Precise()), torch.randn(2, 4)
     yield "control", script(Control()), torch.randn(2, 3)
     yield "resnet", script(ResNet()), image
     yield "resnet_traced", trace(ResNet().eval(), image), image

@@ -8,7 +8,7 @@ import cresset
 from cresset import nn
 from cresset._same_names import own_module
 
-from . import _grad_mode
+from . import _autocast_class, _grad_mode
 
 __all__ = ["table", "alternatives_of", "lists_of"]
 
@@ -21,6 +21,7 @@ def table():
         if inspect.isfunction(function) and own_module(function.__module__) == texts.__name__ and not name.startswith("_"):
             out[getattr(cresset, name)] = function
     out.update({getattr(cresset, cls.__name__): cls for cls in (_grad_mode.no_grad, _grad_mode.enable_grad)})
+    out[cresset.amp.autocast] = _autocast_class.autocast
     out[cresset.autograd.profiler.record_function] = _grad_mode.record_function
     return out
 

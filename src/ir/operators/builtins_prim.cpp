@@ -125,6 +125,12 @@ int64_t hash_of(const IValue& v) {
   }
 }
 
+int64_t dtype_of_autocast(std::string device_type) {
+  Stack stack{IValue(std::move(device_type))};
+  find_operator("autocast::dtype")->call(stack);
+  return stack.at(0).toInt();
+}
+
 bool autocast_is_on() { return !cresset::impl::tls_is_dispatch_key_excluded(DispatchKey::AutocastFunctionality); }
 
 const BuiltinRow kPrimRows[] = {
@@ -147,6 +153,9 @@ const BuiltinRow kPrimRows[] = {
     // On any device: the layer that knows devices apart lies above.
     {"aten::is_autocast_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
     {"aten::is_autocast_cpu_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
+    {"aten::get_autocast_dtype(str device_type) -> int",
+     CRESSET_BUILTIN((Text device_type)->int64_t { return dtype_of_autocast(std::string(device_type)); }),
+     {.side_effects = true}},
     {"aten::_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return unwrapped(v); })},
     {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return v; })},
     {"aten::__is__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return same_object(a, b); })},

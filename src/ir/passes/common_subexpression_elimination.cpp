@@ -40,6 +40,12 @@ bool takes_out(Symbol kind) {
   }
 }
 
+// Behind it the same operator may give another result: gradients are off, or autocast is on.
+bool changes_mode(const Node* n) {
+  const bool edge = (n->kind() == prim::Enter || n->kind() == prim::Exit) && !n->hasAttribute(attr::compilation_edge);
+  return edge || n->kind() == Symbol::fromQualString("aten::set_grad_enabled");
+}
+
 class Merging {
  public:
   explicit Merging(const std::shared_ptr<Graph>& graph) : graph_(graph), aliases_(graph) {
@@ -65,6 +71,7 @@ class Merging {
       }
       f.next = n->next();
       fetch_later_node(n);
+      if (changes_mode(n)) candidates_.clear();
       if (!n->blocks().empty()) {
         for (std::size_t i = n->blocks().size(); i-- > 0;) stack.push_back({n->blocks()[i]->param_node()->next(), {}});
         continue;

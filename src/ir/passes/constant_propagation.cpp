@@ -54,6 +54,7 @@ class Propagation {
       f.next = n->next();
       fetch_later_node(n);
       if (n->blocks().empty()) {
+        if (n->kind() == prim::Enter || n->kind() == prim::Exit) casting_ += !is_autocast(n) ? 0 : n->kind() == prim::Enter ? 1 : -1;
         plain(n);
         continue;
       }
@@ -74,7 +75,7 @@ class Propagation {
   void plain(Node* n) {
     const auto is_constant = [](const Value* v) { return v->node()->kind() == prim::Constant; };
     if (n->kind() == prim::Constant || n->outputs().empty() || !std::all_of(n->inputs().begin(), n->inputs().end(), is_constant) ||
-        stays_in_fallback(n))
+        stays_in_fallback(n) || (casting_ > 0 && gives_tensors(n)))
       return;
     std::vector<IValue> stack;
     for (const Value* v : n->inputs()) {
@@ -109,6 +110,15 @@ class Propagation {
     }
     n->destroy();
     changed_ = true;
+  }
+
+  // In a block of autocast operators give other tensors than here.
+  static bool is_autocast(const Node* n) {
+    const auto cls = n->inputs().empty() ? nullptr : n->input(0)->type()->cast<ClassType>();
+    return cls && cls->name == "__torch__.torch.amp.autocast_mode.autocast";
+  }
+  static bool gives_tensors(const Node* n) {
+    return std::any_of(n->outputs().begin(), n->outputs().end(), [](const Value* v) { return AliasDb::isMutableType(*v->type()); });
   }
 
   // Marked nodes compute tensors where the mark says. Numbers, flags and lists of them are no such work: they decide which marked nodes
@@ -247,6 +257,7 @@ class Propagation {
   Node* resume_ = nullptr;
   bool changed_ = false;
   bool again_ = false;
+  int casting_ = 0;  // blocks of autocast around the node
 };
 
 const RegisterPass constant_propagation_pass({

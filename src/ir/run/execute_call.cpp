@@ -3,6 +3,7 @@
 
 #include <cresset/base/fork.h>
 #include <cresset/ir/class_type.h>
+#include <cresset/ir/operator.h>
 
 #include "ir/operators/builtin_call.h"
 #include "ir/operators/custom_class_function.h"
@@ -28,6 +29,21 @@ const IValue& attribute(const IValue& object, const Call& c) {
 void call_function(Function& f, Stack& stack) { f.run(stack); }
 
 Function& method_of(const IValue& self, const std::string& name) { return class_of(self.toObjectRef()).getMethod(name); }
+
+// PyTorch's class for `with autocast(...)`: in its files the methods do nothing, and who runs them has to.
+bool is_autocast(const IValue& self) { return self.toObjectRef().type->name == "__torch__.torch.amp.autocast_mode.autocast"; }
+
+std::vector<int64_t> enter_autocast(const IValue& self) {
+  auto& object = self.toObjectRef();
+  Stack stack{object.getAttr("device"), object.getAttr("fast_dtype"), object.getAttr("_enabled")};
+  find_operator("autocast::enter")->call(stack);
+  return stack.at(0).toIntVector();
+}
+void leave_autocast(const Frame::Open& block) {
+  if (block.autocast.empty()) return;
+  Stack stack{block.object.toObjectRef().getAttr("device"), block.autocast};
+  find_operator("autocast::leave")->call(stack);
+}
 
 ForkSafe<std::mutex> python_mutex;
 PythonOpHandler& python_handler() {
@@ -250,7 +266,8 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       if (stack.back().isScriptObject()) {
         IValue object = stack.back();
         call_function(method_of(object, "__enter__"), stack);
-        f.open.push_back(std::move(object));
+        std::vector<int64_t> before = is_autocast(object) ? enter_autocast(object) : std::vector<int64_t>();
+        f.open.push_back({std::move(object), std::move(before)});
       }
       give();
       return;
@@ -258,7 +275,10 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
     case Opcode::EXIT: {
       f.push_inputs(stack, c);
       if (stack.back().isScriptObject()) {
-        if (!f.open.empty()) f.open.pop_back();
+        if (!f.open.empty()) {
+          leave_autocast(f.open.back());
+          f.open.pop_back();
+        }
         Function& exit = method_of(stack.back(), "__exit__");
         for (int k = 0; k < 3; ++k) stack.emplace_back();
         call_function(exit, stack);
@@ -284,9 +304,11 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
 
 void leave_open(Frame& f) noexcept {
   while (!f.open.empty()) {
-    Stack stack{std::move(f.open.back()), IValue(), IValue(), IValue()};
+    const Frame::Open open = std::move(f.open.back());
     f.open.pop_back();
+    Stack stack{open.object, IValue(), IValue(), IValue()};
     try {
+      leave_autocast(open);
       call_function(method_of(stack.front(), "__exit__"), stack);
     } catch (...) {  // the error that ends the frame is the one to see
     }

@@ -129,8 +129,12 @@ class Frame {
   const Instruction* start;
   /// For native code: executes an instruction that moves boxed values, calls or makes something.
   void step(const Instruction& i);
-  Stack* stack = nullptr;    // for step(), as `active`
-  std::vector<IValue> open;  // objects of with-statements that were entered, innermost last
+  Stack* stack = nullptr;  // for step(), as `active`
+  struct Open {
+    IValue object;
+    std::vector<int64_t> autocast;  // of a block of autocast: what was before
+  };
+  std::vector<Open> open;  // objects of with-statements that were entered, innermost last
   Active* active = nullptr;
   /// What one of them has thrown, for the interpreter to throw again.
   std::exception_ptr error;
