@@ -47,7 +47,7 @@ IR_FLOORS = {
     "frontend": {"error_report.h"},
     "module": {"backend.h"},
     "lowering": {"lowering.h"},
-    "passes": {"pass_functions.h"},
+    "passes": {"pass_functions.h", "frozen_functions.h"},
     "archive": {"archive.h", "export.h", "import_source.h", "record_file.h"},
 }
 IR_LEVEL = {floor: level for level, floor in enumerate(IR_FLOORS)} | {"native": list(IR_FLOORS).index("run")}

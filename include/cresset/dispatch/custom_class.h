@@ -183,7 +183,8 @@ class class_ {
     FunctionSchema schema = impl::infer_schema(static_cast<typename S::type*>(nullptr));
     if constexpr (detail::is_tuple<typename S::type::result>) schema = detail::with_tuple_result(schema);
     return {detail::name_arguments(std::move(schema), !is_static, names),
-            KernelFunction::makeFromUnboxed(detail::with_one_result(std::move(f), static_cast<typename impl::function_type_of<F>::type*>(nullptr))),
+            KernelFunction::makeFromUnboxed(
+                detail::with_one_result(std::move(f), static_cast<typename impl::function_type_of<F>::type*>(nullptr))),
             std::move(doc), is_static};
   }
   template <class F>

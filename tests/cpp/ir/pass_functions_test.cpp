@@ -276,7 +276,7 @@ TEST(Passes, AreRegisteredByAClassOfTheirOwn) {
   EXPECT_FALSE(First::registerPass([](std::shared_ptr<Graph>&) { ++runs; }));
   EXPECT_TRUE(First::registerPass([](std::shared_ptr<Graph>&) { runs += 100; }));
   EXPECT_FALSE(Second::registerPass([](std::shared_ptr<Graph>&) { runs += 10; }));
-  const auto unit = std::make_shared<CompilationUnit>("def f(x):\n  return -x\n");
+  const auto unit = compile("def f(x: Tensor):\n  return -x\n");
   const auto run = [&] { unit->run_method("f", ones({1})); };
   run();
   EXPECT_EQ(runs, 11);
