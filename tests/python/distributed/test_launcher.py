@@ -140,6 +140,20 @@ def test_a_signal_while_ranks_start_ends_those_that_run(tmp_path):
             os.kill(pid, 0)
 
 
+def test_closed_contexts_give_signals_back(tmp_path):
+    """A handler of Python that stays hangs pools of multiprocessing: their children wait where only a signal's default ends them."""
+    from cresset.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
+
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+    before = [signal.getsignal(number) for number in numbers]
+    first, second = (start_processes("w", "/bin/sleep", {0: ("60",)}, {0: {}}, DefaultLogsSpecs(log_dir=str(tmp_path))) for _ in range(2))
+    first.close()
+    first.close()
+    assert all(signal.getsignal(number) not in before for number in numbers)  # the second one still needs them
+    second.close()
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
 def test_logs(tmp_path):
     script = "import os, sys\nprint('out', os.environ['RANK'])\nprint('err', file=sys.stderr)"
     options = ["--nproc-per-node=2", f"--master-port={free_port()}", f"--log-dir={tmp_path}/logs", "--redirects=0:3", "--tee=1:1", "--role=me"]

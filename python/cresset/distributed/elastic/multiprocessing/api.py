@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -40,14 +41,35 @@ def _terminate_process_handler(signum, frame):
     raise SignalException(f"Process {os.getpid()} got signal: {signum}", sigval=signal.Signals(signum))
 
 
+_handlers_before = {}  # signal -> what handled it before the first context that is not closed yet
+_open_contexts = weakref.WeakSet()
+
+
+def _in_main_thread():
+    return threading.current_thread() is threading.main_thread()
+
+
+def _give_signals_back(context):
+    """The last context that is closed leaves signals to who had them. Only the main thread can."""
+    _open_contexts.discard(context)
+    if _open_contexts or not _in_main_thread():
+        return
+    for number, handler in _handlers_before.items():
+        if signal.getsignal(number) is _terminate_process_handler:
+            signal.signal(number, handler)
+    _handlers_before.clear()
+
+
 @contextlib.contextmanager
-def _signals_wait():
+def _signals_wait(context):
     """In the main thread the signals to handle become SignalException from the end of the block on: one that comes meanwhile would lose a process
     that was started and not noted yet, which nobody would end."""
-    names = os.environ.get("TORCHELASTIC_SIGNALS_TO_HANDLE", _SIGNALS).split(",") if threading.current_thread() is threading.main_thread() else []
+    names = os.environ.get("TORCHELASTIC_SIGNALS_TO_HANDLE", _SIGNALS).split(",") if _in_main_thread() else []
     numbers, came = [getattr(signal, name.strip()) for name in names if name.strip()], []
+    _open_contexts.add(context)
     for number in numbers:
-        signal.signal(number, lambda signum, frame: came.append(signum))
+        before = signal.signal(number, lambda signum, frame: came.append(signum))
+        _handlers_before.setdefault(number, before)
     try:
         yield
     finally:
@@ -94,8 +116,8 @@ class PContext(ABC):
         self._stderr_tail = TailLog(name, files.tee_stderrs, sys.stderr, log_line_prefixes)
 
     def start(self):
-        """Start them. Signals of TORCHELASTIC_SIGNALS_TO_HANDLE become SignalException, in the main thread."""
-        with _signals_wait():
+        """Start them. Signals of TORCHELASTIC_SIGNALS_TO_HANDLE become SignalException, in the main thread, until all contexts are closed."""
+        with _signals_wait(self):
             self._start()
             self._stdout_tail.start()
             self._stderr_tail.start()
@@ -136,6 +158,7 @@ class PContext(ABC):
         self._close(death_sig or signal.SIGTERM, timeout)
         self._stdout_tail.stop()
         self._stderr_tail.stop()
+        _give_signals_back(self)
 
 
 def _bind(pid, local_rank, local_world_size, numa_options):
