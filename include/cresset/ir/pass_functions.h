@@ -13,6 +13,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/canonicalize.h>
 #include <cresset/ir/custom_passes.h>
+#include <cresset/ir/lowering.h>
 #include <cresset/ir/module.h>
 
 namespace cresset::jit {
@@ -85,6 +86,24 @@ CRESSET_API void BatchMM(std::shared_ptr<Graph>& graph);
 /// Forked graphs whose futures are only waited for stand where they were forked.
 CRESSET_API void InlineForkWait(const std::shared_ptr<Graph>& graph);
 
+/// A convolution and the batch norm behind it.
+struct ConvBNParameters {
+  Tensor conv_w, conv_b, bn_rm, bn_rv;
+  double bn_eps = 0.0;
+  Tensor bn_w, bn_b;
+};
+/// Weight and bias of the convolution that does both: w * s and (b - mean) * s + bn_b, where s = bn_w / sqrt(var + eps) for each channel of
+/// the result.
+CRESSET_API std::tuple<Tensor, Tensor> computeUpdatedConvWeightAndBias(const ConvBNParameters& p);
+
+/// A linear layer and the batch norm behind it.
+struct LinearBNParameters {
+  Tensor linear_w, linear_b, bn_rm, bn_rv;
+  double bn_eps = 0.0;
+  Tensor bn_w, bn_b;
+};
+/// The same for the layer that does both; s is one number for each row of w.
+CRESSET_API std::tuple<Tensor, Tensor> computeUpdatedLinearWeightAndBias(const LinearBNParameters& p);
 /// Raises where a call of Python writes its arguments.
 CRESSET_API void CheckInplace(std::shared_ptr<Graph>& graph);
 /// Operators that write give a new tensor instead, where nobody can see the difference.
@@ -134,7 +153,6 @@ CRESSET_API void removeDropout(Module& module);
 /// As the one of lowering.h; parameters stay attributes when they are to be preserved. Interfaces are frozen like other modules.
 CRESSET_API Module freeze_module(const Module& module, std::vector<std::string> preserved, bool freeze_interfaces,
                                  bool preserve_parameters = false);
-inline Module freeze_module(const Module& module) { return freeze_module(module, {}, true); }
 /// The module itself becomes the frozen one.
 CRESSET_API void freeze_module_inplace(Module* module, std::vector<std::string> preserved = {}, bool freeze_interfaces = true,
                                        bool preserve_parameters = false);

@@ -18,8 +18,31 @@
 #include <cresset/ir/subgraph_utils.h>
 #include <cresset/ir/tracer.h>
 
+namespace cresset::jit {
+// Functions of graphs stand where graphs do: programs call them by their names alone.
+
+/// There is no fuser of tensor expressions.
+inline void FuseTensorExprs(std::shared_ptr<Graph>& /*graph*/, std::size_t /*min_group_size*/ = 2, bool /*composed*/ = false,
+                            bool /*dynamic_shapes*/ = false) {
+  TORCH_CHECK(false, "FuseTensorExprs: there is no fuser of tensor expressions here.");
+}
+/// Passes for kernels of other processors and for other layouts of weights, which here are the engines' business: graphs stay as they are.
+inline void FuseFrozenConvAddRelu(std::shared_ptr<Graph>& /*graph*/) {}
+inline void ConvertFrozenOpsToMKLDNN(std::shared_ptr<Graph>& /*graph*/) {}
+inline bool FrozenLinearTranspose(std::shared_ptr<Graph>& /*graph*/) { return false; }
+inline bool FrozenConcatLinear(std::shared_ptr<Graph>& /*graph*/) { return false; }
+/// Types say nothing of undefined tensors here, so there is nothing to clear.
+inline void ClearUndefinedness(const std::shared_ptr<Graph>& /*graph*/) {}
+}  // namespace cresset::jit
+
 namespace torch {
 namespace jit {
+using cresset::jit::ClearUndefinedness;
+using cresset::jit::ConvertFrozenOpsToMKLDNN;
+using cresset::jit::FrozenConcatLinear;
+using cresset::jit::FrozenLinearTranspose;
+using cresset::jit::FuseFrozenConvAddRelu;
+using cresset::jit::FuseTensorExprs;
 
 // alias_analysis.h, ir_parser.h, ir_views.h, node_hashing.h
 using cresset::jit::DepthFirstGraphNodeIterator;
@@ -36,10 +59,6 @@ inline bool tensorExprFuserEnabled() { return false; }
 inline bool setTensorExprFuserEnabled(bool on) {
   TORCH_CHECK(!on, "setTensorExprFuserEnabled: there is no fuser of tensor expressions here.");
   return false;
-}
-inline void FuseTensorExprs(std::shared_ptr<Graph>& /*graph*/, std::size_t /*min_group_size*/ = 2, bool /*composed*/ = false,
-                            bool /*dynamic_shapes*/ = false) {
-  TORCH_CHECK(false, "FuseTensorExprs: there is no fuser of tensor expressions here.");
 }
 /// For how many sets of sizes a fuser may compile: none, whatever is asked for.
 enum class FusionBehavior : uint8_t { STATIC, DYNAMIC };
@@ -64,15 +83,8 @@ struct ExceptionMessage {
  private:
   const std::exception& error_;
 };
-/// Passes for kernels of other processors and for other layouts of weights, which here are the engines' business: graphs stay as they are.
-inline void FuseFrozenConvAddRelu(std::shared_ptr<Graph>& /*graph*/) {}
-inline void ConvertFrozenOpsToMKLDNN(std::shared_ptr<Graph>& /*graph*/) {}
-inline bool FrozenLinearTranspose(std::shared_ptr<Graph>& /*graph*/) { return false; }
-inline bool FrozenConcatLinear(std::shared_ptr<Graph>& /*graph*/) { return false; }
 /// Graphs are not profiled when they run: the question which nodes to profile is never asked.
 inline void RegisterProfilingNode(const std::function<bool(const Node*)>& /*wanted*/) {}
-/// Types say nothing of undefined tensors here, so there is nothing to clear.
-inline void ClearUndefinedness(const std::shared_ptr<Graph>& /*graph*/) {}
 // subgraph_utils.h
 using cresset::jit::broadcastSizes;
 using cresset::jit::usedOnlyInSize;
@@ -111,9 +123,12 @@ using cresset::jit::clearAllPrePasses;
 using cresset::jit::clearPostPass;
 using cresset::jit::clearPrePass;
 using cresset::jit::CombineConcats;
+using cresset::jit::computeUpdatedConvWeightAndBias;
+using cresset::jit::computeUpdatedLinearWeightAndBias;
 using cresset::jit::ConstantPooling;
 using cresset::jit::ConstantPropagation;
 using cresset::jit::ConstantPropagationImmutableTypes;
+using cresset::jit::ConvBNParameters;
 using cresset::jit::CreateFunctionalGraphs;
 using cresset::jit::DCESideEffectPolicy;
 using cresset::jit::DecomposeOps;
@@ -139,9 +154,11 @@ using cresset::jit::Inline;
 using cresset::jit::inlineCallTo;
 using cresset::jit::InlineForkWait;
 using cresset::jit::InlineFunctionalGraphs;
+using cresset::jit::LinearBNParameters;
 using cresset::jit::LowerAllTuples;
 using cresset::jit::LowerGraph;
 using cresset::jit::LowerSimpleTuples;
+using cresset::jit::PassManager;
 using cresset::jit::PeepholeOptimize;
 using cresset::jit::PropagateInputShapes;
 using cresset::jit::RefineTupleTypes;
