@@ -106,6 +106,27 @@ def test_constants_that_would_promote_differently_stay_tensors():
     assert canonical(graph_after("canonicalize_graph_fuser_ops", text)) == canonical(_C.parse_ir(text))
     known = text.replace("%x : Tensor", "%x : Float(*, *)")
     assert "value=2.5" in str(graph_after("canonicalize_graph_fuser_ops", known))
+    # Of two tensors without dimensions the wider type wins: half + float is float, half plus a number is half.
+    scalar = text.replace("Double", "Float").replace("%x : Tensor", "%x : Half(requires_grad=0, device=cpu)")
+    assert canonical(graph_after("canonicalize_graph_fuser_ops", scalar)) == canonical(_C.parse_ir(scalar))
+
+
+def test_constants_that_are_written_stay_tensors():
+    text = f"graph(%x : Tensor):\n  %c : Float(requires_grad=0, device=cpu) = prim::Constant[value={{2.5}}]()\n  {ONE}\n" \
+           "  %w : Tensor = aten::add_(%c, %one, %one)\n  %r : Tensor = aten::mul(%x, %c)\n  return (%r)\n"
+    assert canonical(graph_after("canonicalize_graph_fuser_ops", text)) == canonical(_C.parse_ir(text))
+
+
+@pytest.mark.parametrize("name, node", [
+    ("canonicalize_graph_fuser_ops", "%r : Tensor[] = aten::chunk(%x)"),
+    ("remove_expands", "%r : Tensor = aten::expand(%x)"),
+    ("decompose_ops", "%r : Tensor = aten::addmm(%x)"),
+    ("batch_mm", "%r : Tensor = aten::add(%x)"),
+    ("inline_fork_wait", "%r : Future(Tensor) = prim::fork(%x)"),
+])
+def test_nodes_that_call_nothing_stay(name, node):
+    text = f"graph(%x : Tensor):\n  {node}\n  return (%r)\n"
+    assert canonical(graph_after(name, text)) == canonical(_C.parse_ir(text))
 
 
 @pytest.mark.parametrize("rows", [[2, 2, 2, 2], [2, 3, 2, 2]], ids=["alike", "of different sizes"])

@@ -50,12 +50,14 @@ class PassManager {
   /// Is the pass registered? With `turn` the answer is turned round from now on.
   static bool isRegistered(bool turn = false) {
     static bool registered = false;
-    return registered = registered != turn;
+    if (turn) registered = !registered;
+    return registered;
   }
   /// The name of the registered pass; with `set` it is the given one from now on.
   static GraphPassNameType passID(GraphPassNameType name = 0, bool set = false) {
     static GraphPassNameType kept = 0;
-    return set ? kept = name : kept;
+    if (set) kept = name;
+    return kept;
   }
 };
 

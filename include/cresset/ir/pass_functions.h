@@ -114,10 +114,7 @@ CRESSET_API void RemoveTensorTypeSpecializations(std::shared_ptr<Graph>& graph);
 CRESSET_API void RemoveProfileNodesAndSpecializeTypes(std::shared_ptr<Graph>& graph);
 
 /// Activations that have a form that writes; true for those that give integers another dtype.
-inline const std::unordered_map<Symbol, bool> activation_type_promotion_mapping = {
-    {aten::sigmoid, true},      {aten::tanh, true},       {aten::celu, false},     {aten::elu, false},        {aten::gelu, false},
-    {aten::hardsigmoid, false}, {aten::hardswish, false}, {aten::hardtanh, false}, {aten::leaky_relu, false}, {aten::relu, false},
-    {aten::relu6, false},       {aten::selu, false},      {aten::silu, false}};
+CRESSET_API extern const std::unordered_map<Symbol, bool> activation_type_promotion_mapping;
 /// Activations of values that nothing else needs, and whose memory nobody else sees, write them: for graphs that run without gradients.
 class CRESSET_API FunctionalToInplaceRewriter {
  public:

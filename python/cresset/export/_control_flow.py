@@ -18,7 +18,6 @@ __all__ = ["cond_operator", "while_loop_operator", "record_cond", "record_while_
 # `values(run, tensors)`: what the program itself goes on with, or None for fakes in its place.
 
 
-
 class _Cond(HigherOrderOperator):
     """Of two graphs with the same operands, the one that a tensor of one element chooses: its results, a tuple."""
 

@@ -72,13 +72,9 @@ class Registry {
   /// An operator of a program's, found in front of the dispatcher's until the pointer goes.
   std::shared_ptr<const Operator> add(Operator op) {
     const std::lock_guard lock(mutex_);
-    const Operator& kept = of_nodes_.emplace_back(std::move(op));
-    const std::string kind(kept.schema().name());
-    registered_[kind].push_back(&kept);
-    ++generation_;
-    return {&kept, [this, kind](const Operator* gone) {
+    return {&keep(std::move(op)), [this](const Operator* gone) {
               const std::lock_guard removing(mutex_);
-              std::erase(registered_[kind], gone);
+              std::erase(registered_[std::string(gone->schema().name())], gone);
               ++generation_;
             }};
   }
@@ -123,7 +119,16 @@ class Registry {
   };
   Registry() {
     register_all_builtins([this](const BuiltinRow* rows, std::size_t count) { add(rows, count); });
+    for (Operator& op : node_operators()) keep(std::move(op));
     listening_ = Dispatcher::singleton().addRegistrationListener(std::make_unique<Listener>(*this));
+  }
+
+  // Under the lock. The objects stay for ever.
+  const Operator& keep(Operator op) {
+    const Operator& kept = of_nodes_.emplace_back(std::move(op));
+    registered_[std::string(kept.schema().name())].push_back(&kept);
+    ++generation_;
+    return kept;
   }
 
   // Lists are kept for ever, since nodes point to operators; a new generation makes new lists.

@@ -3,15 +3,9 @@
 //   a1 @ b1 + a2 @ b2 + … = [a1 a2 …] @ [b1; b2; …]
 //
 // Such sums are what the backward pass of a recurrent layer computes for its weights. The result differs by roundings.
-#include <algorithm>
 #include <unordered_set>
 
-#include <cresset/core/scalar_type.h>
 #include <cresset/ir/pass_functions.h>
-#include <cresset/ir/register_operators.h>
-#include <cresset/ops/functions_arith.h>
-#include <cresset/ops/functions_concat.h>
-#include <cresset/ops/functions_matmul.h>
 
 #include "ir/passes/rewrite.h"
 
@@ -73,40 +67,6 @@ class Batching {
   std::vector<Node*> products_, sums_;
   std::unordered_set<const Node*> taken_;
 };
-
-bool are_alike(ArrayRef<Tensor> tensors) {
-  return std::ranges::all_of(tensors, [&](const Tensor& t) {
-    return t.sizes() == tensors[0].sizes() && t.scalar_type() == tensors[0].scalar_type() && t.device() == tensors[0].device();
-  });
-}
-
-void reduce_products(Stack& stack) {
-  std::vector<Tensor> operands;
-  operands.reserve(stack.size());
-  for (IValue& v : stack) operands.push_back(std::move(v).toTensor());
-  stack.clear();
-  const std::size_t n = operands.size() / 2;
-  const ArrayRef<Tensor> left(operands.data(), n), right(operands.data() + n, n);
-  if (are_alike(left) && are_alike(right)) return push(stack, cresset::mm(cresset::cat(left, 1), cresset::cat(right, 0)));
-  Tensor sum = cresset::mm(left[0], right[0]);
-  for (std::size_t i = 1; i < n; ++i) sum = cresset::add(sum, cresset::mm(left[i], right[i]));
-  push(stack, std::move(sum));
-}
-
-const RegisterOperators reduce_operator({Operator(
-    prim::MMTreeReduce,
-    [](const Node* n) -> Operation {
-      CRESSET_CHECK(n && !n->inputs().empty() && n->inputs().size() % 2 == 0,
-                    "prim::MMTreeReduce: as many left as right operands were required; there are ", n ? n->inputs().size() : 0,
-                    " operands.");
-      return [count = n->inputs().size()](Stack& stack) {
-        Stack own(std::make_move_iterator(stack.end() - static_cast<std::ptrdiff_t>(count)), std::make_move_iterator(stack.end()));
-        drop(stack, count);
-        reduce_products(own);
-        push(stack, std::move(own[0]));
-      };
-    },
-    AliasAnalysisKind::PURE_FUNCTION)});
 
 const RegisterPass batch_mm_pass({
     .name = "batch_mm",

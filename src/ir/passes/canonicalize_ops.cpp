@@ -4,11 +4,10 @@
 //   the members of chunk(x, n, d), where n and d are constants                  -> prim::ConstantChunk[chunks=n, dim=d](x)
 //
 // A number takes part in promotion as a tensor of the default dtype does, so that only constants of such a dtype (and bools and integers of
-// 64 bits) become numbers, or those that the known dtype of x outranks.
+// 64 bits) become numbers, or those that the known dtype of x outranks. Beside an x without dimensions a constant counts in full and a
+// number does not: such an x stays where it is known, or was seen, to be one; else it is taken to have dimensions, as PyTorch takes it.
 #include <cresset/core/scalar_type.h>
 #include <cresset/ir/pass_functions.h>
-#include <cresset/ir/register_operators.h>
-#include <cresset/ops/functions_view.h>
 
 #include "ir/passes/rewrite.h"
 
@@ -20,27 +19,30 @@ using rewrite::Emitter;
 int category(ScalarType t) { return isComplexType(t) ? 3 : isFloatingType(t) ? 2 : t == ScalarType::Bool ? 0 : 1; }
 
 bool promotes_like_number(const Tensor& c, const Value* x, const LoweringOptions& options) {
+  if (rewrite::rumoured_rank(x) == std::size_t{0}) return rewrite::dtype_of(x, options) == c.scalar_type();
   const ScalarType t = c.scalar_type();
   if (t == ScalarType::Bool || t == ScalarType::Long || t == get_default_dtype()) return true;
   const auto known = rewrite::dtype_of(x, options);
   return known && category(*known) >= category(t);
 }
 
-bool number_for_constant(Node* n, const LoweringOptions& options) {
+bool number_for_constant(Node* n, rewrite::Aliases& aliases, const LoweringOptions& options) {
   const std::string op = n->kind().toQualString();
   if (!rewrite::calls(n, op + ".Tensor") || n->inputs().size() > 3) return false;
   const auto constant = constant_as<Tensor>(n->input(1));
-  if (!constant || constant->dim() != 0 || !promotes_like_number(*constant, n->input(0), options)) return false;
+  if (!constant || constant->dim() != 0 || !constant->is_cpu() || !promotes_like_number(*constant, n->input(0), options)) return false;
+  if (aliases->hasWriters(n->input(1))) return false;
   const Emitter emit(n);
   std::vector<Value*> arguments(n->inputs().begin(), n->inputs().end());
   arguments[1] = emit.constant(IValue(constant->item()));
   Value* fresh = emit(op.c_str(), arguments);
-  rewrite::replace_value(n->output(), fresh);
-  n->destroy();
+  rewrite::replace_value(n->output(), fresh, &aliases);
+  aliases.bury(n);
   return true;
 }
 
 bool members_for_list(Node* n) {
+  if (!rewrite::calls(n, "aten::chunk")) return false;
   const auto chunks = constant_as<int64_t>(n->input(1)), dim = constant_as<int64_t>(n->input(2));
   if (!chunks || !dim || n->output()->use_count() != 1) return false;
   Node* unpack = n->output()->uses()[0].user;
@@ -66,23 +68,15 @@ const RegisterPass canonicalize_ops_pass({
     .run_in =
         [](PassContext& c) {
           bool changed = false;
-          for (Node* n : rewrite::nodes_of(*c.graph, {"aten::add", "aten::sub", "aten::mul", "aten::div"}))
-            changed = number_for_constant(n, c.options) || changed;
+          {
+            rewrite::Aliases aliases(c.graph);
+            for (Node* n : rewrite::nodes_of(*c.graph, {"aten::add", "aten::sub", "aten::mul", "aten::div"}))
+              changed = number_for_constant(n, aliases, c.options) || changed;
+          }
           for (Node* n : rewrite::nodes_of(*c.graph, {"aten::chunk"})) changed = members_for_list(n) || changed;
           return changed;
         },
 });
-
-Operation constant_chunk(const Node* n) {
-  CRESSET_CHECK(n && n->inputs().size() == 1, "prim::ConstantChunk: a node with one operand was required; there are ",
-                n ? n->inputs().size() : 0, " operands.");
-  return [chunks = n->i(attr::chunks), dim = n->i(attr::dim), wanted = n->outputs().size()](Stack& stack) {
-    const std::vector<Tensor> parts = cresset::chunk(pop(stack).toTensor(), chunks, dim);
-    CRESSET_CHECK(parts.size() == wanted, "prim::ConstantChunk: ", wanted, " chunks were expected; dimension ", dim, " has ", parts.size());
-    for (const Tensor& part : parts) push(stack, part);
-  };
-}
-const RegisterOperators chunk_operator({Operator(prim::ConstantChunk, constant_chunk, AliasAnalysisKind::FROM_SCHEMA)});
 
 }  // namespace
 

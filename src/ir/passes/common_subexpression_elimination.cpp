@@ -43,7 +43,7 @@ bool takes_out(Symbol kind) {
 // Behind it the same operator may give another result: gradients are off, or autocast is on.
 bool changes_mode(const Node* n) {
   const bool edge = (n->kind() == prim::Enter || n->kind() == prim::Exit) && !n->hasAttribute(attr::compilation_edge);
-  return edge || n->kind() == Symbol::fromQualString("aten::set_grad_enabled");
+  return edge || n->kind() == aten::set_grad_enabled;
 }
 
 class Merging {

@@ -6,6 +6,7 @@
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/graph/autocast_class.h"
 #include "ir/graph/fetch_ahead.h"
 
 namespace cresset::jit {
@@ -54,7 +55,7 @@ class Propagation {
       f.next = n->next();
       fetch_later_node(n);
       if (n->blocks().empty()) {
-        if (n->kind() == prim::Enter || n->kind() == prim::Exit) casting_ += !is_autocast(n) ? 0 : n->kind() == prim::Enter ? 1 : -1;
+        if (is_edge_of_autocast(n)) casting_ += n->kind() == prim::Enter ? 1 : -1;
         plain(n);
         continue;
       }
@@ -113,9 +114,8 @@ class Propagation {
   }
 
   // In a block of autocast operators give other tensors than here.
-  static bool is_autocast(const Node* n) {
-    const auto cls = n->inputs().empty() ? nullptr : n->input(0)->type()->cast<ClassType>();
-    return cls && cls->name == "__torch__.torch.amp.autocast_mode.autocast";
+  static bool is_edge_of_autocast(const Node* n) {
+    return (n->kind() == prim::Enter || n->kind() == prim::Exit) && !n->inputs().empty() && is_autocast_class(*n->input(0)->type());
   }
   static bool gives_tensors(const Node* n) {
     return std::any_of(n->outputs().begin(), n->outputs().end(), [](const Value* v) { return AliasDb::isMutableType(*v->type()); });

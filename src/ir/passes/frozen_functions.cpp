@@ -118,6 +118,11 @@ void RemoveProfileNodesAndSpecializeTypes(std::shared_ptr<Graph>& graph) {
   }
 }
 
+const std::unordered_map<Symbol, bool> activation_type_promotion_mapping = {
+    {aten::sigmoid, true},      {aten::tanh, true},       {aten::celu, false},     {aten::elu, false},        {aten::gelu, false},
+    {aten::hardsigmoid, false}, {aten::hardswish, false}, {aten::hardtanh, false}, {aten::leaky_relu, false}, {aten::relu, false},
+    {aten::relu6, false},       {aten::selu, false},      {aten::silu, false}};
+
 bool FunctionalToInplaceRewriter::FunctionalToInplace(Block* block) {
   std::vector<Node*> candidates;
   {

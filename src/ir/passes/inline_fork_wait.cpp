@@ -11,8 +11,10 @@ namespace {
 bool inline_fork(Node* fork) {
   Graph& graph = *fork->owningGraph();
   const auto body = subgraph_of(fork);
+  if (!body || body->outputs().size() != 1 || fork->outputs().size() != 1) return false;
   const auto uses = fork->output()->uses();
-  if (!body || std::ranges::any_of(uses, [](const Use& use) { return use.user->kind() != aten::wait; })) return false;
+  if (std::ranges::any_of(uses, [](const Use& use) { return use.user->kind() != aten::wait || use.user->outputs().size() != 1; }))
+    return false;
   const WithInsertPoint guard(fork);
   Value* result = graph.insertGraph(*body, fork->inputs())[0];
   for (const Use& use : uses) {

@@ -5,6 +5,7 @@
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/graph/autocast_class.h"
 #include "ir/operators/builtin_call.h"
 #include "ir/operators/custom_class_function.h"
 #include "ir/run/delay.h"
@@ -29,9 +30,6 @@ const IValue& attribute(const IValue& object, const Call& c) {
 void call_function(Function& f, Stack& stack) { f.run(stack); }
 
 Function& method_of(const IValue& self, const std::string& name) { return class_of(self.toObjectRef()).getMethod(name); }
-
-// PyTorch's class for `with autocast(...)`: in its files the methods do nothing, and who runs them has to.
-bool is_autocast(const IValue& self) { return self.toObjectRef().type->name == "__torch__.torch.amp.autocast_mode.autocast"; }
 
 std::vector<int64_t> enter_autocast(const IValue& self) {
   auto& object = self.toObjectRef();
@@ -266,7 +264,7 @@ void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack&
       if (stack.back().isScriptObject()) {
         IValue object = stack.back();
         call_function(method_of(object, "__enter__"), stack);
-        std::vector<int64_t> before = is_autocast(object) ? enter_autocast(object) : std::vector<int64_t>();
+        std::vector<int64_t> before = is_autocast_class(*object.toObjectRef().type) ? enter_autocast(object) : std::vector<int64_t>();
         f.open.push_back({std::move(object), std::move(before)});
       }
       give();

@@ -159,9 +159,9 @@ using cresset::jit::wait;
 using JITException = ScriptException;
 using cresset::jit::getCustomClass;
 // tensors' and stacks' helpers
-using cresset::pack;
 using cresset::jit::drop;
 using cresset::jit::last;
+using cresset::jit::pack;
 using cresset::jit::peek;
 using cresset::jit::pop;
 using cresset::jit::push;
