@@ -74,7 +74,7 @@ def count_nonzero_of(self, dim):
     return (self != 0).sum(dim)
 
 
-@rule("logsumexp", core=False)
+@rule("logsumexp")
 def logsumexp(self, dim, keepdim=False):
     dims = [dim] if isinstance(dim, int) else list(dim)
     if self.numel() == 0:

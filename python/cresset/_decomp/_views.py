@@ -189,7 +189,8 @@ def rot90(self, k=1, dims=(0, 1)):
 
 def _triangle(self, keep):
     rows, columns = cresset.arange(self.shape[-2], device=self.device), cresset.arange(self.shape[-1], device=self.device)
-    return cresset.where(keep(columns.unsqueeze(-2) - rows.unsqueeze(-1)), self, 0)
+    kept = keep(columns.unsqueeze(-2) - rows.unsqueeze(-1))
+    return cresset.logical_and(kept, self) if self.dtype == cresset.bool else cresset.where(kept, self, 0)
 
 
 @rule("tril")
@@ -256,7 +257,7 @@ def ones_like(self, *, dtype=None, layout=None, device=None, pin_memory=None, me
     return aten.full_like.default(self, 1, **given)
 
 
-@rule("zeros", core=False)
+@rule("zeros")
 def zeros(size, **options):
     return aten.full.default(size, 0, **_defaults(options))
 

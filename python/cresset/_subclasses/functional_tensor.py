@@ -132,6 +132,11 @@ def _active_mode():
     return mode
 
 
+def call_on_values(function, *args, **kwargs):
+    """What a function that writes nothing gives of the values of functional tensors, seen by what is around the active mode alone."""
+    return _active_mode()._on_values(function, args, kwargs)
+
+
 class _scope_of:
     """The layers that were on where a mode was entered, without the mode: values are recorded by autograd, and seen by what is around it.
     Without a mode that of a tensor made outside of any: the one that is active, if there is one."""
@@ -207,8 +212,11 @@ class FunctionalTensorMode(TorchDispatchMode):
             return self._write(func, args, kwargs)
         if any(a.alias and not a.is_write for a in schema.arguments) and any(r.alias for r in schema.returns):
             return self._view(func, args, kwargs, functional)
+        return self._on_values(func, args, kwargs)
+
+    def _on_values(self, function, args, kwargs):
         with _scope_of(self):
-            out = func(*tree_map(self._value, args), **tree_map(self._value, kwargs))
+            out = function(*tree_map(self._value, args), **tree_map(self._value, kwargs))
         return tree_map(self._wrapped, out)
 
     def _view(self, func, args, kwargs, functional):

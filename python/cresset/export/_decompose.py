@@ -1,14 +1,14 @@
 """run_decompositions: programs of core operators that write nothing."""
 
 import copy
-import functools
+import math
 
 import cresset
-from cresset import _C, fx
+from cresset import fx
 from cresset._higher_order import HigherOrderOperator
 from cresset._subclasses.fake_tensor import FakeTensorMode
-from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
-from cresset.fx.experimental.proxy_tensor import keeping, make_fx
+from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, call_on_values
+from cresset.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from cresset.utils import _pytree as pytree
 
 from ._effects import has_effect
@@ -17,39 +17,55 @@ from ._sizes import SizeExpr
 from ._symbolic_graph import merged
 from ._trace_program import Traced
 from ._unchecked import UNCHECKED
+from .decomp_utils import CustomDecompTable, elementary, preservable
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
 
-__all__ = ["decomposed", "table"]
+__all__ = ["decomposed"]
 
 
-def table():
-    """{overload: None} of the package's composite operators."""
-    found = {}
-    for schema in _C._jit_get_all_schemas():
-        if schema.name.startswith("aten::"):
-            overload = getattr(getattr(cresset.ops.aten, schema.name[6:]), schema.overload_name or "default")
-            if overload.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
-                found[overload] = None
-    return found
-
-
-@functools.cache
-def _core():
-    """Operators of PyTorch's core set that are composite here."""
-    aten = cresset.ops.aten
-    return frozenset({aten._native_batch_norm_legit_no_training.default, aten._native_batch_norm_legit.no_stats})
+def _whole(op, *args, **kwargs):
+    """A composite operator as one node of the graph that is recorded."""
+    return call_on_values(get_proxy_mode().record_whole, op, *args, **kwargs)
 
 
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Batch normalisation by operators that write nothing, and the writes to the statistics as copies."""
     aten = cresset.ops.aten
     if not training:
-        return aten._native_batch_norm_legit_no_training.default(input, weight, bias, running_mean, running_var, momentum, eps)[0]
+        return _whole(aten._native_batch_norm_legit_no_training.default, input, weight, bias, running_mean, running_var, momentum, eps)[0]
     if running_mean is not None:
         var, mean = aten.var_mean.correction(input, [d for d in range(input.dim()) if d != 1], correction=1)
         running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
         running_var.copy_(running_var * (1 - momentum) + var * momentum)
-    return aten._native_batch_norm_legit.no_stats(input, weight, bias, True, momentum, eps)[0]
+    return _statistics_of_batch(input, weight, bias, momentum, eps)
+
+
+def _statistics_of_batch(input, weight, bias, momentum, eps):
+    """Batch normalisation by the mean and variance of the input alone."""
+    return _whole(cresset.ops.aten._native_batch_norm_legit.no_stats, input, weight, bias, True, momentum, eps)[0]
+
+
+def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    batch, channels, *rest = input.shape
+    op = cresset.ops.aten.native_group_norm.default
+    return _whole(op, input, weight, bias, batch, channels, math.prod(rest), num_groups, eps)[0]
+
+
+def _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """Without running statistics the batch normalisation of one image with the channels of all."""
+    aten = cresset.ops.aten
+    if running_mean is not None or running_var is not None or not use_input_stats:
+        return aten.instance_norm.default.decompose(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
+    batch, channels, *rest = input.shape
+    weight, bias = (t if t is None else t.repeat(batch) for t in (weight, bias))
+    return _statistics_of_batch(input.reshape(1, batch * channels, *rest), weight, bias, momentum, eps).reshape(input.shape)
+
+
+def _adaptive_avg_pool(input, output_size):
+    """The mean where one element is left of each channel."""
+    if all(n == 1 for n in output_size):
+        return cresset.ops.aten.mean.dim(input, list(range(-len(output_size), 0)), True)
+    return getattr(cresset.ops.aten, f"adaptive_avg_pool{len(output_size)}d").default(input, output_size)
 
 
 def _one_hot(input, num_classes=-1):
@@ -59,15 +75,20 @@ def _one_hot(input, num_classes=-1):
     return (input.unsqueeze(-1) == cresset.arange(num_classes, device=input.device)).to(cresset.int64)
 
 
-_RULES = {**UNCHECKED, "aten.batch_norm.default": _batch_norm, "aten.one_hot.default": _one_hot}
+_RULES = {
+    **UNCHECKED,
+    "aten.adaptive_avg_pool2d.default": _adaptive_avg_pool, "aten.adaptive_avg_pool3d.default": _adaptive_avg_pool,
+    "aten.batch_norm.default": _batch_norm, "aten.group_norm.default": _group_norm, "aten.instance_norm.default": _instance_norm,
+    "aten.lift_fresh_copy.default": cresset.ops.aten.clone.default, "aten.one_hot.default": _one_hot,
+}  # fmt: skip
 
 
 class _Replaying(fx.Interpreter):
     """Runs a flat graph; operators that write to arguments without their schema saying so, or look at values, come apart first."""
 
-    def __init__(self, module, whole, kept):
+    def __init__(self, module, rules, kept):
         super().__init__(module)
-        self.whole, self.kept = whole, dict.fromkeys(kept)
+        self.rules, self.kept = rules, dict.fromkeys(kept)
 
     def run_node(self, n):
         """What the node gives, noted for the names in `kept`: what is written later does not change it."""
@@ -80,10 +101,12 @@ class _Replaying(fx.Interpreter):
         """What the operator gives."""
         if isinstance(target, HigherOrderOperator):
             raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
+        if target in elementary() or target in preservable() and target not in self.rules:
+            return _whole(target, *args, **kwargs)
         rule = _RULES.get(str(target))
-        if rule is not None and target not in self.whole:
-            return rule(*args, **kwargs)
-        return super().call_function(target, args, kwargs)
+        if rule is None and target in preservable():
+            rule = self.rules[target]
+        return super().call_function(target, args, kwargs) if rule is None else rule(*args, **kwargs)
 
 
 def _kept_names(program):
@@ -92,7 +115,7 @@ def _kept_names(program):
     return [n.name for n in program.graph.nodes if n.op == "call_function" and n.name in named]
 
 
-def _functional_run(program, whole):
+def _functional_run(program, rules):
     """A function of the flat inputs that gives (new values of inputs that were written, in their order; outputs; values that signatures of modules name),
     and where it notes which inputs were."""
     written = []
@@ -100,7 +123,7 @@ def _functional_run(program, whole):
     def run(*inputs):
         with FunctionalTensorMode() as mode, cresset.no_grad():
             wrapped = [FunctionalTensor(x, mode) if isinstance(x, cresset.Tensor) else x for x in inputs]
-            replay = _Replaying(program.graph_module, whole, _kept_names(program))
+            replay = _Replaying(program.graph_module, rules, _kept_names(program))
             outputs = replay.run(*wrapped)
             outputs = pytree.tree_map(lambda x: x.from_functional() if isinstance(x, FunctionalTensor) else x, tuple(outputs))
             written[:] = [i for i, w in enumerate(wrapped) if isinstance(w, FunctionalTensor) and w._storage.generation]
@@ -133,10 +156,9 @@ _MUTATIONS = {InputKind.BUFFER: OutputKind.BUFFER_MUTATION, InputKind.PARAMETER:
 
 def _traced(program, given, sample):
     inputs = _inputs_at(program, sample)
-    rules = {op: rule for op, rule in (given or {}).items() if callable(rule)}
-    whole = _core() if given is None else _core() | (table().keys() - given.keys())
-    run, written = _functional_run(program, whole)
-    with keeping(whole), fx.traceback.preserve_node_meta():
+    rules = CustomDecompTable() if given is None else given
+    run, written = _functional_run(program, rules)
+    with fx.traceback.preserve_node_meta():
         module = make_fx(run, rules, "fake")(*inputs)
     module.graph.eliminate_dead_code(has_effect)
     return _renamed(program, module.graph, written)

@@ -143,8 +143,8 @@ class ExportedProgram:
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
         """A program of core operators that write nothing: composite operators come apart, new values of buffers and inputs are outputs.
 
-        decomp_table: {overload: function or None}; without it every composite operator comes apart; in a table from default_decompositions, those that
-        were taken out of it stay whole.
+        decomp_table: {overload: function} of what comes apart; without it that of default_decompositions, which leaves PyTorch's core operators. An
+        empty table only takes writes out.
         """
         del decompose_custom_triton_ops
         from ._decompose import decomposed
@@ -186,7 +186,7 @@ class ExportedProgram:
 
 
 def default_decompositions():
-    """{overload: None} of the operators that run_decompositions takes apart; what is taken out of it stays whole."""
-    from ._decompose import table
+    """The CustomDecompTable of what run_decompositions takes apart; what is taken out of it stays whole."""
+    from .decomp_utils import CustomDecompTable
 
-    return table()
+    return CustomDecompTable()

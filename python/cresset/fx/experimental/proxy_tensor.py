@@ -43,20 +43,6 @@ def decompose(decomposition_table):
         CURRENT_DECOMPOSITION_TABLE = before
 
 
-_kept_whole = frozenset()
-
-
-@contextlib.contextmanager
-def keeping(operators):
-    """For a block these composite overloads are recorded as they are."""
-    global _kept_whole
-    before, _kept_whole = _kept_whole, frozenset(operators)
-    try:
-        yield
-    finally:
-        _kept_whole = before
-
-
 def get_innermost_proxy_mode():
     """The innermost mode that records, or None."""
     return _modes[-1] if _modes else None
@@ -253,7 +239,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         result = maybe_handle_decomp(self, func, args, kwargs)
         if result is not NotImplemented:
             return result
-        if _is_composite(func) and func not in _kept_whole:
+        if _is_composite(func):
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
@@ -292,6 +278,11 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if isinstance(result, cresset.Tensor) and not written:
             self._note_constant(func, args, kwargs, result, lifted, all_constant)
         return result
+
+    def record_whole(self, func, *args, **kwargs):
+        """A composite operator as one node."""
+        with self.switched(False):
+            return self._record(func, args, kwargs)
 
     def _result_of(self, func, args, kwargs):
         return func(*args, **kwargs)

@@ -1,0 +1,72 @@
+"""Which operators `run_decompositions` takes apart, and the table that says it."""
+
+import functools
+
+import cresset
+from cresset import _C
+from cresset._decomp import core_aten_decompositions
+
+__all__ = ["CustomDecompTable"]
+
+# Composite here, elementary in PyTorch's graphs: nothing takes them apart.
+_ELEMENTARY = (
+    "_addmm_activation.default", "_is_all_true.default", "_is_any_true.default", "_native_batch_norm_legit.default",
+    "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit_no_training.default", "_trilinear.default", "addbmm.default",
+    "bucketize.Scalar", "dist.default", "narrow_copy.default", "native_group_norm.default", "searchsorted.Scalar",
+    "triangular_solve.default", "upsample_bilinear2d.vec", "upsample_nearest2d.vec",
+)  # fmt: skip
+
+# Their results can be an argument's memory, or they write, and the schema does not say it: no graph without writes has them.
+_ALWAYS_APART = (
+    "alpha_dropout.default", "atleast_1d.default", "atleast_2d.default", "atleast_3d.default",
+    "batch_norm.default", "cartesian_prod.default", "dropout.default", "feature_dropout.default",
+    "native_batch_norm.default", "unsafe_chunk.default",
+)  # fmt: skip
+
+
+def _overloads(names):
+    found = (name.split(".") for name in names)
+    return frozenset(getattr(getattr(cresset.ops.aten, packet), overload) for packet, overload in found)
+
+
+@functools.cache
+def elementary():
+    """Composite overloads that stay whole in every program."""
+    return _overloads(_ELEMENTARY)
+
+
+def _says_all(schema):
+    return not schema.is_mutable and not any(a.alias_info for a in (*schema.arguments, *schema.returns))
+
+
+@functools.cache
+def preservable():
+    """Composite overloads that stay whole unless a table has them: their results are new, and they write nothing."""
+    found = set()
+    for schema in _C._jit_get_all_schemas():
+        if schema.name.startswith("aten::") and _says_all(schema):
+            overload = getattr(getattr(cresset.ops.aten, schema.name[6:]), schema.overload_name or "default")
+            if overload.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
+                found.add(overload)
+    return frozenset(found - _overloads(_ALWAYS_APART) - elementary())
+
+
+class CustomDecompTable(dict):
+    """{overload: function} of all that leaves core operators: `core_aten_decompositions`, and composite operators by their own kernels.
+
+    What is taken out of it stays whole in `run_decompositions(table)`; another function takes an operator apart in its own way.
+    """
+
+    def __init__(self):
+        super().__init__({op: op.decompose for op in preservable()})
+        self.update(core_aten_decompositions())
+
+    def copy(self):
+        """Another table with the same entries."""
+        new = CustomDecompTable.__new__(CustomDecompTable)
+        new.update(self)
+        return new
+
+    def materialize(self):
+        """The entries as a dict."""
+        return dict(self)
