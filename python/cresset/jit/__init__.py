@@ -37,7 +37,7 @@ _isinstance = isinstance
 _LAZY = {
     "fuser": "_fusers", "save": "serialization", "load": "serialization", "Limits": "_limits", "export_opnames": "_export_names",
     "trace": "_trace", "trace_module": "_trace", "TracerWarning": "_trace", "TracingCheckError": "_trace",
-    "TopLevelTracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
+    "TopLevelTracedModule": "_traced_module", "TracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
 }  # fmt: skip
 
 
@@ -46,7 +46,7 @@ class ScriptWarning(Warning):
 
 
 def __getattr__(name):
-    if name in ("annotations", "frontend"):
+    if name in ("annotations", "frontend", "_trace"):
         return importlib.import_module(f"{__name__}.{name}")
     if name == "_drop":
         return importlib.import_module(f"{__name__}._marks").drop

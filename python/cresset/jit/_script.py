@@ -12,7 +12,7 @@ from cresset.nn import Module
 
 from . import _classes, _definitions, _marks, _overloads, _source, _state
 from ._containers import script_container
-from ._recursive import ScriptModule, script_module, wrap_module  # noqa: F401
+from ._recursive import RecursiveScriptModule, ScriptModule, script_module, wrap_module  # noqa: F401
 from ._types import is_named_tuple
 
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]

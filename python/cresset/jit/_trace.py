@@ -10,6 +10,7 @@ from cresset.jit._trace_check import TracingCheckError
 
 from .. import _C
 from ._record import parameter_names, record
+from ._traced_module import TopLevelTracedModule, TracedModule  # noqa: F401  (PyTorch has them here)
 
 __all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError", "TracingState"]
 

@@ -4,8 +4,6 @@ import cresset
 
 __all__ = ["ReferenceQuantizedModule"]
 
-_DECOMPOSED = (cresset.uint8, cresset.int8, cresset.int32)
-
 
 class WeightFacts:
     """How a weight is quantized: its scheme, dtype, scale, zero point and axis, which are buffers of the module under `lead` + their names."""
@@ -54,6 +52,56 @@ def real_weight(weight, *facts):
     return made.dequantize() if made.is_quantized or made.dtype == cresset.float16 else made
 
 
+# --- the same by operators on plain tensors (quantized_decomposed), for graphs that are exported
+
+_WHOLE_NUMBERS = {cresset.qint8: cresset.int8, cresset.quint8: cresset.uint8, cresset.qint32: cresset.int32}
+_PER_CHANNEL = (cresset.per_channel_affine, cresset.per_channel_affine_float_qparams)
+
+
+def _decomposed_call(which, tensor, qscheme, dtype, scale, zero_point, axis, quant_min, quant_max):
+    from cresset.ao.quantization.fx import _decomposed  # noqa: F401  (registers the operators)
+
+    whole = _WHOLE_NUMBERS.get(dtype)
+    if whole is None or qscheme not in (cresset.per_tensor_affine, *_PER_CHANNEL):
+        raise ValueError(f"Unsupported dtype and qscheme: {dtype}, {qscheme}")
+    limits = cresset.iinfo(whole)
+    quant_min, quant_max = limits.min if quant_min is None else quant_min, limits.max if quant_max is None else quant_max
+    ops = cresset.ops.quantized_decomposed
+    if qscheme is cresset.per_tensor_affine:
+        return getattr(ops, which + "_per_tensor")(tensor, scale, zero_point, quant_min, quant_max, whole)
+    return getattr(ops, which + "_per_channel")(tensor, scale, zero_point, axis, quant_min, quant_max, whole)
+
+
+def _quantize_weight_decomposed(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max):
+    """The weight as whole numbers, of int8 for qint8 and so on. ValueError for a scheme or dtype that has no such form."""
+    facts = (weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max)
+    return _decomposed_call("quantize", weight, *facts)
+
+
+def _dequantize_weight_decomposed(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max):
+    """The numbers that whole numbers stand for."""
+    facts = (weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max)
+    return _decomposed_call("dequantize", weight, *facts)
+
+
+def _quantize_and_dequantize_weight_decomposed(
+    weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int, weight_quant_min, weight_quant_max
+):
+    """The weight as its whole numbers stand for it; itself for other schemes than the affine ones."""
+    facts = (weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int, weight_quant_min, weight_quant_max)
+    if weight_qscheme not in (cresset.per_tensor_affine, *_PER_CHANNEL):
+        return weight
+    return _dequantize_weight_decomposed(_quantize_weight_decomposed(weight, *facts), *facts)
+
+
+def _quantize_weight(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int):
+    return quantized_weight(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int)
+
+
+def _quantize_and_dequantize_weight(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int):
+    return real_weight(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int)
+
+
 class ReferenceQuantizedModule:
     """Mixed into a float layer: its weight is rounded as quantization rounds it, by `weight_qparams`."""
 
@@ -64,11 +112,17 @@ class ReferenceQuantizedModule:
 
     def get_weight(self):
         """The weight as its quantized form stands for it."""
-        return real_weight(self.weight, *facts_of(self))
+        facts = facts_of(self)
+        if self.is_decomposed:
+            return _quantize_and_dequantize_weight_decomposed(self.weight, *facts, self.weight_quant_min, self.weight_quant_max)
+        return real_weight(self.weight, *facts)
 
     def get_quantized_weight(self):
         """The weight, quantized."""
-        return quantized_weight(self.weight, *facts_of(self))
+        facts = facts_of(self)
+        if self.is_decomposed:
+            return _quantize_weight_decomposed(self.weight, *facts, self.weight_quant_min, self.weight_quant_max)
+        return quantized_weight(self.weight, *facts)
 
     def _get_name(self):
         return f"QuantizedReference{type(self).__mro__[2].__name__ if not hasattr(self, '_NAME') else self._NAME}"
