@@ -190,11 +190,11 @@ CRESSET_BINARY(nb_add, add, "add", "add")
 CRESSET_BINARY(nb_multiply, mul, "mul", "mul")
 CRESSET_BINARY(nb_floor_divide, floor_divide, "__floordiv__", "__rfloordiv__")
 CRESSET_BINARY_WITH_NUMBERS(nb_remainder, remainder, "remainder", "__rmod__")
-CRESSET_BINARY_WITH_NUMBERS(nb_and, bitwise_and, "__and__", "bitwise_and")
-CRESSET_BINARY_WITH_NUMBERS(nb_or, bitwise_or, "__or__", "bitwise_or")
-CRESSET_BINARY_WITH_NUMBERS(nb_xor, bitwise_xor, "__xor__", "bitwise_xor")
-CRESSET_BINARY_WITH_NUMBERS(nb_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
-CRESSET_BINARY_WITH_NUMBERS(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
+CRESSET_BINARY_WITH_NUMBERS(nb_and, __and__, "__and__", "bitwise_and")
+CRESSET_BINARY_WITH_NUMBERS(nb_or, __or__, "__or__", "bitwise_or")
+CRESSET_BINARY_WITH_NUMBERS(nb_xor, __xor__, "__xor__", "bitwise_xor")
+CRESSET_BINARY_WITH_NUMBERS(nb_lshift, __lshift__, "__lshift__", "__rlshift__")
+CRESSET_BINARY_WITH_NUMBERS(nb_rshift, __rshift__, "__rshift__", "__rrshift__")
 #undef CRESSET_BINARY
 #undef CRESSET_BINARY_WITH_NUMBERS
 
@@ -276,11 +276,11 @@ CRESSET_IN_PLACE(nb_inplace_multiply, mul_, "mul_")
 CRESSET_IN_PLACE(nb_inplace_true_divide, div_, "div_")
 CRESSET_IN_PLACE(nb_inplace_floor_divide, floor_divide_, "floor_divide_")
 CRESSET_IN_PLACE(nb_inplace_remainder, remainder_, "remainder_")
-CRESSET_IN_PLACE(nb_inplace_and, bitwise_and_, "__iand__")
-CRESSET_IN_PLACE(nb_inplace_or, bitwise_or_, "__ior__")
-CRESSET_IN_PLACE(nb_inplace_xor, bitwise_xor_, "__ixor__")
-CRESSET_IN_PLACE(nb_inplace_lshift, bitwise_left_shift_, "__ilshift__")
-CRESSET_IN_PLACE(nb_inplace_rshift, bitwise_right_shift_, "__irshift__")
+CRESSET_IN_PLACE(nb_inplace_and, __iand__, "__iand__")
+CRESSET_IN_PLACE(nb_inplace_or, __ior__, "__ior__")
+CRESSET_IN_PLACE(nb_inplace_xor, __ixor__, "__ixor__")
+CRESSET_IN_PLACE(nb_inplace_lshift, __ilshift__, "__ilshift__")
+CRESSET_IN_PLACE(nb_inplace_rshift, __irshift__, "__irshift__")
 #undef CRESSET_IN_PLACE
 
 PyObject* nb_negative(PyObject* a) {
