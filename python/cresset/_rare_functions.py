@@ -9,7 +9,7 @@ from ._C import Tensor
 from ._overridable import overridable
 
 __all__ = [
-    "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
+    "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
     "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
@@ -32,25 +32,6 @@ def _cast(name, dtype):
 _cast_Byte, _cast_Char, _cast_Short = _cast("_cast_Byte", cresset.uint8), _cast("_cast_Char", cresset.int8), _cast("_cast_Short", cresset.int16)
 _cast_Int, _cast_Long, _cast_Half = _cast("_cast_Int", cresset.int32), _cast("_cast_Long", cresset.int64), _cast("_cast_Half", cresset.float16)
 _cast_Float, _cast_Double = _cast("_cast_Float", cresset.float32), _cast("_cast_Double", cresset.float64)
-
-
-@overridable
-def rrelu(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Optional[cresset.Generator] = None
-) -> Tensor:
-    """Negative elements times a number from `lower` to `upper`: a random one each in training, else their mean."""
-    if training:
-        noise = cresset.empty_like(input).uniform_(lower, upper, generator=generator)
-        return cresset.where(input >= 0, input, input * noise)
-    return cresset.where(input >= 0, input, input * ((lower + upper) / 2))
-
-
-@overridable
-def rrelu_(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Optional[cresset.Generator] = None
-) -> Tensor:
-    """`rrelu`, written to the input."""
-    return input.copy_(rrelu(input, lower, upper, training, generator))
 
 
 def _in_place(name, function):

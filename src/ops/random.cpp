@@ -1,7 +1,9 @@
 // Checks and compositions of random operators.
 #include <cmath>
 
+#include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_random.h>
 
@@ -146,6 +148,49 @@ std::tuple<Tensor, Tensor> native_dropout_impl(const Tensor& input, double p, st
   else
     mask.bernoulli_(keep).div_(keep);
   return {input * mask, mask.to(kBool)};
+}
+
+// ---- leaky_relu with random slopes
+
+namespace {
+double mean_slope(const Scalar& lower, const Scalar& upper) { return (lower.toDouble() + upper.toDouble()) / 2; }
+
+// One number for each element that is not positive, in order; 1 for the others.
+void draw_slopes(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
+                 const std::optional<Generator>& generator) {
+  const NoGradGuard no_grad;
+  const Tensor below = cresset::le(self, 0);
+  const Tensor slopes =
+      cresset::empty({below.sum().item().toLong()}, self.options().dtype(kDouble)).uniform_(lower.toDouble(), upper.toDouble(), generator);
+  noise.copy_(cresset::ones_like(self).masked_scatter(below, slopes.to(self.scalar_type())));
+}
+
+void check_slopes(const Scalar& lower, const Scalar& upper) {
+  CRESSET_CHECK(lower.toDouble() <= upper.toDouble(), "Lower bound should be less than or equal to the upper bound: rrelu got ",
+                lower.toDouble(), " and ", upper.toDouble());
+}
+}  // namespace
+
+Tensor rrelu_with_noise_impl(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                             const std::optional<Generator>& generator) {
+  check_slopes(lower, upper);
+  if (!training) return cresset::leaky_relu(self, mean_slope(lower, upper));
+  draw_slopes(self, noise, lower, upper, generator);
+  return self * noise;
+}
+
+Tensor& rrelu_with_noise_inplace_impl(Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                                      const std::optional<Generator>& generator) {
+  check_slopes(lower, upper);
+  if (!training) return cresset::leaky_relu_(self, mean_slope(lower, upper));
+  draw_slopes(self, noise, lower, upper, generator);
+  return self.mul_(noise);
+}
+
+Tensor rrelu_with_noise_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& noise, const Scalar& lower,
+                                      const Scalar& upper, bool training, bool self_is_result) {
+  if (training && upper.toDouble() - lower.toDouble() > 1e-6) return grad_output * noise;
+  return cresset::leaky_relu_backward(grad_output, self, mean_slope(lower, upper), self_is_result);
 }
 
 }  // namespace cresset::ops

@@ -76,23 +76,10 @@ def leaky_relu(input: Tensor, negative_slope: number = 0.01, inplace: bool = Fal
 @overridable
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """leaky_relu with a slope drawn from [lower, upper] in training, their mean otherwise."""
-    if lower > upper:
-        raise RuntimeError(f"rrelu: lower must not be greater than upper; got {lower} and {upper}")
-    if not training:
-        slope = (lower + upper) / 2
-        return _nn.leaky_relu_(input, slope) if inplace else _nn.leaky_relu(input, slope)
-    # One number for each element that is not positive, in order.
-    with cresset.no_grad():
-        below = input <= 0
-        slopes = cresset.empty(int(below.sum()), dtype=cresset.float64, device=input.device).uniform_(lower, upper)
-        factor = cresset.ones_like(input).masked_scatter(below, slopes.to(input.dtype))
-    return input.mul_(factor) if inplace else input * factor
+    return cresset.rrelu_(input, lower, upper, training) if inplace else cresset.rrelu(input, lower, upper, training)
 
 
-@overridable
-def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """rrelu in place."""
-    return rrelu(input, lower, upper, training, True)
+rrelu_ = cresset.rrelu_
 
 
 @overridable
