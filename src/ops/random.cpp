@@ -156,8 +156,7 @@ namespace {
 double mean_slope(const Scalar& lower, const Scalar& upper) { return (lower.toDouble() + upper.toDouble()) / 2; }
 
 // One number for each element that is not positive, in order; 1 for the others.
-void draw_slopes(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
-                 const std::optional<Generator>& generator) {
+void draw_slopes(const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, const std::optional<Generator>& generator) {
   const NoGradGuard no_grad;
   const Tensor below = cresset::le(self, 0);
   const Tensor slopes =
@@ -171,7 +170,7 @@ void check_slopes(const Scalar& lower, const Scalar& upper) {
 }
 }  // namespace
 
-Tensor rrelu_with_noise_impl(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+Tensor rrelu_with_noise_impl(const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                              const std::optional<Generator>& generator) {
   check_slopes(lower, upper);
   if (!training) return cresset::leaky_relu(self, mean_slope(lower, upper));
@@ -179,7 +178,7 @@ Tensor rrelu_with_noise_impl(const Tensor& self, const Tensor& noise, const Scal
   return self * noise;
 }
 
-Tensor& rrelu_with_noise_inplace_impl(Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+Tensor& rrelu_with_noise_inplace_impl(Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                                       const std::optional<Generator>& generator) {
   check_slopes(lower, upper);
   if (!training) return cresset::leaky_relu_(self, mean_slope(lower, upper));
@@ -191,6 +190,17 @@ Tensor rrelu_with_noise_backward_impl(const Tensor& grad_output, const Tensor& s
                                       const Scalar& upper, bool training, bool self_is_result) {
   if (training && upper.toDouble() - lower.toDouble() > 1e-6) return grad_output * noise;
   return cresset::leaky_relu_backward(grad_output, self, mean_slope(lower, upper), self_is_result);
+}
+
+Tensor rrelu_impl(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, const std::optional<Generator>& generator) {
+  Tensor noise = cresset::empty_like(self);
+  return rrelu_with_noise_impl(self, noise, lower, upper, training, generator);
+}
+
+Tensor& rrelu_inplace_impl(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+                           const std::optional<Generator>& generator) {
+  Tensor noise = cresset::empty_like(self);
+  return rrelu_with_noise_inplace_impl(self, noise, lower, upper, training, generator);
 }
 
 }  // namespace cresset::ops
