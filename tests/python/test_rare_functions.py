@@ -5,6 +5,28 @@ import pytest
 from cresset import nn
 
 
+def test_random_slopes_are_pytorchs():
+    x = cresset.linspace(-2, 2, 9)
+    # PyTorch 2.13 after manual_seed(0).
+    slopes = [0.19700530171394348, 0.17078198492527008, 0.14593829214572906, 0.19207477569580078, 0.16450241208076477, 1, 1, 1, 1]
+    noise = cresset.full((9,), 7.0)
+    cresset.manual_seed(0)
+    y = cresset.ops.aten.rrelu_with_noise(x, noise, 0.1, 0.2, True)
+    assert noise.tolist() == slopes and cresset.equal(y, x * noise)
+    cresset.ops.aten.rrelu_with_noise(x, noise.fill_(7), 0.1, 0.2, False)
+    assert noise.unique().tolist() == [7]
+    for run in (cresset.rrelu, nn.functional.rrelu, lambda *a: cresset.rrelu_(a[0].clone(), *a[1:])):
+        cresset.manual_seed(0)
+        leaf = x.clone().requires_grad_()
+        run(leaf, 0.1, 0.2, True).sum().backward()
+        assert leaf.grad.tolist() == slopes
+    backward = cresset.ops.aten.rrelu_with_noise_backward
+    assert cresset.equal(backward(cresset.ones(9), x, noise, 0.1, 0.2, True, False), noise)
+    assert cresset.allclose(backward(cresset.ones(2), cresset.tensor([-1.0, 1]), noise[:2], 0.1, 0.3, False, False), cresset.tensor([0.2, 1]))
+    with pytest.raises(RuntimeError, match="Lower bound should be less than or equal to the upper bound"):
+        cresset.rrelu(x, 0.5, 0.1)
+
+
 def test_activations_and_dropout():
     x = cresset.linspace(-2, 2, 9)
     assert cresset.equal(cresset.rrelu(x), nn.functional.rrelu(x))
@@ -13,7 +35,7 @@ def test_activations_and_dropout():
     ratio = (y / x)[:4]
     assert ((ratio >= 0.1) & (ratio <= 0.2)).all() and cresset.equal(y[4:], x[4:])
     z = x.clone()
-    assert cresset.rrelu_(z) is z and cresset.equal(z, cresset.rrelu(x))
+    assert cresset.rrelu_(z) is z and cresset.equal(z, cresset.rrelu(x)) and nn.functional.rrelu_ is cresset.rrelu_
     t = cresset.ones(2, 3, 4)
     for f in (cresset.alpha_dropout_, cresset.feature_dropout_, cresset.feature_alpha_dropout_):
         u = t.clone()

@@ -45,6 +45,10 @@ def _statistics_of_batch(input, weight, bias, momentum, eps):
     return _whole(cresset.ops.aten._native_batch_norm_legit.no_stats, input, weight, bias, True, momentum, eps)[0]
 
 
+def _dropout(input, p, train):
+    return cresset.ops.aten.dropout.default.decompose(input, p, train) if train else input.clone()
+
+
 def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     batch, channels, *rest = input.shape
     op = cresset.ops.aten.native_group_norm.default
@@ -78,7 +82,7 @@ def _one_hot(input, num_classes=-1):
 _RULES = {
     **UNCHECKED,
     "aten.adaptive_avg_pool2d.default": _adaptive_avg_pool, "aten.adaptive_avg_pool3d.default": _adaptive_avg_pool,
-    "aten.batch_norm.default": _batch_norm, "aten.group_norm.default": _group_norm, "aten.instance_norm.default": _instance_norm,
+    "aten.batch_norm.default": _batch_norm, "aten.dropout.default": _dropout, "aten.group_norm.default": _group_norm, "aten.instance_norm.default": _instance_norm,
     "aten.lift_fresh_copy.default": cresset.ops.aten.clone.default, "aten.one_hot.default": _one_hot,
 }  # fmt: skip
 
