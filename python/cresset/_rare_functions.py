@@ -9,8 +9,8 @@ from ._C import Tensor
 from ._overridable import overridable
 
 __all__ = [
-    "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
-    "conv_tbc", "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
+    "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
+    "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
@@ -58,24 +58,6 @@ feature_dropout_ = _in_place("feature_dropout_", lambda input, p, train: cresset
 def native_norm(input, p=2, dim=None, keepdim=False, dtype=None):
     """The p-norm of all elements, or along `dim`."""
     return cresset.linalg.vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype)
-
-
-@overridable
-def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels of `groups` groups in turn, as channel_shuffle."""
-    return cresset.channel_shuffle(input, groups)
-
-
-@overridable
-def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution over time: input [time, batch, channels], weight [width, channels, outputs]. RuntimeError for other dimensions."""
-    if input.dim() != 3:
-        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
-    if weight.dim() != 3:
-        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
-    if bias.dim() != 1:
-        raise RuntimeError("Bias must be 1-D")
-    return cresset.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:

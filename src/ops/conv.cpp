@@ -262,4 +262,11 @@ Tensor conv_transpose3d_impl(const Tensor& input, const Tensor& weight, const st
   return conv_transpose_nd(input, weight, bias, stride, padding, output_padding, groups, dilation, 3);
 }
 
+Tensor conv_tbc_impl(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
+  CRESSET_CHECK(self.dim() == 3, "Input must have 3 dims: time, batch, in_channel");
+  CRESSET_CHECK(weight.dim() == 3, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
+  CRESSET_CHECK(bias.dim() == 1, "Bias must be 1-D");
+  return cresset::conv1d(self.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias, 1, pad).permute({2, 0, 1});
+}
+
 }  // namespace cresset::ops

@@ -287,6 +287,11 @@ Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t r
   return reduce_loss(loss.to(self.scalar_type()), reduction);
 }
 
+Tensor soft_margin_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
+  const Tensor grad = -target * cresset::sigmoid(-target * self) * grad_output;
+  return reduction == kReduceMean ? grad / self.numel() : grad;
+}
+
 // ---- margins and similarities
 
 namespace {

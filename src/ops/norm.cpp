@@ -199,6 +199,16 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit(const Tensor& input, 
   return cresset::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
 }
 
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> native_batch_norm_legit_functional(const Tensor& input,
+                                                                                      const std::optional<Tensor>& weight,
+                                                                                      const std::optional<Tensor>& bias,
+                                                                                      const Tensor& running_mean, const Tensor& running_var,
+                                                                                      bool training, double momentum, double eps) {
+  const Tensor mean = running_mean.clone(), var = running_var.clone();
+  auto [result, save_mean, save_invstd] = cresset::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
+  return {result, save_mean, save_invstd, mean, var};
+}
+
 Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                           const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool use_input_stats,
                           double momentum, double eps, bool cudnn_enabled) {

@@ -3,6 +3,7 @@
 The calls are the samples of the operator table, as functions of `torch`, as methods, and as functions of torch.linalg, .special, .fft and _C._nn.
 """
 
+import importlib
 import json
 import sys
 import tomllib
@@ -54,8 +55,7 @@ def arguments(torch, sample):
 
 def chosen(torch, function, args, kwargs):
     """The operators of a call as the program makes it, None where it does not run."""
-    from torch.fx.experimental.proxy_tensor import make_fx
-
+    make_fx = importlib.import_module(f"{torch.__name__}.fx.experimental.proxy_tensor").make_fx
     leaves, spec = torch.utils._pytree.tree_flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 

@@ -10,7 +10,7 @@ __all__ = ["CustomDecompTable"]
 
 # Composite here, elementary in PyTorch's graphs: nothing takes them apart.
 _ELEMENTARY = (
-    "_addmm_activation.default", "_is_all_true.default", "_is_any_true.default", "_native_batch_norm_legit.default",
+    "__lshift__.Scalar", "__lshift__.Tensor", "__rshift__.Scalar", "__rshift__.Tensor", "_addmm_activation.default", "_is_all_true.default", "_is_any_true.default", "_native_batch_norm_legit.default",
     "_native_batch_norm_legit.no_stats", "_native_batch_norm_legit_no_training.default", "_trilinear.default", "addbmm.default",
     "bucketize.Scalar", "dist.default", "narrow_copy.default", "native_group_norm.default", "searchsorted.Scalar",
     "triangular_solve.default", "upsample_bilinear2d.vec", "upsample_nearest2d.vec",

@@ -38,7 +38,7 @@ from . import grad  # noqa: E402, F401  (gradients of convolutions by themselves
 _OPERATORS = {
     cresset: (
         "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "avg_pool1d",
-        "adaptive_avg_pool1d", "relu_", "threshold_", "celu_", "selu_", "prelu", "hardshrink", "bilinear",
+        "adaptive_avg_pool1d", "relu_", "threshold_", "celu_", "selu_", "rrelu_", "prelu", "hardshrink", "bilinear",
         "cosine_similarity", "pairwise_distance", "pdist",
         "native_channel_shuffle",
     ),

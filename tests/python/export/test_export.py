@@ -31,7 +31,6 @@ OTHER_OPERATORS = {
     "lstm": "results that nobody uses are not taken out",
     "mha": "contiguous and view for reshape",
     "encoder": "contiguous and view for reshape",
-    "unet": "upsample_bilinear2d without .vec",
     "index": "a number is filled in, not a constant tensor",
     "loss": "losses broadcast without an operator of their own",
 }

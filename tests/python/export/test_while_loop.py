@@ -73,7 +73,7 @@ def test_graphs_of_a_loop():
     assert call.target is cresset.ops.higher_order.while_loop
     assert [[a.name for a in part] for part in call.args[2:]] == [["i", "x"], ["p_w", "add"]]
     test, body = program.graph_module.while_loop_cond_graph_0, program.graph_module.while_loop_body_graph_0
-    assert [str(n.target) for n in test.graph.nodes if n.op == "call_function"] == ["aten.lt.Scalar", "aten.sum.default", "aten.lt.Scalar", "aten.bitwise_and.Tensor"]
+    assert [str(n.target) for n in test.graph.nodes if n.op == "call_function"] == ["aten.lt.Scalar", "aten.sum.default", "aten.lt.Scalar", "aten.__and__.Tensor"]
     assert [str(n.target) for n in body.graph.nodes if n.op == "call_function"] == ["aten.add.Tensor", "aten.mul.Tensor", "aten.add.Tensor"]
 
 

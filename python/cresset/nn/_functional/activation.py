@@ -10,7 +10,7 @@ from cresset._overridable import overridable
 from ._common import number, softmax_dim
 
 __all__ = [
-    "threshold", "relu", "relu6", "glu", "hardtanh", "elu", "selu", "celu", "leaky_relu", "rrelu", "rrelu_", "tanhshrink", "softsign",
+    "threshold", "relu", "relu6", "glu", "hardtanh", "elu", "selu", "celu", "leaky_relu", "rrelu", "tanhshrink", "softsign",
     "softmin", "softmax", "gumbel_softmax", "log_softmax", "tanh", "sigmoid", "hardsigmoid", "silu", "mish", "hardswish",
 ]  # fmt: skip
 
@@ -77,9 +77,6 @@ def leaky_relu(input: Tensor, negative_slope: number = 0.01, inplace: bool = Fal
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """leaky_relu with a slope drawn from [lower, upper] in training, their mean otherwise."""
     return cresset.rrelu_(input, lower, upper, training) if inplace else cresset.rrelu(input, lower, upper, training)
-
-
-rrelu_ = cresset.rrelu_
 
 
 @overridable
