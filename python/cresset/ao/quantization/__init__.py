@@ -43,6 +43,6 @@ def __getattr__(name):
 
     if name in _OF_SCRIPTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: quantization of scripts is not part of Cresset; modules are quantized by prepare and convert.")
-    if name in ("fx", "_correct_bias", "_equalize", "_learnable_fake_quantize", "_numeric_suite"):
+    if name in ("backend_config", "fx", "quantize_fx", "_correct_bias", "_equalize", "_learnable_fake_quantize", "_numeric_suite"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -79,6 +79,25 @@ def _sequential_wrapper2(sequential):
     return fuse
 
 
+def _reverse2(f):
+    """The fuser of a pattern from its last part: f(is_qat, a, b) as reversed(is_qat, b, a)."""
+
+    def reversed(is_qat, x, y):
+        return f(is_qat, y, x)
+
+    return reversed
+
+
+def _reverse3(f):
+    """The fuser of a pattern from its last part: f(is_qat, a, b, c) as reversed(is_qat, c, (b, a))."""
+
+    def reversed(is_qat, x, w):
+        y, z = w
+        return f(is_qat, z, y, x)
+
+    return reversed
+
+
 _DEFAULT_OP_LIST_TO_FUSER_METHOD = {}
 for _n in (1, 2, 3):
     _conv, _bn = getattr(nn, f"Conv{_n}d"), getattr(nn, f"BatchNorm{_n}d")
