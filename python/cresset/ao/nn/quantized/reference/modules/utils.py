@@ -4,7 +4,8 @@ import cresset
 
 __all__ = ["ReferenceQuantizedModule"]
 
-_QUANTIZED = (cresset.quint8, cresset.qint8, cresset.qint32)
+# What plain tensors have for the elements of quantized ones.
+_WHOLE_NUMBERS = {cresset.qint8: cresset.int8, cresset.quint8: cresset.uint8, cresset.qint32: cresset.int32}
 _PER_CHANNEL = (cresset.per_channel_affine, cresset.per_channel_affine_float_qparams)
 
 
@@ -43,58 +44,58 @@ def quantized_weight(weight, qscheme, dtype, scale, zero_point, axis):
         return weight.to(cresset.float16)
     if qscheme is None:
         return weight
-    if qscheme is cresset.per_tensor_affine and dtype in _QUANTIZED:
+    if qscheme is cresset.per_tensor_affine and dtype in _WHOLE_NUMBERS:
         return cresset.quantize_per_tensor(weight.detach(), float(scale), int(zero_point), dtype)
-    if qscheme in _PER_CHANNEL and dtype in _QUANTIZED:
+    if qscheme in _PER_CHANNEL and dtype in _WHOLE_NUMBERS:
         zero = zero_point if qscheme is cresset.per_channel_affine_float_qparams else zero_point.long()
         return cresset.quantize_per_channel(weight.detach(), scale, zero, int(axis), dtype)
     raise ValueError(f"Unsupported dtype and qscheme: {dtype}, {qscheme}")
 
 
 def real_weight(weight, *facts):
-    """The weight as its quantized form stands for it."""
-    made = quantized_weight(weight, *facts)
-    return made.dequantize() if made.is_quantized or made.dtype == cresset.float16 else made
+    """The weight as its quantized form stands for it; itself without a scheme, for float16, too."""
+    return weight if facts[0] is None else quantized_weight(weight, *facts).dequantize()
 
 
 _quantize_weight, _quantize_and_dequantize_weight = quantized_weight, real_weight
 
 
-def _decomposed(which, tensor, qscheme, dtype, scale, zero_point, axis, quant_min, quant_max):
-    """quantize or dequantize, on plain tensors of whole numbers."""
-    if qscheme is cresset.per_tensor_affine and dtype in _QUANTIZED:
-        middle = (scale, zero_point)
-    elif qscheme in _PER_CHANNEL and dtype in _QUANTIZED:
-        middle = (scale, zero_point, int(axis))
-    else:
-        raise ValueError(f"Unsupported dtype and qscheme: {dtype}, {qscheme}")
-    from cresset.ao.quantization.utils import to_underlying_dtype  # which is loaded after the layers
+# --- the same by operators on plain tensors (quantized_decomposed), for graphs that are exported
 
-    kind, overload = ("per_tensor", "tensor") if len(middle) == 2 else ("per_channel", "default")
-    operator = getattr(getattr(cresset.ops.quantized_decomposed, f"{which}_{kind}"), overload)
-    return operator(tensor, *middle, quant_min, quant_max, to_underlying_dtype(dtype))
+
+def _decomposed_call(which, tensor, qscheme, dtype, scale, zero_point, axis, quant_min, quant_max):
+    from cresset.ao.quantization.fx import _decomposed  # noqa: F401  (registers the operators)
+
+    whole = _WHOLE_NUMBERS.get(dtype)
+    if whole is None or qscheme not in (cresset.per_tensor_affine, *_PER_CHANNEL):
+        raise ValueError(f"Unsupported dtype and qscheme: {dtype}, {qscheme}")
+    limits = cresset.iinfo(whole)
+    quant_min, quant_max = limits.min if quant_min is None else quant_min, limits.max if quant_max is None else quant_max
+    ops = cresset.ops.quantized_decomposed
+    if qscheme is cresset.per_tensor_affine:
+        return getattr(ops, which + "_per_tensor")(tensor, scale, zero_point, quant_min, quant_max, whole)
+    return getattr(ops, which + "_per_channel")(tensor, scale, zero_point, axis, quant_min, quant_max, whole)
 
 
 def _quantize_weight_decomposed(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max):
-    """The weight as a plain tensor of whole numbers; in float16 for that dtype, itself without a scheme."""
-    if weight_dtype == cresset.float16:
-        return weight.to(cresset.float16)
-    if weight_qscheme is None:
-        return weight
-    return _decomposed("quantize", weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max)
+    """The weight as whole numbers, of int8 for qint8 and so on. ValueError for a scheme or dtype that has no such form."""
+    facts = (weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max)
+    return _decomposed_call("quantize", weight, *facts)
 
 
 def _dequantize_weight_decomposed(weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max):
-    """What the plain tensor of whole numbers stands for."""
-    if weight_qscheme is None or weight_dtype == cresset.float16:
-        return weight
-    return _decomposed("dequantize", weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max)
+    """The numbers that whole numbers stand for."""
+    facts = (weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis, weight_quant_min, weight_quant_max)
+    return _decomposed_call("dequantize", weight, *facts)
 
 
 def _quantize_and_dequantize_weight_decomposed(
-    weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int, weight_quant_min, weight_quant_max,
-):  # fmt: skip
+    weight, weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int, weight_quant_min, weight_quant_max
+):
+    """The weight as its whole numbers stand for it; itself for other schemes than the affine ones."""
     facts = (weight_qscheme, weight_dtype, weight_scale, weight_zero_point, weight_axis_int, weight_quant_min, weight_quant_max)
+    if weight_qscheme not in (cresset.per_tensor_affine, *_PER_CHANNEL):
+        return weight
     return _dequantize_weight_decomposed(_quantize_weight_decomposed(weight, *facts), *facts)
 
 
@@ -108,15 +109,17 @@ class ReferenceQuantizedModule:
 
     def get_weight(self):
         """The weight as its quantized form stands for it."""
+        facts = facts_of(self)
         if self.is_decomposed:
-            return _quantize_and_dequantize_weight_decomposed(self.weight, *facts_of(self), self.weight_quant_min, self.weight_quant_max)
-        return real_weight(self.weight, *facts_of(self))
+            return _quantize_and_dequantize_weight_decomposed(self.weight, *facts, self.weight_quant_min, self.weight_quant_max)
+        return real_weight(self.weight, *facts)
 
     def get_quantized_weight(self):
         """The weight, quantized."""
+        facts = facts_of(self)
         if self.is_decomposed:
-            return _quantize_weight_decomposed(self.weight, *facts_of(self), self.weight_quant_min, self.weight_quant_max)
-        return quantized_weight(self.weight, *facts_of(self))
+            return _quantize_weight_decomposed(self.weight, *facts, self.weight_quant_min, self.weight_quant_max)
+        return quantized_weight(self.weight, *facts)
 
     def _get_name(self):
         return f"QuantizedReference{type(self).__mro__[2].__name__ if not hasattr(self, '_NAME') else self._NAME}"
