@@ -4,6 +4,7 @@ import abc
 import contextlib
 
 from . import _C
+from ._ops import OperatorBase
 from .utils._pytree import tree_leaves
 
 __all__ = ["HigherOrderOperator"]
@@ -50,7 +51,7 @@ def _backend_of(tensors):
     )
 
 
-class HigherOrderOperator(abc.ABC):
+class HigherOrderOperator(OperatorBase):
     """Base class of operators without a schema. A subclass defines `__call__`, which calls that of this class; `py_impl` adds kernels.
 
     A call looks for a kernel in this order: of arguments' `__torch_function__`; of TransformType.Vmap under vmap; of the innermost mode's class;

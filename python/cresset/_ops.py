@@ -1,5 +1,6 @@
 """`cresset.ops`: operators by namespace, name and overload, as their schemas name them."""
 
+import abc
 import functools
 import importlib
 import os
@@ -283,6 +284,13 @@ OpOverload.is_view = property(lambda self: any(r.alias and not r.is_write for r 
 OpOverload._name = property(lambda self: self.name(), doc="The name with that of the overload, as name().")
 OpOverload.op = OpOverload._op = property(lambda self: self, doc="The operator itself.")
 OpOverload.overloadpacket = OpOverload._overloadpacket = property(_packet_of, doc="All overloads of the same name.")
+
+
+class OperatorBase(abc.ABC):
+    """What graphs call: overloads of operators, and operators of higher order."""
+
+
+OperatorBase.register(OpOverload)
 
 
 class OpOverloadPacket(_C._Packet):

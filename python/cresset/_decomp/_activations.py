@@ -240,6 +240,17 @@ def _safe_softmax(self, dim, dtype=None):
     return cresset.where(masked, cresset.zeros_like(out), out)
 
 
+@rule("_scaled_dot_product_flash_attention_for_cpu")
+def _flash_attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    out = aten._scaled_dot_product_attention_math.default(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)[0]
+    scores = cresset.matmul(query, key.mT) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        scores = scores.masked_fill(cresset.ones(scores.shape[-2:], dtype=cresset.bool, device=query.device).triu(1), -math.inf)
+    if attn_mask is not None:
+        scores = scores + attn_mask
+    return out, cresset.logsumexp(scores, -1)
+
+
 @rule("_softmax_backward_data")
 @in_float
 def _softmax_backward_data(grad_output, output, dim, input_dtype):

@@ -107,6 +107,17 @@ class autocast:
         return autocast_decorator(self, func)
 
 
+def _enter_autocast(*vals):
+    """The block autocast(*vals), entered: graphs have no `with`."""
+    mode = cresset.amp.autocast(*vals)
+    mode.__enter__()
+    return mode
+
+
+def _exit_autocast(mode):
+    mode.__exit__(None, None, None)
+
+
 def cast_tensors(value, device_type, dtype):
     """value with its floating-point tensors of the device, except float64 ones, in dtype; in containers too."""
     if isinstance(value, cresset.Tensor):

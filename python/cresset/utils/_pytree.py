@@ -7,7 +7,7 @@ tuple, list, dict, OrderedDict, defaultdict, deque, namedtuples and the named re
 import dataclasses
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, Protocol, runtime_checkable
 
 __all__ = [
     "PyTreeSpec", "TreeSpec", "LeafSpec", "register_pytree_node", "register_dataclass", "register_constant", "tree_flatten", "tree_flatten_with_path", "tree_unflatten",
@@ -15,6 +15,19 @@ __all__ = [
     "tree_map_only_", "tree_all", "tree_any", "tree_all_only", "tree_any_only", "tree_is_leaf", "treespec_pprint", "treespec_dumps", "treespec_loads", "keystr", "key_get",
     "MappingKey", "SequenceKey", "GetAttrKey", "arg_tree_leaves", "is_namedtuple", "is_namedtuple_class", "is_structseq", "is_structseq_class",
 ]  # fmt: skip
+
+
+@runtime_checkable
+class KeyEntry(Protocol):
+    """A step of a path: two of the same place are equal, and `get` takes it."""
+
+    def __hash__(self): ...
+
+    def __eq__(self, other): ...
+
+    def __str__(self): ...
+
+    def get(self, parent): ...
 
 
 class SequenceKey(NamedTuple):

@@ -86,6 +86,8 @@ CALLS = {
     "nearest_exact": lambda: aten._upsample_nearest_exact2d(X, [3, 7]), "bilinear": lambda: aten.upsample_bilinear2d(X, [10, 7], False), "corners": lambda: aten.upsample_bilinear2d(X, [10, 7], True),
     "im2col": lambda: aten.im2col(X, [2, 3], [1, 2], [1, 1], [2, 1]), "col2im": lambda: aten.col2im(numbers(2, 12, 18), [6, 7], [2, 2], [1, 1], [0, 0], [2, 1]),
     "pixel_shuffle": lambda: aten.pixel_shuffle(X, 2), "renorm": lambda: aten.renorm(Y, 2, 0, 1.5), "weight_norm": lambda: aten._weight_norm_interface(Y, P[:, :1]),
+    "attention": lambda: aten._scaled_dot_product_flash_attention_for_cpu(X, X, X, 0.0, True), "tril": lambda: aten.tril(Y > 0, 1),
+    "attention_mask": lambda: aten._scaled_dot_product_flash_attention_for_cpu(X, X, X, attn_mask=X[:1, :1], scale=0.5), "triu_bool": lambda: aten.triu(X > 0),
 }  # fmt: skip
 
 

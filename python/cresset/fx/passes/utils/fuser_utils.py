@@ -4,10 +4,13 @@ from operator import getitem
 
 from ...graph import Graph
 from ...node import Node
-from ..tools_common import stable_topological_sort
+from ..tools_common import legalize_graph, stable_topological_sort  # noqa: F401
 from .common import lift_subgraph_as_module
 
 __all__ = ["topo_sort", "validate_partition", "fuse_as_graphmodule", "insert_subgm", "erase_nodes", "fuse_by_partitions"]
+
+
+NodeList = list[Node]
 
 
 def topo_sort(nodes):
