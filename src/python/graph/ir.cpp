@@ -196,10 +196,21 @@ std::vector<std::string> attribute_names(const Node* n) {
   return out;
 }
 
+// "layer1(Sequential).0(Conv2d)": the modules whose methods were inlined around the node, each by its name; SELF for another
+// method of the same module, and PyTorch's words for functions.
 std::string module_hierarchy(const Node* n) {
-  std::string out;
-  for (const jit::InlinedCallStack* c = n->callstack().get(); c; c = c->callee.get())
-    if (!c->module_path.empty()) out += (out.empty() ? "" : ".") + c->module_path;
+  std::string out, before;
+  for (const jit::InlinedCallStack* c = n->callstack().get(); c; c = c->callee.get()) {
+    if (!c->module_type) {
+      out += ".UNKNOWN_INSTANCE(UNKNOWN_TYPE)";
+      continue;
+    }
+    const std::string& path = c->module_path;
+    const std::string type = c->module_type->annotation_str();
+    out += out.empty() ? "" : ".";
+    out += (path == before ? "SELF" : path.substr(path.rfind('.') + 1)) + "(" + type.substr(type.rfind('.') + 1) + ")";
+    before = path;
+  }
   return out;
 }
 
