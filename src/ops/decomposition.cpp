@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
@@ -105,14 +106,32 @@ void check_info(Factor kind, std::string_view op, const int32_t* info, int64_t c
 }
 
 void check_info(Factor kind, std::string_view op, const Tensor& info) {
+  const Tensor in_order = info.contiguous();
+  check_info(kind, op, in_order.const_data_ptr<int32_t>(), in_order.numel(), in_order.dim() > 0);
+}
+
+namespace {
+// PyTorch's rule: what was computed is read from the name of the function.
+Factor factor_of(std::string_view api_name, int32_t info) {
+  constexpr std::pair<std::string_view, Factor> words[] = {
+      {"inv", Factor::Inverse},  {"solve", Factor::Solve}, {"cholesky", Factor::Cholesky},
+      {"svd", Factor::Svd},      {"eig", Factor::Eigh},    {"syevd", Factor::Eigh},
+      {"lu_factor", Factor::Lu}, {"lstsq", Factor::Lstsq}, {"ldl_factor", Factor::Ldl},
+  };
+  for (const auto& [word, kind] : words)
+    if (api_name.find(word) != std::string_view::npos) return kind;
+  CRESSET_THROW(Error, api_name, ": Unknown error code: ", info, ".");
+}
+}  // namespace
+
+void check_errors_impl(const Tensor& info, std::string_view api_name, bool is_matrix) {
+  CRESSET_CHECK(info.scalar_type() == kInt, "_linalg_check_errors: info must be a tensor of int32; ", info.scalar_type(), " was given.");
   if (info.is_meta()) return;
   const Tensor host = info.to(Device(kCPU)).contiguous();
-  if (host.has_storage()) return check_info(kind, op, host.const_data_ptr<int32_t>(), host.numel(), host.dim() > 0);
-  // A wrapper, whose class is asked for the values.
-  const Tensor flat = host.reshape({-1});
-  std::vector<int32_t> values;
-  for (int64_t i = 0; i < flat.numel(); ++i) values.push_back(flat.select(0, i).item<int32_t>());
-  check_info(kind, op, values.data(), flat.numel(), host.dim() > 0);
+  const int32_t* values = host.const_data_ptr<int32_t>();
+  const int32_t* first = std::find_if(values, values + host.numel(), [](int32_t v) { return v != 0; });
+  if (first == values + host.numel()) return;
+  check_info(factor_of(api_name, *first), api_name, values, host.numel(), !is_matrix || host.dim() > 0);
 }
 
 bool is_vector_rhs(const Tensor& a, const Tensor& b) {
@@ -151,13 +170,12 @@ std::array<TensorSpec, 4> solve_ex_shape(const Tensor& A, const Tensor& B, bool 
 
 Tensor solve_impl(const Tensor& A, const Tensor& B, bool left) {
   const auto [result, lu, pivots, info] = cresset::_linalg_solve_ex(A, B, left, false);
-  check_info(Factor::Solve, "torch.linalg.solve", info);
+  cresset::_linalg_check_errors(info, "torch.linalg.solve", A.dim() == 2);
   return result;
 }
 
 std::tuple<Tensor, Tensor> solve_ex_impl(const Tensor& A, const Tensor& B, bool left, bool check_errors) {
-  auto [result, lu, pivots, info] = cresset::_linalg_solve_ex(A, B, left, false);
-  if (check_errors) check_info(Factor::Solve, "torch.linalg.solve_ex", info);
+  auto [result, lu, pivots, info] = cresset::_linalg_solve_ex(A, B, left, check_errors);
   return {result, info};
 }
 
@@ -169,7 +187,7 @@ std::array<TensorSpec, 2> inv_ex_shape(const Tensor& A, bool) {
 
 Tensor inv_impl(const Tensor& A) {
   const auto [inverse, info] = cresset::linalg_inv_ex(A, false);
-  check_info(Factor::Inverse, "linalg.inv", info);
+  cresset::_linalg_check_errors(info, "linalg.inv", A.dim() == 2);
   return inverse;
 }
 

@@ -28,7 +28,7 @@ IntArrayRef batch_of(const Tensor& a);
 enum class Factor { Cholesky, CholeskyInverse, Inverse, Solve, Lu, Eigh, Svd, Ldl, Lstsq };
 /// Raises for the first nonzero info: `linalg.inv: (Batch element 0): The diagonal element 1 is zero, …`.
 CRESSET_API void check_info(Factor kind, std::string_view op, const int32_t* info, int64_t count, bool batched);
-/// The same for a tensor of infos of any device; Meta tensors hold none.
+/// The same for a tensor of infos on the CPU.
 CRESSET_API void check_info(Factor kind, std::string_view op, const Tensor& info);
 
 /// Is B a vector (or a batch of vectors, whose sizes are those of A without its last) for solve(A, B)?

@@ -27,7 +27,7 @@ std::array<TensorSpec, 2> cholesky_ex_shape(const Tensor& self, bool, bool) {
 
 Tensor linalg_cholesky_impl(const Tensor& self, bool upper) {
   const auto [L, info] = cresset::linalg_cholesky_ex(self, upper, false);
-  check_info(Factor::Cholesky, "linalg.cholesky", info);
+  cresset::_linalg_check_errors(info, "linalg.cholesky", self.dim() == 2);
   return L;
 }
 
@@ -35,7 +35,7 @@ Tensor cholesky_impl(const Tensor& self, bool upper) {
   check_square(self, "cholesky");
   if (!self.is_floating_point() && !self.is_complex()) cresset::detail::raise_dtype_not_implemented("cholesky_cpu", self.scalar_type());
   const auto [L, info] = cresset::linalg_cholesky_ex(self, upper, false);
-  check_info(Factor::Cholesky, "cholesky", info);
+  cresset::_linalg_check_errors(info, "cholesky", self.dim() == 2);
   return L;
 }
 
@@ -76,7 +76,7 @@ std::array<TensorSpec, 3> lu_factor_ex_shape(const Tensor& A, bool, bool) {
 
 std::tuple<Tensor, Tensor> lu_factor_impl(const Tensor& A, bool pivot) {
   auto [LU, pivots, info] = cresset::linalg_lu_factor_ex(A, pivot, false);
-  check_info(Factor::Lu, "torch.linalg.lu_factor", info);
+  cresset::_linalg_check_errors(info, "torch.linalg.lu_factor", A.dim() == 2);
   return {LU, pivots};
 }
 
@@ -185,7 +185,7 @@ std::array<TensorSpec, 3> ldl_factor_ex_shape(const Tensor& self, bool, bool) {
 
 std::tuple<Tensor, Tensor> ldl_factor_impl(const Tensor& self, bool hermitian) {
   auto [LD, pivots, info] = cresset::linalg_ldl_factor_ex(self, hermitian, false);
-  check_info(Factor::Ldl, "torch.linalg.ldl_factor", info);
+  cresset::_linalg_check_errors(info, "torch.linalg.ldl_factor", self.dim() == 2);
   return {LD, pivots};
 }
 

@@ -431,3 +431,75 @@ def test_status_instead_of_errors():
     assert linalg.solve_ex(SINGULAR, eye(3)).info.tolist() == [0, 1]
     assert linalg.lu_factor_ex(SINGULAR).info.tolist() == [0, 1]
     assert linalg.ldl_factor_ex(SINGULAR).info.tolist() == [0, 1]
+
+
+# ---- errors of factorisations in graphs ----------------------------------------------------------------------------------
+
+
+SINGULAR_TEXT = "The diagonal element 2 is zero, the inversion could not be completed because the input matrix is singular."
+LU_ZERO = (
+    "U[2,2] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the factorization, "
+    "consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
+
+
+@pytest.mark.parametrize(("name", "kind", "words"), [
+    ("linalg.inv", linalg.LinAlgError, SINGULAR_TEXT),
+    ("linalg.pinv", linalg.LinAlgError, SINGULAR_TEXT),
+    ("torch.linalg.solve_ex", linalg.LinAlgError, "The solver failed because the input matrix is singular."),
+    ("cholesky", linalg.LinAlgError, "The factorization could not be completed because the input is not positive-definite (the leading minor of order 2 is not positive-definite)."),
+    ("syevd", linalg.LinAlgError, "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues (error code: 2)."),
+    ("linalg.svd", linalg.LinAlgError, "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values (error code: 2)."),
+    ("linalg.lstsq", linalg.LinAlgError, "The least squares solution could not be computed because the input matrix does not have full rank (error code: 2)."),
+    ("lu_factor_ex", RuntimeError, LU_ZERO),
+])  # fmt: skip
+def test_check_errors(name, kind, words):
+    one, several = cresset.tensor(2, dtype=cresset.int32), cresset.tensor([0, 2], dtype=cresset.int32)
+    with pytest.raises(RuntimeError) as raised:
+        cresset._linalg_check_errors(one, name, is_matrix=True)
+    assert type(raised.value) is kind and str(raised.value) == f"{name}: {words}"
+    with pytest.raises(RuntimeError) as raised:
+        cresset._linalg_check_errors(several, name, is_matrix=False)
+    assert type(raised.value) is kind and str(raised.value) == f"{name}: (Batch element 1): {words}"
+    with pytest.raises(RuntimeError) as raised:
+        cresset.vmap(lambda info: cresset._linalg_check_errors(info, name, is_matrix=True) or info)(several)
+    assert str(raised.value) == f"{name}: (Batch element 1): {words}"
+    assert cresset._linalg_check_errors(several * 0, name, is_matrix=False) is None
+    assert cresset._linalg_check_errors(several.to("meta"), name, is_matrix=False) is None
+
+
+def test_check_errors_refuses():
+    with pytest.raises(RuntimeError, match=r"^other: Unknown error code: 3\.$"):
+        cresset._linalg_check_errors(cresset.tensor(3, dtype=cresset.int32), "other", is_matrix=True)
+    with pytest.raises(RuntimeError, match="_linalg_check_errors: info must be a tensor of int32; Float was given"):
+        cresset._linalg_check_errors(cresset.ones(()), "linalg.inv", is_matrix=True)
+
+
+@pytest.mark.parametrize(("function", "operators"), [
+    (linalg.inv, ["linalg_inv_ex", "_linalg_check_errors"]),
+    (cresset.inverse, ["linalg_inv_ex", "_linalg_check_errors"]),
+    (linalg.cholesky, ["linalg_cholesky_ex", "_linalg_check_errors"]),
+    (linalg.lu_factor, ["linalg_lu_factor_ex", "_linalg_check_errors"]),
+    (linalg.ldl_factor, ["linalg_ldl_factor_ex", "_linalg_check_errors"]),
+    (lambda a: linalg.solve(a, a), ["_linalg_solve_ex", "_linalg_check_errors"]),
+    (lambda a: linalg.solve_ex(a, a, check_errors=True), ["_linalg_solve_ex"]),
+])  # fmt: skip
+def test_factorisations_of_fakes(function, operators):
+    from cresset._subclasses import FakeTensorMode
+    from cresset.fx.experimental.proxy_tensor import make_fx
+
+    good, bad = cresset.eye(2), cresset.zeros(2, 2)
+    mode = FakeTensorMode()
+    with mode:
+        result = function(mode.from_tensor(good))
+        assert (result if isinstance(result, cresset.Tensor) else result[0]).shape == (2, 2)
+    module = make_fx(function, tracing_mode="fake")(good)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    assert [str(n.target).split(".")[1] for n in module.graph.nodes if "aten" in str(n.target)] == operators
+    if function is not linalg.ldl_factor:
+        with pytest.raises(RuntimeError) as here:
+            function(bad)
+        with pytest.raises(RuntimeError) as there:
+            module(bad)
+        assert str(there.value) == str(here.value)

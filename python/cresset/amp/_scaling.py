@@ -14,8 +14,11 @@ def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
         if value.dtype != cresset.float32:
             raise RuntimeError(f"{name} must be a float tensor.")
     for tensor in self:
-        found_inf.copy_(cresset.maximum(found_inf, tensor.isfinite().logical_not().any().to(found_inf)))
-        tensor.mul_(inv_scale.to(tensor))
+        bad = tensor.isfinite().logical_not().any()
+        # One that is distributed is not finite where a part of it is not; each rank multiplies its own part.
+        bad, part = (bad.full_tensor(), tensor.to_local()) if hasattr(tensor, "to_local") else (bad, tensor)
+        found_inf.copy_(cresset.maximum(found_inf, bad.to(found_inf)))
+        part.mul_(inv_scale.reshape(()).to(part.device))
 
 
 @cresset.no_grad()

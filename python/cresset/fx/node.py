@@ -37,8 +37,8 @@ def _side_effects():
         if value is not None:
             found.add(value)
     for name in (
-        "aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default", "profiler._record_function_enter.default",
-        "profiler._record_function_enter_new.default", "profiler._record_function_exit._RecordFunction",
+        "aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default", "aten._linalg_check_errors.default",
+        "profiler._record_function_enter.default", "profiler._record_function_enter_new.default", "profiler._record_function_exit._RecordFunction",
     ):  # fmt: skip
         namespace, packet, overload = name.split(".")
         try:

@@ -1,5 +1,7 @@
 """GradScaler: factors, steps that are left out, the order of calls."""
 
+import pickle
+
 import pytest
 
 import cresset as torch
@@ -130,7 +132,46 @@ def test_optimizers_that_divide_by_themselves(takes, infinite, unscaled):
         assert (scale is None if unscaled else scale.item() == 4.0) and found.item() == float(infinite)
         assert not hasattr(optimizer, "grad_scale") and not hasattr(optimizer, "found_inf")
     assert torch.equal(p.grad, before)
+    if takes == "scaler" and not unscaled:  # such an optimizer asks the scaler itself
+        with pytest.raises(AssertionError, match="No inf checks were recorded prior to update."):
+            scaler.update()
+        assert scaler._check_inf_per_device(optimizer)[p.device].item() == float(infinite) and torch.equal(p.grad, before)
     scaler.update()
+    assert scaler.get_scale() == (2.0 if infinite else 4.0)
+
+
+def test_parts_that_subclasses_use(parts):
+    scaler, parameter, optimizer = parts
+    assert scaler._scale is None and scaler._growth_tracker is None and scaler._get_growth_tracker() == 0
+    scaler.scale(parameter.sum()).backward()
+    assert (scaler._scale.item(), scaler._scale.shape, scaler._scale.dtype) == (4.0, (), torch.float32)
+    assert (scaler._growth_tracker.item(), scaler._growth_tracker.dtype) == (0, torch.int32)
+    scaler.unscale_(optimizer)
+    assert scaler._found_inf_per_device(optimizer) == {torch.device("cpu"): torch.tensor(0.0)}
+    words = "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
+    with pytest.raises(AssertionError) as raised:
+        pickle.dumps(scaler)
+    assert str(raised.value) == words
+    scaler.update(torch.tensor([16.0]))
+    copy = pickle.loads(pickle.dumps(scaler))
+    assert copy._scale is None and copy.get_scale() == 16.0 and copy._per_optimizer_states["other"] == {"stage": type(copy._per_optimizer_states["x"]["stage"]).READY, "found_inf_per_device": {}}
+    for wrong in (torch.ones(2), torch.ones(1, requires_grad=True), torch.ones(1, dtype=torch.float64)):
+        with pytest.raises(AssertionError, match="new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with requires_grad=False."):
+            scaler.update(wrong)
+
+
+def test_gradients_of_few_places():
+    place = torch.tensor([[0, 1, 0], [2, 0, 2]])
+    for values, infinite in (([16.0, 32.0, 64.0], 0.0), ([16.0, float("nan"), 64.0], 1.0), ([64000.0, 32.0, 64000.0], 1.0)):
+        p = torch.sparse_coo_tensor(place, torch.tensor(values), (2, 3), dtype=torch.float16)
+        p.grad = p.clone()
+        optimizer, scaler = torch.optim.SGD([p], lr=1.0), GradScaler("cpu")
+        with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients."):
+            scaler._unscale_grads_(optimizer, torch.tensor(0.25), torch.tensor(0.0), False)
+        found = scaler._unscale_grads_(optimizer, torch.full((1,), 0.25), torch.zeros(1), True)
+        assert found[p.device].tolist() == [infinite]  # 64000 + 64000 is more than a half holds
+        if not infinite:
+            assert p.grad.to_dense().tolist() == [[0.0, 0.0, 20.0], [8.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "Adagrad"])

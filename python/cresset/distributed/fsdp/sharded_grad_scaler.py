@@ -1,6 +1,5 @@
 """Scaling of losses where each rank has other gradients."""
 
-import cresset
 from cresset import distributed as dist
 from cresset.amp import GradScaler
 
@@ -19,10 +18,12 @@ class ShardedGradScaler(GradScaler):
         super().__init__(device, init_scale=init_scale, backoff_factor=backoff_factor, growth_factor=growth_factor, growth_interval=growth_interval, enabled=enabled)
         self.process_group = process_group
 
-    def _found_infinite(self, gradients):
-        local = [g.to_local() if isinstance(g, dist.tensor.DTensor) else g for g in gradients]
-        found = super()._found_infinite(local)
-        # No gradient here (-1) may be one elsewhere.
-        everywhere = cresset.tensor(-1.0 if found is None else float(found))
-        dist.all_reduce(everywhere, dist.ReduceOp.MAX, group=self.process_group)
-        return None if everywhere < 0 else bool(everywhere)
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16=True):
+        # A rank without gradients waits for the others, too.
+        return super()._unscale_grads_(optimizer, inv_scale, found_inf, allow_fp16) or {found_inf.device: found_inf}
+
+    def unscale_(self, optimizer):
+        super().unscale_(optimizer)
+        if self.is_enabled():
+            for found in self._found_inf_per_device(optimizer).values():
+                dist.all_reduce(found, dist.ReduceOp.MAX, group=self.process_group)
