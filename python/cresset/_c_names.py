@@ -110,6 +110,14 @@ def _jit_try_infer_type(value):
 
 
 @_in_c
+def _jit_resolve_packet(name, *args, **kwargs):
+    """The name of the overload that a call of an operator ("aten::sum") runs. RuntimeError when none takes the arguments."""
+    from ._ops import OpOverloadPacket
+
+    return OpOverloadPacket(*name.split("::"))._matching(*args, **kwargs)
+
+
+@_in_c
 def _jit_check_alias_annotation(graph, args, name):
     """Runs a graph on copies of `args`. RuntimeError when an operator of it, the one of this name or another, writes to an argument or gives back
     its memory and its schema does not say so."""

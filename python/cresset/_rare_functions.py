@@ -16,8 +16,14 @@ __all__ = [
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
     "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
-    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short",
+    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_neg_view",
 ]  # fmt: skip
+
+
+@overridable
+def _neg_view(input: Tensor) -> Tensor:
+    """The negative of each element: computed, as by `neg`, not a view that is negated when it is read."""
+    return cresset.neg(input)
 
 
 def _cast(name, dtype):

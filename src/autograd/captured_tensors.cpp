@@ -108,13 +108,18 @@ void leave_function() {
 
 bool inside_function() { return !functions.empty() || !batching::levels().empty(); }
 
-void refuse_requires_grad() {
+namespace {
+[[noreturn]] void refuse(std::string_view method, std::string_view by_whom) {
   CRESSET_THROW(
-      Error,
-      "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
-      "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-      "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.");
+      Error, "You are attempting to call Tensor.", method, "()", by_whom,
+      " inside of a function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+      "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call ",
+      method, "() outside of a function being transformed instead.");
 }
+}  // namespace
+
+void refuse_requires_grad() { refuse("requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)"); }
+void refuse_retain_grad() { refuse("retain_grad", ""); }
 
 CRESSET_LIBRARY_IMPL(_, FuncTorchDynamicLayerFrontMode, m) { m.fallback(CppFunction::makeFromBoxedFunction<&refuse_captured>()); }
 

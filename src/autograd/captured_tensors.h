@@ -16,5 +16,7 @@ CRESSET_API void leave_function();
 CRESSET_API bool inside_function();
 /// What requires_grad_() says there.
 [[noreturn]] CRESSET_API void refuse_requires_grad();
+/// What retain_grad() says there.
+[[noreturn]] CRESSET_API void refuse_retain_grad();
 
 }  // namespace cresset::autograd::transforms

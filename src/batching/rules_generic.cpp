@@ -135,6 +135,7 @@ void dim_rule(BatchCall& call) {
   call.map([&](const Tensor& t) {
     Tensor full = call.batch.full(t);
     if (scalar && t.dim() == 0) full = cresset::unsqueeze(full, 1);
+    if (base == "cat" && rank > 1 && t.dim() == 1 && t.size(0) == 0) return cresset::flatten(full);  // cat leaves out what is of size [0]
     return flatten && !scalar ? cresset::flatten(full, 1, -1) : full;
   });
   std::vector<IValue> results = call.invoke();

@@ -127,6 +127,7 @@ std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tenso
 Tensor nll_loss_nd_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
                         int64_t ignore_index) {
   const int64_t dim = self.dim(), samples = target.dim() == 0 ? 0 : target.size(0);
+  CRESSET_CHECK_VALUE(dim > 0, "Expected 1 or more dimensions (got 0)");
   if (dim == 1 && target.dim() == 1)
     CRESSET_CHECK_VALUE(samples == 1, "For 1D input, 1D target must have size 1, but got target size: ", samples);
   if (dim > 1)

@@ -103,7 +103,9 @@ PyObject* py_retain_grad(PyObject* self, PyObject*) {
     if (r || PyErr_Occurred()) return r;
   }
   CRESSET_PY_TRY
-  unwrap(self).retain_grad();
+  const Tensor& t = unwrap(self);
+  if (CRESSET_UNLIKELY(autograd::transforms::inside_function()) && t.requires_grad()) autograd::transforms::refuse_retain_grad();
+  t.retain_grad();
   Py_RETURN_NONE;
   CRESSET_PY_CATCH(nullptr)
 }

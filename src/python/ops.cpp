@@ -358,6 +358,20 @@ const std::vector<OperatorHandle>& overloads_of(PyPacket* p) {
   return *p->overloads;
 }
 
+// The first overload whose schema takes the arguments, which are on the stack then.
+OperatorHandle matching(PyPacket* packet, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Stack& stack) {
+  const std::vector<OperatorHandle> overloads = overloads_of(packet);  // a copy: conversions may run Python code
+  CRESSET_CHECK_AS(AttributeError, !overloads.empty(), "operator ", *packet->name, " is not defined any more.");
+  std::string text = "Overloaded torch operator invoked from Python failed to match any schema:\n";
+  for (const OperatorHandle& op : overloads) {
+    stack.clear();
+    const auto why = push(op, *packet->lenience, args, n, kwnames, stack);
+    if (!why) return op;
+    text += *why + "\n\n";
+  }
+  CRESSET_THROW(Error, text);
+}
+
 // Calls the first overload whose schema takes the arguments.
 PyObject* packet_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   CRESSET_PY_TRY
@@ -373,16 +387,17 @@ PyObject* packet_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
     if (const auto why = push(op, lenience, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
     return call_with_stack(op, stack);
   }
-  const std::vector<OperatorHandle> overloads = overloads_of(packet);  // a copy: conversions may run Python code
-  CRESSET_CHECK_AS(AttributeError, !overloads.empty(), "operator ", name, " is not defined any more.");
-  std::string text = "Overloaded torch operator invoked from Python failed to match any schema:\n";
-  for (const OperatorHandle& op : overloads) {
-    stack.clear();
-    const auto why = push(op, lenience, args, n, kwnames, stack);
-    if (!why) return call_with_stack(op, stack);
-    text += *why + "\n\n";
-  }
-  CRESSET_THROW(Error, text);
+  return call_with_stack(matching(packet, args, n, kwnames, stack), stack);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// packet._matching(*args, **kwargs): the name of the overload that a call runs.
+PyObject* packet_matching(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  CRESSET_PY_TRY
+  StackLease lease;
+  const OperatorHandle op = matching(reinterpret_cast<PyPacket*>(self), args, n, kwnames, *lease);
+  const std::string& overload = op.operator_name().overload_name;
+  return PyUnicode_FromString(overload.empty() ? "default" : overload.c_str());
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -409,12 +424,16 @@ void packet_dealloc(PyObject* o) {
   type->tp_free(o);
   Py_DECREF(type);
 }
+PyMethodDef packet_methods[] = {{"_matching", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&packet_matching)),
+                                 METH_FASTCALL | METH_KEYWORDS, "The name of the overload that a call with these arguments runs."},
+                                {}};
 PyMemberDef packet_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyPacket, vectorcall), READONLY, nullptr}, {}};
 
 void init_packet(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&packet_new)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(&packet_dealloc)},
                          {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+                         {Py_tp_methods, packet_methods},
                          {Py_tp_members, packet_members},
                          {0, nullptr}};
   PyType_Spec spec{"cresset._C._Packet", sizeof(PyPacket), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL, slots};

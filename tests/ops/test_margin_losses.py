@@ -93,6 +93,8 @@ def test_errors(call, words):
 
 
 @pytest.mark.parametrize("sizes, target, error, words", [
+    ((), (), ValueError, r"Expected 1 or more dimensions \(got 0\)"),
+    ((), (1,), ValueError, r"Expected 1 or more dimensions \(got 0\)"),
     ((3,), (2,), ValueError, "For 1D input, 1D target must have size 1, but got target size: 2"),
     ((3,), (2, 2), RuntimeError, "0D or 1D target tensor expected, multi-target not supported"),
     ((2, 3), (), ValueError, r"Expected input batch_size \(2\) to match target batch_size \(0\)"),

@@ -541,3 +541,18 @@ def test_parts_of_load_by_name(archive):
     else:
         read = module._legacy_load(file, None, pickle)
     assert read["a"].tolist() == [1, 1]
+
+
+def test_overloads_that_calls_run():
+    resolve, x = cresset._C._jit_resolve_packet, cresset.ones(2)
+    assert [resolve("aten::sum", x), resolve("aten::sum", x, dim=1), resolve("aten::add", x, 1), resolve("aten::_foreach_add", [x], 2.0)] == [
+        "default", "dim_IntList", "Tensor", "Scalar",
+    ]  # fmt: skip
+    with pytest.raises(RuntimeError, match="Overloaded torch operator invoked from Python failed to match any schema:"):
+        resolve("aten::sum", x, x, x)
+
+
+def test_negatives_by_the_name_of_a_view():
+    x = cresset.tensor([1.0, -2.0], requires_grad=True)
+    cresset._neg_view(x).sum().backward()
+    assert cresset._neg_view(x).tolist() == [-1.0, 2.0] and x.grad.tolist() == [-1.0, -1.0]

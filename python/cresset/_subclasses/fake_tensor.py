@@ -10,12 +10,12 @@ import weakref
 import cresset
 from cresset import _C
 from cresset._library.fake import fake_impls, sizes_from, sizes_given
-from cresset.utils._python_dispatch import TorchDispatchMode, no_dispatch
+from cresset.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass, no_dispatch
 from cresset.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 __all__ = [
     "FakeTensor", "FakeTensorMode", "FakeCopyMode", "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensorDeviceMismatchError",
-    "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode", "unset_fake_temporarily",
+    "FakeTensorConverter", "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode", "unset_fake_temporarily",
 ]  # fmt: skip
 
 # Tensors of at most so many elements are carried along as constants, so that item() of a number that the program wrote down works.
@@ -162,6 +162,11 @@ def active_mode():
     return next((mode for mode in modes if isinstance(mode, FakeTensorMode)), None)
 
 
+def _speaks_first(kind):
+    """Does a class wrap tensors? It is asked before the mode, which then sees what it wraps."""
+    return not issubclass(kind, FakeTensor) and kind.__torch_dispatch__ is not cresset.Tensor.__torch_dispatch__
+
+
 class FakeTensorMode(TorchDispatchMode):
     """A block in which factory functions give fake tensors; fake tensors follow their mode outside of the block too.
 
@@ -185,6 +190,7 @@ class FakeTensorMode(TorchDispatchMode):
         self._constants = {}  # id → weak reference of the fake tensors that have a constant
         self._loaded = []  # storages of files
         self._entered = []
+        self.fake_tensor_converter = FakeTensorConverter(export=export)
 
     def __enter__(self):
         from cresset.utils._python_dispatch import _get_current_dispatch_mode
@@ -223,6 +229,8 @@ class FakeTensorMode(TorchDispatchMode):
 
     def _convert(self, tensor):
         kind = type(tensor)
+        if is_traceable_wrapper_subclass(tensor):
+            return self._convert_parts(tensor)
         if kind is not cresset.Tensor and not isinstance(tensor, cresset.nn.Parameter):
             raise UnsupportedFakeTensorException(f"from_tensor: tensors of the class {kind.__name__} have no fake.")
         with no_dispatch(), cresset.no_grad():
@@ -236,6 +244,14 @@ class FakeTensorMode(TorchDispatchMode):
         if tensor.is_leaf and tensor.grad is not None:
             fake.grad = self.from_tensor(tensor.grad)
         return fake
+
+    def _convert_parts(self, tensor):
+        """A wrapper of the same class around the fakes of what it wraps."""
+        names, context = tensor.__tensor_flatten__()
+        with no_dispatch():
+            parts = {name: self.from_tensor(getattr(tensor, name)) for name in names}
+        fake = type(tensor).__tensor_unflatten__(parts, context, tensor.shape, tensor.stride())
+        return fake.requires_grad_(tensor.requires_grad) if tensor.is_leaf and not fake.requires_grad else fake
 
     def _meta_of(self, tensor):
         storage = tensor.untyped_storage()
@@ -273,6 +289,8 @@ class FakeTensorMode(TorchDispatchMode):
     # --- operators
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(map(_speaks_first, types)):
+            return NotImplemented
         return self.dispatch(func, types, args, kwargs or {})
 
     def dispatch(self, func, types, args=(), kwargs=None):
@@ -469,6 +487,32 @@ def _described(value):
     if isinstance(value, cresset.Tensor) and not isinstance(value, FakeTensor):
         return f"tensor([...], size={tuple(value.shape)})"
     return repr(value)
+
+
+class FakeTensorConverter:
+    """Makes fakes for a mode: `FakeTensorMode.from_tensor` by the name that programs know beside it."""
+
+    def __init__(self, *, copy_data=False, export=False):
+        self.copy_data, self.export = copy_data, export
+
+    def from_real_tensor(self, fake_mode, t, make_constant=False, shape_env=None, *, source=None, symbolic_context=None, trace=True):
+        """The fake of a real tensor in a mode; with make_constant it keeps the real one as its value."""
+        if shape_env is not None:
+            raise NotImplementedError("from_real_tensor: symbolic sizes are not supported; leave shape_env out.")
+        fake = fake_mode.from_tensor(t)
+        if make_constant:
+            fake.constant = t
+        return fake
+
+    def from_meta_and_device(self, fake_mode, t, device, pytype=None, dispatch_keys=None):
+        """The fake of a meta tensor, on a device. AssertionError for another tensor."""
+        if t.device.type != "meta":
+            raise AssertionError(f"tensor's device must be `meta`, got {t.device.type} instead")
+        with no_dispatch(), cresset.no_grad():
+            fake = fake_mode._wrap(t.detach(), device)
+        return fake.requires_grad_(t.requires_grad)
+
+    __call__ = from_real_tensor
 
 
 class FakeCopyMode(cresset.overrides.TorchFunctionMode):

@@ -201,3 +201,17 @@ def test_lists_of_elements(shape, wanted):
                 t.tolist()
         else:
             assert t.tolist() == wanted
+
+
+def test_converters():
+    from cresset._subclasses.fake_tensor import FakeTensorConverter
+
+    mode, converter, x = FakeTensorMode(), FakeTensorConverter(), torch.rand(2, 3, requires_grad=True)
+    fake = converter.from_real_tensor(mode, x)
+    assert type(fake) is FakeTensor and fake.fake_mode is mode and fake.requires_grad and fake is mode.from_tensor(x)
+    number = torch.tensor(3)
+    assert converter.from_real_tensor(mode, number, make_constant=True).constant is number
+    there = mode.fake_tensor_converter.from_meta_and_device(mode, torch.empty(2, 3, device="meta"), torch.device("cpu"))
+    assert (there.shape, there.device.type) == ((2, 3), "cpu")
+    with pytest.raises(AssertionError, match="tensor's device must be `meta`, got cpu instead"):
+        converter.from_meta_and_device(mode, x, torch.device("cpu"))

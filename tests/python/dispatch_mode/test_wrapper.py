@@ -387,3 +387,15 @@ def test_the_storage_of_a_wrapper_has_nothing_to_read_or_write():
             use()
 def test_the_address_of_a_wrapper_is_none():
     assert torch.Tensor._make_wrapper_subclass(Wrapper, (2,)).data_ptr() == 0
+
+
+def test_fakes():
+    from cresset._subclasses import FakeTensor, FakeTensorMode
+
+    x = Wrapper(torch.arange(6.0).view(2, 3).t(), requires_grad=True)
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(x)
+        assert type(fake) is Wrapper and type(fake.elem) is FakeTensor and fake.requires_grad
+        assert (fake.shape, fake.stride(), fake.elem.stride()) == ((3, 2), (1, 3), (1, 3))
+        product = fake @ fake.T
+    assert type(product) is Wrapper and type(product.elem) is FakeTensor and product.shape == (3, 3)

@@ -442,3 +442,13 @@ def test_functions_take_batched_tensors_in_tuples_lists_and_dictionaries():
     assert slopes.equal(x)
     with pytest.raises(RuntimeError, match="does not have vmap support"):
         cresset.vmap(lambda a: NoRule.apply((a,)))(x)
+
+
+@pytest.mark.parametrize("dims", [(0, 0), (None, 0), (0, None)])
+def test_cat_leaves_out_examples_of_size_0(dims):
+    for shape, options in (((5, 4), {"dim": 1}), ((3, 2, 2), {}), ((3, 2, 2), {"dim": 2}), ((3,), {})):
+        nothing = cresset.empty(2, 0, dtype=cresset.float64) if dims[0] == 0 else cresset.empty(0, dtype=cresset.float64)
+        some = cresset.rand(2, *shape) if dims[1] == 0 else cresset.rand(*shape)
+        joined = vmap(lambda a, b, o=options: cresset.cat([a, b], **o), dims)(nothing, some)
+        assert joined.dtype is cresset.float64 and cresset.equal(joined, some.double().expand(2, *shape))
+    assert vmap(lambda a, b: cresset.cat([a, b]), dims)(nothing, nothing.new_empty(2, 0) if dims[1] == 0 else nothing.new_empty(0)).shape == (2, 0)
