@@ -123,9 +123,11 @@ class _function_of:
 class _Reverse:
     """One run of a function whose gradients may be asked for: its fresh inputs, and how its results leave the transform."""
 
-    def __init__(self, tree):
+    def __init__(self, tree, later=False):
+        """`later`: gradients may be asked for when the mode of gradients is another one, so that what the inputs come from counts in either."""
         self.outside = cresset.is_grad_enabled()
-        self.tree, self.inputs = _fresh(tree)
+        with cresset.enable_grad() if later else contextlib.nullcontext():
+            self.tree, self.inputs = _fresh(tree)
 
     def leaving(self, tree):
         """Results without the history that only this transform sees."""
@@ -217,7 +219,7 @@ def _require_tensors(outputs, spec, caller):
 def _run_vjp(func, args, argnums, has_aux):
     """(outputs, the function of cotangents, aux) of one run; argnums None: all arguments, and the results are a tuple."""
     everything = argnums is None
-    run = _Reverse(tuple(args) if everything else _selected(args, argnums))
+    run = _Reverse(tuple(args) if everything else _selected(args, argnums), later=True)
     with cresset.enable_grad(), _function_of(run.inputs, *args):
         result = func(*run.tree) if everything else func(*_replaced(args, argnums, run.tree))
     aux = None

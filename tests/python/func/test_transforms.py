@@ -306,3 +306,13 @@ def test_a_tangent_that_is_switched_off_is_off_in_nested_jvp():
     (value, tangent), (first, second) = jvp(lambda x: jvp(f, (x,), (one,)), (x,), (one,))
     assert (value, tangent, first, second) == (0, 6, 6, 2)
     assert cresset.is_grad_enabled() and forward_ad._is_fwd_grad_enabled()
+
+
+def test_vjp_of_a_function_that_ran_without_gradients():
+    x = cresset.tensor(3.0, requires_grad=True)
+    with cresset.no_grad():
+        out, pull = cresset.func.vjp(lambda a: a**2, x)
+        (without,) = pull(cresset.tensor(1.0))
+    (y,) = pull(cresset.tensor(1.0))
+    assert not out.requires_grad and not without.requires_grad and y.requires_grad
+    assert y.item() == 6.0 and cresset.autograd.grad(y, x)[0].item() == 2.0
