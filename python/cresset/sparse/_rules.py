@@ -57,14 +57,18 @@ def _stored(out, result):
     return (out if out.shape == result.shape else out.resize_(result.shape)).copy_(result)
 
 
+def _c_name(dtype):
+    """Its name in C++: Half."""
+    return cresset.empty(0, dtype=dtype).type().rpartition(".")[2].removesuffix("Tensor")
+
+
 def _written(target, result):
     """In place: the target becomes the result, in its own dtype and layout."""
     if not isinstance(result, Sparse) or result.shape != target.shape:
         raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
     result = convert(result, target.layout) if result.layout is not target.layout else result
     if not cresset.can_cast(result.dtype, target.dtype):
-        names = [cresset.empty(0, dtype=t).type().rpartition(".")[2].removesuffix("Tensor") for t in (result.dtype, target.dtype)]
-        raise RuntimeError(f"result type {names[0]} can't be cast to the desired output type {names[1]}")
+        raise RuntimeError(f"result type {_c_name(result.dtype)} can't be cast to the desired output type {_c_name(target.dtype)}")
     values = result._v.to(target.dtype)
     if isinstance(target, Compressed):
         target._p, target._o, target._v = result._p, result._o, values
@@ -305,16 +309,36 @@ def _floor_divide(a, b):
     return _div(a, b, rounding_mode="floor")
 
 
+def _scaled(values, alpha):
+    """alpha * values in the values' own type, as the dense operators round it."""
+    return values if alpha == 1 else values.new_zeros(()).add(values, alpha=alpha)
+
+
+def _dense_like(value):
+    """A dense tensor without the values, for what follows from types alone."""
+    return cresset.empty(() if value.dim() == 0 else 0, dtype=value.dtype) if isinstance(value, cresset.Tensor) else value
+
+
+@_rule("result_type")
+def _result_type(a, b):
+    return cresset.result_type(_dense_like(a), _dense_like(b))
+
+
+def _check_sum(a, b, alpha, subtracts):
+    """What the dense operators refuse: differences of bools, a factor that is no integer for integers."""
+    (cresset.sub if subtracts else cresset.add)(_dense_like(a), _dense_like(b), alpha=alpha)
+
+
 @_rule("add")
-def _add(a, b, *, alpha=1):
+def _add(a, b, *, alpha=1, subtracts=False):
+    _check_sum(a, b, alpha, subtracts)
+    alpha = -alpha if subtracts else alpha
     if isinstance(a, Sparse) and isinstance(b, Sparse):
         if a.shape != b.shape:
             raise RuntimeError(f"add: expected 'self' and 'other' to have same sizes, but {list(a.shape)} != {list(b.shape)}")
         left, right = coordinates(a), coordinates(b)
-        if left.dtype == right.dtype:
-            values = cresset.cat((left._v, (right._v * alpha if alpha != 1 else right._v)))
-        else:
-            values = cresset.cat((left._v + right._v.new_zeros(()), right._v * alpha + left._v.new_zeros(())))
+        common = cresset.promote_types(left.dtype, right.dtype)
+        values = cresset.cat((left._v.to(common), _scaled(right._v.to(common), alpha)))
         if left.sparse_dim() != right.sparse_dim():
             raise RuntimeError("add: expected 'self' and 'other' to have same number of sparse dimensions")
         joined = Coordinates(cresset.cat((left._i, right._i), 1), values, a.shape)
@@ -324,26 +348,30 @@ def _add(a, b, *, alpha=1):
         return coalesced(joined) if joined._nnz() > joined.numel() else joined
     if isinstance(a, Sparse):
         if isinstance(a, Compressed) and not _scalar(b):
-            return dense(a) + b * alpha
+            return dense(a).add(b, alpha=alpha)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-    return a + dense(b) * alpha if alpha != 1 else a + dense(b)
+    return a.add(dense(b), alpha=alpha) if isinstance(a, cresset.Tensor) else dense(b) * alpha + a
 
 
 @_rule("sub")
 def _sub(a, b, *, alpha=1):
-    return _add(a, b, alpha=-alpha)
+    return _add(a, b, alpha=alpha, subtracts=True)
 
 
-@_rule("add_", "sub_")
-def _add_(a, b, *, alpha=1):
+@_rule("add_")
+def _add_(a, b, *, alpha=1, subtracts=False):
+    _check_sum(a, b, alpha, subtracts)
+    if isinstance(b, Sparse) and not cresset.can_cast(common := _result_type(a, b), a.dtype):
+        raise RuntimeError(f"Can't convert result type {_c_name(common)} to output {_c_name(a.dtype)} in add operation")
     if isinstance(a, Sparse):
-        return _written(a, _add(a, b, alpha=alpha))
+        return _written(a, _add(a, b, alpha=alpha, subtracts=subtracts))
+    alpha = -alpha if subtracts else alpha
     if isinstance(b, Coordinates) and b.sparse_dim() and a.shape == b.shape and b.dtype == a.dtype:
-        return a.index_put_(tuple(b._i), b._v * alpha if alpha != 1 else b._v, accumulate=True)
+        return a.index_put_(tuple(b._i), _scaled(b._v, alpha), accumulate=True)
     return a.add_(dense(b), alpha=alpha)
 
 
-_RULES["sub_"] = lambda a, b, *, alpha=1: _add_(a, b, alpha=-alpha)
+_RULES["sub_"] = lambda a, b, *, alpha=1: _add_(a, b, alpha=alpha, subtracts=True)
 _RULES["mul_"] = lambda a, b: _written(a, _mul(a, b)) if isinstance(a, Sparse) else a.mul_(dense(b))
 
 

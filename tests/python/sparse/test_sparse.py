@@ -338,3 +338,36 @@ def test_products_take_the_largest_and_the_smallest_by_both_names():
     assert torch.sparse.mm(a, b, "max").tolist() == [[0, 1], [6, 0]]
     with pytest.raises(RuntimeError, match="sparse_mm_reduce: reduce type of prod has not been enabled."):
         torch.sparse.mm(a, b, "prod")
+
+
+PLACES = torch.tensor([[0, 2]])
+
+
+@pytest.mark.parametrize(("first", "second", "alpha", "want"), [  # PyTorch's numbers
+    (([1, -100], torch.int8), ([1, 200], torch.uint8), -1, [0, 0, -300]),
+    (([300, 2], torch.int16), ([1, 200], torch.uint8), 3, [303, 0, 602]),
+    (([300, 2], torch.int16), ([1, -100], torch.int8), 3, [303, 0, -298]),
+    (([1, 200], torch.uint8), ([1, 200], torch.uint8), -1, [0, 0, 0]),
+    (([1, 200], torch.uint8), ([True, False], torch.bool), 3, [4, 0, 200]),
+])  # fmt: skip
+def test_factors_are_in_the_common_type(first, second, alpha, want):
+    (a, b) = (torch.sparse_coo_tensor(PLACES, torch.tensor(v, dtype=t), (3,)) for v, t in (first, second))
+    common = torch.promote_types(a.dtype, b.dtype)
+    for sum in (torch.add(a, b, alpha=alpha), torch.add(a.to_dense(), b, alpha=alpha), *([a - b, a.to_dense() - b] if alpha == -1 else [])):
+        assert sum.dtype is common and sum.to_dense().tolist() == want
+    if common is a.dtype:
+        assert a.clone().add_(b, alpha=alpha).to_dense().tolist() == a.to_dense().add_(b, alpha=alpha).tolist() == want
+
+
+def test_sums_that_dense_tensors_refuse():
+    whole, bits = (torch.sparse_coo_tensor(PLACES, torch.ones(2, dtype=t), (3,)) for t in (torch.int16, torch.bool))
+    for a, b, words in ((whole, bits, "Subtraction, the `-` operator, with a bool tensor is not supported."), (bits, bits, "with two bool tensors is not supported")):
+        for difference in (lambda a=a, b=b: a - b, lambda a=a, b=b: a.clone().sub_(b), lambda a=a, b=b: a.to_dense() - b):
+            with pytest.raises(RuntimeError, match=words):
+                difference()
+    with pytest.raises(RuntimeError, match="For integral input tensors, argument alpha must not be a floating point number."):
+        torch.add(whole, whole, alpha=0.5)
+    with pytest.raises(RuntimeError, match="^Can't convert result type Short to output Bool in add operation$"):
+        bits.clone().add_(whole)
+    assert torch.result_type(whole, torch.tensor([1.0])) is torch.float32
+    assert torch.result_type(torch.ones(1, dtype=torch.int8), whole) is torch.int16
