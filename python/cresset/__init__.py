@@ -138,7 +138,8 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
     "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_neg_view",
 ), "_rare_functions") | dict.fromkeys((
-    "_enable_functionalization", "_disable_functionalization", "_to_functional_tensor", "_is_functional_tensor", "_from_functional_tensor", "_sync",
+    "_enable_functionalization", "_disable_functionalization", "_to_functional_tensor", "_is_functional_tensor", "_from_functional_tensor", "_freeze_functional_tensor",
+    "_sync",
 ), "_subclasses.functional_tensor") | {"_validate_compressed_sparse_indices": "sparse._validate"} | dict.fromkeys((
     "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant",
 ), "_fake_quantize") | dict.fromkeys((

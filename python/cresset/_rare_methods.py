@@ -42,6 +42,12 @@ def _conj_physical(self):
 
 
 @tensor_method(missing=True)
+def _neg_view(self):
+    """The negative, computed."""
+    return cresset.neg(self)
+
+
+@tensor_method(missing=True)
 def _is_all_true(self):
     """A tensor: are all elements true? RuntimeError unless they are bools."""
     if self.dtype != cresset.bool:

@@ -82,3 +82,31 @@ print(torch.package.PackageExporter.__module__, callable(stateless.functional_ca
 def test_finders_of_the_program_need_no_defaults():
     done = subprocess.run([sys.executable, "-c", FINDER], capture_output=True, text=True)
     assert done.stdout.split() == ["torch.package.package_exporter", "True"], done.stderr
+
+
+REWRITTEN = """
+from cresset import as_torch
+as_torch.install()
+import torch
+from torch.fx.experimental.rewriter import RewritingTracer
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(2)
+
+    def forward(self, x):
+        assert x.dim() == 4, "images"
+        return self.norm(x)
+
+print([str(n.target) for n in RewritingTracer().trace(Block()).nodes if n.op == "call_module"])
+torch._dynamo.reset()
+layer = torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3)), fullgraph=True)
+print(layer(torch.ones(2, 3)).shape)
+"""
+
+
+def test_layers_of_the_package_are_its_own(tmp_path):
+    (tmp_path / "program.py").write_text(REWRITTEN)
+    done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["['norm']", "torch.Size([2, 3])"], done.stderr

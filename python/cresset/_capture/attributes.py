@@ -6,6 +6,7 @@ import functools
 import types
 
 import cresset
+from cresset._same_names import own_module
 from cresset.nn import Module
 
 from .errors import Unsupported
@@ -51,7 +52,7 @@ class Attributes:
         kind = type(obj)
         if kind in CONSTANT_TYPES:
             self._guard_constant(obj, path, name)
-        elif isinstance(obj, _IDENTITIES) or callable(obj) and kind.__module__.startswith("cresset") and not isinstance(obj, Module):
+        elif isinstance(obj, _IDENTITIES) or callable(obj) and own_module(kind.__module__).startswith("cresset") and not isinstance(obj, Module):
             guards.check(f"{path} is {guards.constant(obj)}", f"{name} is another object")
         else:
             guards.check(f"type({path}) is {guards.constant(kind)}", f"{name} is no {kind.__name__} any more")

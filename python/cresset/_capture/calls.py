@@ -9,6 +9,7 @@ import types
 
 import cresset
 from cresset import _C
+from cresset._same_names import own_module
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterList, Sequential
 
 from . import marks
@@ -199,7 +200,7 @@ class Calls:
             return self._pure(obj, args, kwargs)
         if isinstance(obj, types.FunctionType):
             names = obj.__dict__.get("_script_attributes")  # of helpers of layers, which only read these
-            if names and len(args) == 1 and obj.__module__.startswith("cresset."):
+            if names and len(args) == 1 and own_module(obj.__module__).startswith("cresset."):
                 found = tuple(self.attribute(args[0], name) for name in names)
                 return found if len(found) > 1 else found[0]
             return self.inline(obj, args, kwargs)
@@ -213,7 +214,7 @@ class Calls:
             return self.invoke(self.wrap(obj.func, c(obj.func), _name(obj.func)), [*held, *args], {**named, **kwargs})
         if isinstance(obj, type) and issubclass(obj, tuple) and hasattr(obj, "_fields"):
             raise Unsupported(f"makes a {obj.__name__}")
-        if not isinstance(obj, type) and isinstance(of_type(type(obj), "__call__"), types.FunctionType) and f.path is not None and not type(obj).__module__.startswith("cresset"):
+        if not isinstance(obj, type) and isinstance(of_type(type(obj), "__call__"), types.FunctionType) and f.path is not None and not own_module(type(obj).__module__).startswith("cresset"):
             return self.invoke(self.attribute(f, "__call__"), args, kwargs)
         raise Unsupported(f"calls {_name(obj)}, of which it is not known what it does")
 

@@ -4,7 +4,7 @@ import contextlib
 
 from cresset.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-__all__ = ["enable_python_dispatcher", "no_python_dispatcher"]
+__all__ = ["enable_crossref_functionalize", "enable_python_dispatcher", "no_python_dispatcher"]
 
 # Keys below autograd, in the order in which an operator meets them.
 _KEYS = ("BackendSelect", "CPU", "Meta", "CompositeExplicitAutograd")
@@ -34,3 +34,10 @@ def no_python_dispatcher():
     """A context in which operators run their own kernels."""
     with _disable_current_modes():
         yield
+
+
+def enable_crossref_functionalize():
+    """A context in which operators on functional tensors run a second time on meta tensors: RuntimeError where sizes or types of the results differ."""
+    from cresset._subclasses.functional_tensor import _crossref
+
+    return _crossref()

@@ -13,8 +13,8 @@ import weakref
 import cresset
 from cresset import _C
 from cresset._dtype_info import word_of
-from cresset.utils._python_dispatch import TorchDispatchMode
-from cresset.utils._pytree import tree_leaves, tree_map
+from cresset.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, no_dispatch
+from cresset.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from ._functional_operators import copying_form, functional_form, put_into, replay
 
@@ -33,12 +33,12 @@ def _is_contiguous_in(value, order):
 
 class _Storage:
     """The value of a tensor that is no view; `generation` counts its changes. New values get the order of dimensions of the first one, so
-    that as_strided finds the same elements. `users`: the tensors that have it, by id, as long as they live."""
+    that as_strided finds the same elements. `users`: the tensors that have it, by id, as long as they live. One that is `frozen` does not change."""
 
-    __slots__ = ("_order", "generation", "users", "value")
+    __slots__ = ("_order", "frozen", "generation", "users", "value")
 
     def __init__(self, value):
-        self.value, self.generation, self.users = value, 0, weakref.WeakValueDictionary()
+        self.value, self.generation, self.frozen, self.users = value, 0, False, weakref.WeakValueDictionary()
         self._order = sorted(range(value.dim()), key=value.stride, reverse=True)
 
     def put(self, value):
@@ -194,7 +194,14 @@ class FunctionalTensorMode(TorchDispatchMode):
         return FunctionalTensor(x, self) if isinstance(x, cresset.Tensor) and not isinstance(x, FunctionalTensor) else x
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        if not _crossref.on:
+            return self._run(func, args, kwargs or {})
+        expected = _on_meta(self, func, args, kwargs or {})
+        out = self._run(func, args, kwargs or {})
+        _compare_forms(func, expected, out)
+        return out
+
+    def _run(self, func, args, kwargs):
         functional = any(isinstance(x, FunctionalTensor) for x in tree_leaves((args, kwargs)))
         schema = func._schema
         if schema.name in ("aten::lift_fresh", "aten::lift") and not functional:  # a constant that the program may write
@@ -245,10 +252,12 @@ class FunctionalTensorMode(TorchDispatchMode):
             return self._change_geometry(args[0], view, args[1:], kwargs)
         if schema.name == "aten::resize_" and (view := self._resized(args[0], args[1])) is not None:
             return self._change_geometry(args[0], *view)
+        written = list(_written(schema, args, kwargs))
+        if any(isinstance(target, FunctionalTensor) and target._storage.frozen for target in written):
+            raise RuntimeError("cannot mutate tensors with frozen storage")
         values, named = tree_map(self._value, args), tree_map(self._value, kwargs)
         with _scope_of(self):
             results = functional_form(func)(values, named)
-        written = list(_written(schema, args, kwargs))
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         for target, value in zip(written, results):
             if not isinstance(target, FunctionalTensor):
@@ -292,6 +301,50 @@ class FunctionalTensorMode(TorchDispatchMode):
         target.elem = value
         target._views = (*target._views, (view, args, kwargs, None))
         return target
+
+
+# --- each operator once more, without values ----------------------------------------------------------------------------------------
+
+
+class _crossref:
+    """A block in which each operator on functional tensors runs on meta tensors, too: RuntimeError where the results have other forms."""
+
+    on = False
+
+    def __enter__(self):
+        self._before, _crossref.on = _crossref.on, True
+
+    def __exit__(self, *exc_info):
+        _crossref.on = self._before
+
+
+def _on_meta(running, func, args, kwargs):
+    """What an operator gives for functional tensors of the same forms on the Meta device; None where that cannot be known without values."""
+    mode = FunctionalTensorMode(views=running.views)
+    mode._included, mode._excluded = running._included, running._excluded
+
+    def twin(x):
+        meta = cresset.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+        return FunctionalTensor(meta, mode) if isinstance(x, FunctionalTensor) else meta
+
+    if not any(isinstance(x, FunctionalTensor) for x in tree_leaves((args, kwargs))):
+        return None
+    with _disable_current_modes(), no_dispatch(), cresset.no_grad():  # nobody else sees these operators
+        named = {k: "meta" if k == "device" else v for k, v in kwargs.items()}
+        try:
+            return mode._run(func, *tree_map_only(cresset.Tensor, twin, (args, named)))
+        except (NotImplementedError, RuntimeError):
+            return None  # the values count, or the operator itself will say what is wrong
+
+
+def _compare_forms(func, expected, out):
+    if expected is None:
+        return
+    for want, have in zip(tree_leaves(expected), tree_leaves(out), strict=True):
+        if isinstance(have, cresset.Tensor) and (want.shape, want.dtype) != (have.shape, have.dtype):
+            raise RuntimeError(
+                f"crossref_functionalize: {func} gives {have.dtype} of size {list(have.shape)}, and on the Meta device {want.dtype} of size {list(want.shape)}."
+            )
 
 
 @functools.lru_cache(maxsize=None)
@@ -429,3 +482,9 @@ def _from_functional_tensor(t):
 def _sync(t):
     """Brings a functional tensor up to date, if its base has changed. RuntimeError for another tensor."""
     _from_functional_tensor(t)
+
+
+def _freeze_functional_tensor(t):
+    """From now on writing to a functional tensor, or to a view of its storage, is an error. RuntimeError for another tensor."""
+    _from_functional_tensor(t)
+    t._storage.frozen = True

@@ -369,3 +369,57 @@ def test_graphs_without_views(view):
     for node in graph.graph.nodes:
         schemas = getattr(node.target, "_schema", None)
         assert schemas is None or not any(a.alias for a in (*schemas.arguments, *schemas.returns)), graph.code
+
+
+def by_hand(function, *inputs):
+    wrapped = [cresset._to_functional_tensor(x) for x in inputs]
+    cresset._enable_functionalization(reapply_views=False)
+    try:
+        return function(*wrapped)
+    finally:
+        cresset._disable_functionalization()
+
+
+def test_operators_run_again_without_values():
+    from cresset._dispatch.python import enable_crossref_functionalize
+
+    seen = []
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func._schema.name)
+            return func(*args, **(kwargs or {}))
+
+    def function(x):
+        y = x.clone()
+        y.view(-1)[1].add_(1)
+        return y.nonzero(), y.t_().sum(0)
+
+    with enable_crossref_functionalize(), Seen():
+        places, sums = by_hand(function, A)
+    assert sums.from_functional().tolist() == [4.0, 12.0] and places.from_functional().shape == (5, 2)
+    assert "aten::empty_strided" not in seen  # the second run is nobody's
+
+    library = cresset.library.Library("functionalized", "DEF")
+    library.define("wrong(Tensor x) -> Tensor")
+    library.impl("wrong", lambda x: x.clone(), "CPU")
+    library.impl("wrong", lambda x: x[0].clone(), "Meta")
+    assert by_hand(cresset.ops.functionalized.wrong, A).shape == (2, 3)
+    with enable_crossref_functionalize(), pytest.raises(RuntimeError) as raised:
+        by_hand(cresset.ops.functionalized.wrong, A)
+    assert "functionalized.wrong.default gives" in str(raised.value) and "of size [2, 3], and on the Meta device" in str(raised.value)
+
+
+def test_frozen_storage():
+    def function(x):
+        y = x.clone()
+        z = y[0]
+        cresset._freeze_functional_tensor(y)
+        for write in (lambda: y.add_(1), lambda: z.add_(1)):
+            with pytest.raises(RuntimeError, match="^cannot mutate tensors with frozen storage$"):
+                write()
+        return z + 1
+
+    assert by_hand(function, A).from_functional().tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(RuntimeError, match="a functional tensor was required"):
+        cresset._freeze_functional_tensor(A)

@@ -8,6 +8,7 @@ import textwrap
 from types import FunctionType
 
 import cresset
+from cresset._same_names import own_module
 
 from .._symbolic_trace import Tracer
 
@@ -73,7 +74,7 @@ def _rewritten_module(module):
             self.__dict__["_modules"] = {k: _child(m) for k, m in original._modules.items()}
 
     def _child(m):
-        return m if m is None or type(m).__module__.startswith("cresset.") else _rewritten_module(m)
+        return m if m is None or own_module(type(m).__module__).startswith("cresset.") else _rewritten_module(m)
 
     Rewritten.forward = AST_Rewriter().rewrite(type(module).forward)
     return Rewritten(module)
