@@ -130,6 +130,24 @@ def _jit_check_alias_annotation(graph, args, name):
         _C._create_function_from_graph("checked", graph)(*copies)
 
 
+@_in_c
+class _EnablePythonDispatcher:
+    """Kernels that `py_impl` keeps answer as long as the object lives."""
+
+    def __init__(self):
+        from ._dispatch.python import enable_python_dispatcher
+
+        self._mode = enable_python_dispatcher()
+        self._mode.__enter__()
+
+    def __del__(self):
+        above = []
+        while _C._len_torch_dispatch_stack() and (mode := _C._pop_torch_dispatch_stack()) is not self._mode:
+            above.append(mode)
+        for mode in reversed(above):
+            _C._push_on_torch_dispatch_stack(mode)
+
+
 def _bit_setter(word):
     def set_bit(tensor, on):
         if on:

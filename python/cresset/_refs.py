@@ -10,6 +10,7 @@ import sys
 import types
 
 import cresset
+from cresset._prims_common import canonicalize_dims
 
 
 class _Operators(types.ModuleType):
@@ -34,6 +35,8 @@ class _Operators(types.ModuleType):
 
     def __getattr__(self, name):
         owner = self._owner()
+        if owner is cresset and name in _OWN:
+            return _OWN[name]
         if name == "__all__":
             operators = vars(cresset._C._VariableFunctions) if owner is cresset else getattr(owner, "__all__", None) or vars(owner)
             return sorted(n for n in operators if not n.startswith("_") and _is_function(getattr(owner, n, None)))
@@ -77,6 +80,18 @@ def _default(argument):
     return argument.default_value if argument.has_default_value() else inspect.Parameter.empty
 
 
+def _prod(a, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The product over a dimension, several or all."""
+    dims = (dim,) if isinstance(dim, int) else dim or tuple(range(a.dim()))
+    dims = sorted(canonicalize_dims(a.dim(), dims), reverse=True)
+    if len(set(dims)) < len(dims):
+        raise RuntimeError("duplicate value in the list of dims")
+    result = a if dims else cresset.prod(a, dtype=dtype)
+    for d in dims:
+        result = cresset.prod(result, d, keepdim, dtype=dtype)
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
 def _is_function(found):
     return callable(found) and not isinstance(found, (type, types.ModuleType))
 
@@ -88,6 +103,8 @@ def _method(name):
         return getattr(cresset.ops.aten, name, None)
     return found if callable(found) else lambda tensor: getattr(tensor, name)
 
+
+_OWN = {"prod": _prod}  # what the operator of the name takes less than
 
 _Operators(__name__, "", {"linalg": {}, "special": {}, "fft": {}, "nn": {"functional": {}}})
 _conversions = _Operators(f"{__name__}._conversions", "", {})  # methods such as Tensor.half

@@ -131,6 +131,12 @@ void dim_rule(BatchCall& call) {
       v = IValue(maybe_wrap_dim(v.toInt(), named) + 1);
     }
   }
+  if (scalar && base == "transpose") {  // it is its own transpose, the same object
+    const Tensor self = call.given(0).toTensor();
+    cresset::drop(call.stack, call.args.size());
+    call.stack.emplace_back(self);
+    return;
+  }
   DimVector before(call.first_tensor().sizes());
   call.map([&](const Tensor& t) {
     Tensor full = call.batch.full(t);

@@ -556,3 +556,20 @@ def test_negatives_by_the_name_of_a_view():
     x = cresset.tensor([1.0, -2.0], requires_grad=True)
     cresset._neg_view(x).sum().backward()
     assert cresset._neg_view(x).tolist() == [-1.0, 2.0] and x.grad.tolist() == [-1.0, -1.0]
+
+
+def test_kernels_of_python_answer_while_the_object_lives():
+    from cresset.utils._python_dispatch import TorchDispatchMode
+
+    library = cresset.library.Library("kernels_of_python", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CPU")
+    twice, x = cresset.ops.kernels_of_python.twice.default, cresset.ones(1)
+    twice.py_impl(cresset._C.DispatchKey.BackendSelect)(lambda x: x * 3)
+    assert twice(x).item() == 2
+    on = cresset._C._EnablePythonDispatcher()
+    assert twice(x).item() == 3
+    with TorchDispatchMode() as above:
+        del on
+        assert cresset._C._get_dispatch_stack_at(cresset._C._len_torch_dispatch_stack() - 1) is above
+    assert twice(x).item() == 2 and not cresset._C._len_torch_dispatch_stack()

@@ -223,6 +223,23 @@ class EventList(list):
     def __str__(self):
         return self.table()
 
+    def _populate_cpu_children(self):
+        """Make of events that were put together by hand the calls of each other: one that ran within another, in its thread, is its child. Of those that
+        overlap otherwise none is."""
+        by_thread = {}
+        for event in self:
+            if event.device_type == DeviceType.CPU and not event.is_async:
+                by_thread.setdefault((event.thread, event.node_id), []).append(event)
+        for events in by_thread.values():
+            around = []
+            for event in sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end)):
+                while around and (event.time_range.start >= around[-1].time_range.end or event.time_range.end > around[-1].time_range.end):
+                    around.pop()
+                if around:
+                    around[-1].append_cpu_child(event)
+                    event.set_cpu_parent(around[-1])
+                around.append(event)
+
     @property
     def self_cpu_time_total(self):
         """The sum over all events of the time that was their own."""

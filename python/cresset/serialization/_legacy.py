@@ -97,6 +97,19 @@ class _Storages:
         self.storages = {}  # key -> (typed storage in host memory or where the location says, dtype, host memory)
         self._views = {}
         self._there = bytes_left(f)
+        self._fake = cresset.storage._fake_mode() is not None
+
+    def _place(self, size, location):
+        """(storage in its place, the host memory that is read into: None where fake tensors are made, whose device is then meta)."""
+        if not self._fake:
+            host = cresset.UntypedStorage(size)
+            return self._restore(host, location).untyped(), host
+        from cresset.utils._python_dispatch import no_dispatch
+
+        with no_dispatch():
+            storage = cresset.UntypedStorage(size, device="meta")
+        storage._fake_device = storage.device
+        return storage, None
 
     def persistent_load(self, saved_id):
         kind = saved_id[0] if isinstance(saved_id, tuple) and saved_id else None
@@ -109,9 +122,8 @@ class _Storages:
             size = count * dtype.itemsize
             if self._there is not None and size > self._there:
                 raise damaged(f"it ends within the storage {key!r}, which would have {size} bytes")
-            host = cresset.UntypedStorage(size)
-            placed = self._restore(host, location)
-            self.storages[key] = (placed.untyped(), dtype, host)
+            placed, host = self._place(size, location)
+            self.storages[key] = (placed, dtype, host)
         whole, _, _ = self.storages[key]
         view = saved_id[5] if len(saved_id) > 5 else None
         if view is not None:
@@ -131,17 +143,32 @@ class _Storages:
         if key not in self.storages:
             raise damaged(f"the list of storages has {key!r}, which nothing mentions")
         placed, dtype, host = self.storages[key]
+        if host is None:
+            _skip(self._f, placed.nbytes(), dtype, f"the storage {key!r}")
+            return
         _fill(self._f, host, dtype, big_endian, f"the storage {key!r}")
         if placed is not host and placed.device.type != "meta":
             placed.copy_(host)
 
 
-def _fill(f, host, dtype, big_endian, what):
+def _check_count(f, size, dtype, what):
     head = bytearray(8)
     fill(f, memoryview(head), what)
     (count,) = struct.unpack("<q", head)
-    if count * dtype.itemsize != host.nbytes():
-        raise damaged(f"{what} has {count} elements, {host.nbytes() // dtype.itemsize} were announced")
+    if count * dtype.itemsize != size:
+        raise damaged(f"{what} has {count} elements, {size // dtype.itemsize} were announced")
+
+
+def _skip(f, size, dtype, what):
+    _check_count(f, size, dtype, what)
+    piece = memoryview(bytearray(min(size, 1 << 20)))
+    while size:
+        fill(f, piece[: min(size, len(piece))], what)
+        size -= min(size, len(piece))
+
+
+def _fill(f, host, dtype, big_endian, what):
+    _check_count(f, host.nbytes(), dtype, what)
     if host.nbytes():
         fill(f, memory_of(host), what)
     if big_endian != (sys.byteorder == "big"):

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -215,3 +216,12 @@ def test_converters():
     assert (there.shape, there.device.type) == ((2, 3), "cpu")
     with pytest.raises(AssertionError, match="tensor's device must be `meta`, got cpu instead"):
         converter.from_meta_and_device(mode, x, torch.device("cpu"))
+
+
+def test_pickles_in_a_mode():
+    real = torch.arange(600000).reshape(2, 300000)
+    text = pickle.dumps(real)
+    with FakeTensorMode():
+        fake = pickle.loads(text)
+    assert type(fake) is FakeTensor and (fake.shape, fake.dtype, fake.device.type) == (real.shape, torch.int64, "meta")  # as in PyTorch
+    assert torch.equal(pickle.loads(text), real)

@@ -452,3 +452,11 @@ def test_cat_leaves_out_examples_of_size_0(dims):
         joined = vmap(lambda a, b, o=options: cresset.cat([a, b], **o), dims)(nothing, some)
         assert joined.dtype is cresset.float64 and cresset.equal(joined, some.double().expand(2, *shape))
     assert vmap(lambda a, b: cresset.cat([a, b]), dims)(nothing, nothing.new_empty(2, 0) if dims[1] == 0 else nothing.new_empty(0)).shape == (2, 0)
+
+
+def test_the_transpose_of_a_number_is_itself():
+    x = cresset.rand(3)
+    for dims in ((0, 0), (0, -1), (-1, 0)):
+        assert vmap(lambda a, d=dims: cresset.transpose(a, *d))(x) is x
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        vmap(lambda a: cresset.transpose(a, 0, 1))(x)

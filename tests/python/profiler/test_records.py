@@ -538,3 +538,13 @@ def test_events_by_hand():
     assert text.splitlines()[1].split("  ")[0] == "Name"[:0] or "Self MYCHIP" in text
     assert "Self MYCHIP time total: 3.000us" in text and "MYCHIP Mem" in text
     assert math.isclose(util.FunctionEventAvg().add(e).add(child).device_time_total, 6.0)
+
+
+def test_events_put_together_by_hand():
+    from cresset.autograd.profiler_util import EventList, FunctionEvent
+
+    ranges = [(1, 0, 1), (1, 1, 2), (0, 0, 2), (0, 1, 2), (0, 1, 3)]
+    events = EventList(FunctionEvent(id=i, node_id=0, name="", thread=t, start_us=a, end_us=b) for i, (t, a, b) in enumerate(ranges, 1))
+    events._populate_cpu_children()
+    assert [[child.id for child in event.cpu_children] for event in events] == [[], [], [], [], [4]]  # [0, 2] ends before [1, 3], and so holds nothing
+    assert events[3].cpu_parent is events[4]
