@@ -68,6 +68,15 @@ def _is_alias_of(a, b):
 
 
 @_in_c
+def _storage_id(tensor):
+    """A number that tensors of one storage have in common, and no other storage has while that one lives."""
+    return tensor.untyped_storage()._cdata
+
+
+_C._storage_address = _storage_id
+
+
+@_in_c
 def _get_accelerator(check=None):
     """The device of the accelerator; without one that of the CPU, and RuntimeError when `check` is true."""
     kind = _C._accelerator_type()

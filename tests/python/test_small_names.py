@@ -573,3 +573,9 @@ def test_kernels_of_python_answer_while_the_object_lives():
         del on
         assert cresset._C._get_dispatch_stack_at(cresset._C._len_torch_dispatch_stack() - 1) is above
     assert twice(x).item() == 2 and not cresset._C._len_torch_dispatch_stack()
+
+
+def test_numbers_of_storages():
+    x = cresset.ones(3)
+    for number in (cresset._C._storage_id, cresset._C._storage_address):
+        assert number(x) == number(x[1:]) == x.untyped_storage()._cdata and number(x) != number(x.clone())

@@ -110,6 +110,8 @@ class FunctionalTensor(cresset.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if all(t._functional_mode in (None, *_by_hand) for t in tree_leaves((args, kwargs or {})) if isinstance(t, FunctionalTensor)):
+            return _mode_by_hand()._run(func, args, kwargs or {})
         raise RuntimeError(
             "Attempting to use FunctionalTensor on its own. Instead, please use it with a corresponding FunctionalTensorMode()"
         )
@@ -447,6 +449,16 @@ def dispatch_functionalize(func, mode=None):
 # --- functionalization by hand ----------------------------------------------------------------------------------------------------
 
 _entered = []  # the modes of _enable_functionalization
+_by_hand = []  # the mode of functional tensors made by hand, where none is on
+
+
+def _mode_by_hand():
+    if not _by_hand:
+        _by_hand.append(FunctionalTensorMode())
+    mode = _by_hand[0]
+    mode._included, mode._excluded = _C._dispatch_tls_local_include_set(), _C._dispatch_tls_local_exclude_set()
+    return mode
+
 
 
 def _enable_functionalization(*, reapply_views=False):

@@ -423,3 +423,19 @@ def test_frozen_storage():
     assert by_hand(function, A).from_functional().tolist() == [1.0, 2.0, 3.0]
     with pytest.raises(RuntimeError, match="a functional tensor was required"):
         cresset._freeze_functional_tensor(A)
+
+
+def test_functional_tensors_by_hand_need_no_mode():
+    x = cresset._to_functional_tensor(cresset.ones(3))
+    first, more = x[0], x + 1
+    first.add_(5)
+    assert cresset._is_functional_tensor(more) and cresset._from_functional_tensor(more).tolist() == [2.0, 2.0, 2.0]
+    cresset._sync(x)
+    assert cresset._from_functional_tensor(x).tolist() == [6.0, 1.0, 1.0] and (more * x).from_functional().tolist() == [12.0, 2.0, 2.0]
+    leaf = cresset._to_functional_tensor(cresset.ones(3)).requires_grad_()
+    leaf.exp().sum().backward()
+    assert cresset.allclose(leaf.grad.from_functional(), cresset.full((3,), 2.718281828))
+    with FunctionalTensorMode():
+        of_a_mode = FunctionalTensor.to_functional(A)
+    with pytest.raises(RuntimeError, match="Attempting to use FunctionalTensor on its own"):
+        of_a_mode + 1
