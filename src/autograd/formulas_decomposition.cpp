@@ -6,6 +6,7 @@
 #include "autograd/formulas_decomposition.h"
 
 #include "autograd/formulas.h"
+#include "autograd/generated_support.h"
 
 #include <algorithm>
 #include <complex>
@@ -221,13 +222,15 @@ Tensor lu_solve_jvp(const Tensor& LU_t, const Tensor& B_t, const Tensor& LU, con
 // ---- systems ---------------------------------------------------------------------------------------------------------
 
 namespace {
-// A^-H b, or b A^-H. The stored factors serve when nobody differentiates again; they carry no history.
+// The stored factors serve when nobody differentiates again; they carry no history and no tangent.
+bool factors_serve(const Tensor& A) { return !GradMode::is_enabled() && !fw_grad(A).defined(); }
+// A^-H b, or b A^-H.
 Tensor solve_adjoint(const Tensor& A, const Tensor& LU, const Tensor& pivots, const Tensor& b, bool left) {
-  if (!GradMode::is_enabled()) return cresset::linalg_lu_solve(LU, pivots, b, left, true);
+  if (factors_serve(A)) return cresset::linalg_lu_solve(LU, pivots, b, left, true);
   return std::get<0>(cresset::_linalg_solve_ex(H(A), b, left, false));
 }
 Tensor solve_again(const Tensor& A, const Tensor& LU, const Tensor& pivots, const Tensor& b, bool left) {
-  if (!GradMode::is_enabled()) return cresset::linalg_lu_solve(LU, pivots, b, left, false);
+  if (factors_serve(A)) return cresset::linalg_lu_solve(LU, pivots, b, left, false);
   return std::get<0>(cresset::_linalg_solve_ex(A, b, left, false));
 }
 }  // namespace

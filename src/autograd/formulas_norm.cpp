@@ -5,6 +5,9 @@
 // The derivatives below follow by differentiating these; d xhat = s * (dx - E[dx] - xhat * E[dx * xhat]).
 #include "autograd/formulas_norm.h"
 
+#include "autograd/generated_support.h"
+
+#include <cresset/core/grad_mode.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_reduce.h>
 
@@ -42,6 +45,15 @@ Sets last_sets(const Tensor& x, IntArrayRef normalized_shape) {
   }
   s.plain = DimVector(normalized_shape);
   return s;
+}
+
+// Mean and 1 / standard deviation of x, as functions of x where derivatives of the formula may be asked for: those that the operator gave
+// carry no history and no tangent. They say what was added to the variance.
+std::pair<Tensor, Tensor> statistics_of(const Sets& sets, const Tensor& x, const Tensor& mean, const Tensor& rstd) {
+  if (!(GradMode::is_enabled() && x.requires_grad()) && !fw_grad(x).defined()) return {mean, rstd};
+  const Tensor average = sets.mean(x), centred = x - average, variance = sets.mean(centred * centred);
+  const Tensor added = (cresset::reciprocal(rstd * rstd) - variance).detach();
+  return {average, cresset::rsqrt(variance + added)};
 }
 
 // Projection of v onto what normalisation lets through.
@@ -122,14 +134,17 @@ Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p
                       const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const Tensor& mean,
                       const Tensor& invstd, bool training, double eps) {
   const Sets sets = channel_sets(x);
-  const Tensor m = (training ? mean : *running_mean).reshape(sets.parameters);
-  const Tensor s = training ? invstd.reshape(sets.parameters) : cresset::rsqrt(*running_var + eps).reshape(sets.parameters);
+  Tensor m = (training ? mean : *running_mean).reshape(sets.parameters);
+  Tensor s = training ? invstd.reshape(sets.parameters) : cresset::rsqrt(*running_var + eps).reshape(sets.parameters);
+  if (training) std::tie(m, s) = statistics_of(sets, x, m, s);
   return jvp(sets, (x - m) * s, s, x_t, weight_p, weight_t, bias_t, training);
 }
 
 Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
                       IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd) {
-  return jvp(last_sets(x, normalized_shape), (x - mean) * rstd, rstd, x_t, weight_p, weight_t, bias_t, true);
+  const Sets sets = last_sets(x, normalized_shape);
+  const auto [m, s] = statistics_of(sets, x, mean, rstd);
+  return jvp(sets, (x - m) * s, s, x_t, weight_p, weight_t, bias_t, true);
 }
 
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_jvp(const Tensor& gy, const Tensor& gy_t, const Tensor& x, const Tensor& x_t,
@@ -146,7 +161,9 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_jvp(const Tensor& gy, con
 std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_jvp(const Tensor& gy, const Tensor& gy_t, const Tensor& x, const Tensor& x_t,
                                                            IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
                                                            const Tensor& weight, const Tensor& weight_t, std::array<bool, 3> mask) {
-  return backward_jvp(last_sets(x, normalized_shape), gy, gy_t, x_t, (x - mean) * rstd, rstd, weight, weight_t, true, mask);
+  const Sets sets = last_sets(x, normalized_shape);
+  const auto [m, s] = statistics_of(sets, x, mean, rstd);
+  return backward_jvp(sets, gy, gy_t, x_t, (x - m) * s, s, weight, weight_t, true, mask);
 }
 
 std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,
@@ -167,8 +184,9 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& ggx,
                                                               const Tensor& x, IntArrayRef normalized_shape, const Tensor& mean,
                                                               const Tensor& rstd, const std::optional<Tensor>& weight,
                                                               std::array<bool, 3> mask) {
-  return double_backward(last_sets(x, normalized_shape), ggx, ggw, ggb, gy, x, (x - mean) * rstd, rstd, weight ? *weight : Tensor(), true,
-                         mask);
+  const Sets sets = last_sets(x, normalized_shape);
+  const auto [m, s] = statistics_of(sets, x, mean, rstd);
+  return double_backward(sets, ggx, ggw, ggb, gy, x, (x - m) * s, s, weight ? *weight : Tensor(), true, mask);
 }
 
 }  // namespace cresset::autograd::formulas

@@ -8,6 +8,7 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
 
+#include "autograd/elements_apart.h"
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"
 #include "batching/batched_tensor.h"
@@ -87,12 +88,9 @@ Tensor zeros_with_layout(const Tensor& primal, const TensorOptions& options) {
   if (primal.has_storage() && primal.numel() > 0) {
     // Gaps in the primal's memory are kept, for views of it find their tangents by the same strides.
     int64_t extent = 1;
-    bool apart = true;
-    for (int64_t d = 0; d < primal.dim(); ++d) {
-      apart = apart && (primal.size(d) == 1 || primal.stride(d) > 0);
-      extent += (primal.size(d) - 1) * primal.stride(d);
-    }
-    if (apart) return detach_shared(cresset::as_strided(cresset::zeros({extent}, options), primal.sizes(), primal.strides()));
+    for (int64_t d = 0; d < primal.dim(); ++d) extent += (primal.size(d) - 1) * primal.stride(d);
+    if (elements_apart(primal))
+      return detach_shared(cresset::as_strided(cresset::zeros({extent}, options), primal.sizes(), primal.strides()));
   }
   return cresset::zeros(primal.sizes(), options);
 }

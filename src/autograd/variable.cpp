@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include <cresset/autograd/autograd.h>
+#include <cresset/autograd/forward_ad.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_view.h>
@@ -259,6 +260,11 @@ Tensor alias_of(const Tensor& t, bool fw, CreationMeta creation_meta) {
   if (view_needs_replay(t, t)) replay = [](const Tensor& base) { return cresset::view_as(base, base); };
   Tensor result = detach_shared(t);
   if (!t.is_inference()) result = make_variable_differentiable_view(t, std::move(result), true, fw, std::move(replay), creation_meta);
+  // Tangents of tensors that repeat elements (expanded ones, under vmap) have another layout: strides do not find a view's part in them.
+  if (const Tensor tangent = fw ? fw_grad(t) : Tensor(); tangent.defined()) {
+    const AutoFwGradMode off(false);
+    forward_ad::keep_tangent(result, cresset::view_as(tangent, tangent));
+  }
   if (GradMode::is_enabled() && impl::requires_grad(t)) {
     auto node = make_node<AliasBackward0>(edge_list{impl::gradient_edge(t)});
     node->add_input_metadata(result);

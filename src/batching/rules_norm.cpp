@@ -1,5 +1,8 @@
 // Rules of normalisations and losses, most of them written with operators on one example.
+#include <cresset/core/forward_levels.h>
+#include <cresset/core/grad_mode.h>
 #include <cresset/dispatch/library.h>
+#include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_copy.h>
@@ -18,6 +21,17 @@ namespace cresset::batching {
 namespace {
 
 using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+/// Mean and 1 / standard deviation of x over dims, as functions of x where derivatives follow it: saved values carry no history, and second
+/// derivatives pass through them. The saved ones say what was added to the variance.
+std::pair<Tensor, Tensor> statistics_of(const Tensor& x, const Tensor& saved_mean, const Tensor& saved_rstd, IntArrayRef dims) {
+  const bool recorded = GradMode::is_enabled() && physical(x).requires_grad();
+  if (!recorded && cresset::detail::forward_levels.load(std::memory_order_relaxed) == 0) return {saved_mean, saved_rstd};
+  const Tensor mean = cresset::mean(x, dims, true), centred = cresset::sub(x, mean);
+  const Tensor variance = cresset::mean(cresset::mul(centred, centred), dims, true);
+  const Tensor added = cresset::detach(cresset::sub(cresset::reciprocal(cresset::mul(saved_rstd, saved_rstd)), variance));
+  return {mean, cresset::rsqrt(cresset::add(variance, added))};
+}
 
 // --- layer norm -------------------------------------------------------------------------------------------------------------
 
@@ -38,13 +52,14 @@ Three layer_norm_backward_rule(const Tensor& grad_out, const Tensor& input, IntA
   DimVector outer, inner;
   const int64_t first = input.dim() - static_cast<int64_t>(shape.size());
   for (int64_t d = 0; d < input.dim(); ++d) (d < first ? outer : inner).push_back(d);
-  const Tensor normal = cresset::mul(cresset::sub(input, mean), rstd);
+  const auto [average, scale] = statistics_of(input, mean, rstd, inner);
+  const Tensor normal = cresset::mul(cresset::sub(input, average), scale);
   Three out;
   if (mask[0]) {
     // d/dx of (x - mean) / std: what is left of the gradient when its mean and its share along `normal` are gone.
     const Tensor g = weight ? cresset::mul(grad_out, *weight) : grad_out;
     const Tensor along = cresset::mul(normal, cresset::mean(cresset::mul(g, normal), IntArrayRef(inner), true));
-    std::get<0>(out) = cresset::mul(cresset::sub(cresset::sub(g, cresset::mean(g, IntArrayRef(inner), true)), along), rstd);
+    std::get<0>(out) = cresset::mul(cresset::sub(cresset::sub(g, cresset::mean(g, IntArrayRef(inner), true)), along), scale);
   }
   const auto over_outer = [&](const Tensor& t) { return outer.empty() ? t : cresset::sum(t, IntArrayRef(outer)); };
   if (mask[1]) std::get<1>(out) = over_outer(cresset::mul(grad_out, normal));
@@ -105,8 +120,9 @@ Three batch_norm_backward_rule(const Tensor& grad_out, const Tensor& input, cons
   for (int64_t d = 0; d < input.dim(); ++d)
     if (d != 1) dims.push_back(d);
   const int64_t rank = input.dim();
-  const Tensor mean = per_channel(train ? *save_mean : *running_mean, rank);
-  const Tensor rstd = per_channel(train ? *save_invstd : cresset::rsqrt(cresset::add(*running_var, Scalar(eps))), rank);
+  Tensor mean = per_channel(train ? *save_mean : *running_mean, rank);
+  Tensor rstd = per_channel(train ? *save_invstd : cresset::rsqrt(cresset::add(*running_var, Scalar(eps))), rank);
+  if (train) std::tie(mean, rstd) = statistics_of(input, mean, rstd, dims);
   const Tensor normal = cresset::mul(cresset::sub(input, mean), rstd);
   Three out;
   if (mask[0]) {
@@ -120,6 +136,12 @@ Three batch_norm_backward_rule(const Tensor& grad_out, const Tensor& input, cons
   if (mask[1]) std::get<1>(out) = cresset::sum(cresset::mul(grad_out, normal), IntArrayRef(dims));
   if (mask[2]) std::get<2>(out) = cresset::sum(grad_out, IntArrayRef(dims));
   return out;
+}
+
+// --- log_sigmoid: its kernel has no history of its own -----------------------------------------------------------------------
+
+Tensor log_sigmoid_backward_rule(const Tensor& grad_output, const Tensor& self, const Tensor&) {
+  return cresset::mul(grad_output, cresset::sigmoid(cresset::neg(self)));
 }
 
 // --- losses -------------------------------------------------------------------------------------------------------------------
@@ -212,6 +234,7 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("native_layer_norm_backward", CRESSET_FN(layer_norm_backward_rule));
   m.impl("native_batch_norm", CRESSET_FN(batch_norm_rule));
   m.impl("native_batch_norm_backward", CRESSET_FN(batch_norm_backward_rule));
+  m.impl("log_sigmoid_backward", CRESSET_FN(log_sigmoid_backward_rule));
   m.impl("mse_loss", CRESSET_FN(mse_loss_rule));
   m.impl("mse_loss_backward", CRESSET_FN(mse_loss_backward_rule));
   m.impl("smooth_l1_loss", CRESSET_FN(distance_loss_rule<&cresset::smooth_l1_loss>));

@@ -1,4 +1,5 @@
 // Rules of operators whose arguments are sizes, of copies, and of those that ask for values.
+#include <cresset/core/forward_levels.h>
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
@@ -83,7 +84,10 @@ Tensor t_rule(const Tensor& self) {
 /// Every example is viewed as if it began where the batch begins; no example may reach beyond its own memory.
 Tensor as_strided_rule(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
   const Batch b(self);
-  const Tensor front = b.front(self);
+  Tensor front = b.front(self);
+  // The formula for tangents takes the same strides, and that of an expanded tensor has memory for each example.
+  if (b.size() > 1 && front.stride(0) == 0 && cresset::detail::forward_levels.load(std::memory_order_relaxed) > 0)
+    front = cresset::contiguous(front);
   CRESSET_CHECK(size.size() == stride.size(), "Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got size ",
                 size, " and stride ", stride, ".");
   const auto reach = [](IntArrayRef sizes, IntArrayRef strides) {

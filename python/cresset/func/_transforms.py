@@ -339,7 +339,7 @@ def _jvp_by_reverse(func, flat, directions, spec, strict, has_aux):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True."
             )
-        weights = [_C._fresh_input(cresset.zeros_like(o)) for o in outputs]
+        weights = [_C._fresh_input(cresset.ones_like(o)) for o in outputs]  # not zeros, where formulas that are linear only in values have no slope
         rows = run.gradients(outputs, weights, True, True)
         record = outside and (_C._depends_on_others(rows, [*run.inputs, *weights]) or any(_C._is_recorded(d) for d in directions))
         products = _zeros_where_missing(_C._transform_gradients(rows, weights, directions, True, record), outputs)
