@@ -5,6 +5,7 @@
 //   alias    := "(" set {"|" set} ["!"] ["->" [set {"|" set}]] ")" | "!"
 //   set      := name | "*" | "$" number    (the last is what "!" alone stands for: written, and nobody else's)
 // A recursive-descent reader over the text; every error shows the text with a caret and gives the column.
+#include <cresset/core/scalar_type.h>
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/function_schema.h>
 
@@ -58,10 +59,11 @@ std::optional<int64_t> named_constant(std::string_view w, TypeKind kind) {
   if (w == "preserve_format") return 1;
   if (w == "channels_last") return 2;
   if (w == "strided") return 0;
-  if (w == "long" || w == "int64") return 4;
-  if (w == "int32") return 3;
-  if (w == "float" || w == "float32") return 6;
-  if (w == "double" || w == "float64") return 7;
+  for (int i = 0; i < static_cast<int>(ScalarType::Undefined); ++i) {  // element types by Python's names
+    const char* alias = dtype_alias(static_cast<ScalarType>(i));
+    if (alias && w == alias) return i;
+  }
+  if (const auto dtype = dtype_from_name(w)) return static_cast<int>(*dtype);
   if (w == "cpu" && kind == TypeKind::Device) return 0;
   return std::nullopt;
 }
