@@ -16,10 +16,13 @@ def word_of(dtype):
     return DTYPE_WORDS.get(dtype) or str(dtype).rpartition(".")[2]
 
 
-def _dtype_of(type, name):
-    dtype = NUMBER_DTYPES.get(type, type)
+def _dtype_of(given, name):
+    dtype = NUMBER_DTYPES.get(given, given)
     if not isinstance(dtype, _C.dtype):
         raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {dtype.__class__.__name__}")
+    if type(dtype) is not _C.dtype:  # a name of a type that no tensor has
+        wanted, other = ("a floating point", "iinfo") if name == "finfo" else ("an integer", "finfo")
+        raise TypeError(f"torch.{name}() requires {wanted} input type. Use torch.{other} to handle 'torch.{name}'")
     return dtype
 
 

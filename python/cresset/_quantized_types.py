@@ -1,10 +1,16 @@
-"""Names of quantized element types and schemes: what quantization is told to make. `isinstance` takes the types for dtypes, as lists of dtypes
-want it; no tensor has one, so functions that make tensors refuse them."""
+"""Names of element types that no tensor has, so functions that make tensors refuse them: quantized ones, integers of less than eight bits, pairs of
+four-bit floats, bits. Libraries that pack such elements into bytes tell their own tensors by them. `isinstance` takes them for dtypes, as lists of dtypes
+want it. And names of quantization's schemes."""
 
 from . import _C
 
+# Integers of so many bits; PyTorch has no limits for them, and says of the signed ones that they are not.
+_NARROW_INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8))
+_BITS = {"bits1x8": 1, "bits2x4": 1, "bits4x2": 1, "bits8": 1, "bits16": 2}
+NARROW_TYPES = (*_NARROW_INTEGERS, "float4_e2m1fn_x2", "bit", *_BITS)
+
 __all__ = ["qint8", "quint8", "qint32", "quint4x2", "quint2x4", "qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
-           "per_channel_symmetric", "per_channel_affine_float_qparams"]  # fmt: skip
+           "per_channel_symmetric", "per_channel_affine_float_qparams", *NARROW_TYPES]  # fmt: skip
 
 
 class _Name:
@@ -19,12 +25,12 @@ class _Name:
         return self._name
 
 
-class QuantizedType(_Name):
-    """A quantized element type: what a dtype tells about itself."""
+class _TypeName(_Name):
+    """An element type without tensors: what a dtype tells about itself."""
 
     is_floating_point = is_complex = False
 
-    def __init__(self, name, itemsize):
+    def __init__(self, name, itemsize=1):
         super().__init__(name)
         self.itemsize = itemsize
 
@@ -32,19 +38,39 @@ class QuantizedType(_Name):
     def __class__(self):
         return _C.dtype
 
-    @property
-    def is_signed(self):
-        """Raises RuntimeError: whether numbers are signed is a matter of the scheme."""
-        raise RuntimeError("isSignedType not supported for quantized types")
-
     def to_real(self):
         """The type itself."""
         return self
 
     def to_complex(self):
         """Raises RuntimeError: there is none."""
-        name = self._name.replace("qint", "QInt").replace("quint", "QUInt")
+        stem = next((s for s in ("quint", "qint", "uint", "int") if self._name.startswith(s)), self._name[:1])
+        name = stem.removesuffix("int").upper() + ("Int" if stem.endswith("int") else "") + self._name[len(stem) :]
         raise RuntimeError(f"Unknown Complex ScalarType for {name}")
+
+
+class QuantizedType(_TypeName):
+    """A quantized element type."""
+
+    @property
+    def is_signed(self):
+        """Raises RuntimeError: whether numbers are signed is a matter of the scheme."""
+        raise RuntimeError("isSignedType not supported for quantized types")
+
+
+class _NarrowInteger(_TypeName):
+    is_signed = False
+
+
+class _NarrowFloats(_TypeName):
+    is_floating_point = is_signed = True
+
+
+class _Bits(_TypeName):
+    @property
+    def is_signed(self):
+        """Raises RuntimeError: bits are no numbers."""
+        raise RuntimeError("Bits types are undefined")
 
 
 class qscheme(_Name):
@@ -55,3 +81,8 @@ qint8, quint8, qint32, quint4x2, quint2x4 = map(QuantizedType, ("qint8", "quint8
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams = map(
     qscheme, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams")
 )
+
+globals().update({_name: _NarrowInteger(_name) for _name in _NARROW_INTEGERS})
+globals().update({_name: _Bits(_name, _size) for _name, _size in _BITS.items()})
+float4_e2m1fn_x2 = _NarrowFloats("float4_e2m1fn_x2")
+bit = globals()["uint1"]
