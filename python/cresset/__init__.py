@@ -42,11 +42,16 @@ def _take_constants():
     globals()["bool"] = getattr(_C, "bool")
 
 
+_OF_PARTS = ("__", "special_", "linalg_", "fft_")  # functions of the modules with these names, and methods of objects
+
+
 def _take_operators():
     """Every operator that shows as a function; names with a leading underscore are reachable but not exported."""
     for name, function in vars(_C._VariableFunctions).items():
-        if not name.startswith(("__", "special_", "linalg_", "fft_")):
+        if not name.startswith(_OF_PARTS):
             globals().setdefault(name, function)
+    # What wraps every function lists them here and takes them from the package.
+    _C._VariableFunctions.__dir__ = lambda: sorted(name for name in vars(_C._VariableFunctions) if name == "__name__" or not name.startswith(_OF_PARTS))
 
 
 _take_constants()
@@ -106,7 +111,7 @@ _LAZY = (
     "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
     "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",
     "quasirandom", "ao", "quantization", "monitor", "_inductor", "package", "onnx", "sparse",
-    "_dispatch", "_guards", "_prims_common", "nested", "numa", "_vendor", "_logging",
+    "_dispatch", "_guards", "_prims_common", "nested", "numa", "_vendor", "_logging", "_awaits", "_decomp", "_export", "_higher_order_ops", "_prims",
     *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
@@ -150,7 +155,9 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
 ), "_C") | dict.fromkeys((
     "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
     "per_channel_symmetric", "per_channel_affine_float_qparams",
-), "_quantized_types") | dict.fromkeys((
+    "int1", "int2", "int3", "int4", "int5", "int6", "int7", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7", "float4_e2m1fn_x2",
+    "bit", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16",
+), "_quantized_types") | dict.fromkeys(("_TorchCompileInductorWrapper", "_TorchCompileWrapper"), "_capture.wrappers") | dict.fromkeys((
     "_choose_qparams_per_tensor", "_saturate_weight_to_fp16",
     "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor",
     "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d",

@@ -70,6 +70,22 @@ def maybe_get_level(tensor):
     return _C._batch_parts(tensor)[2] if _C._is_batched(tensor) else -1
 
 
+def _unwrap_for_grad(tensor, level):
+    """The tensor: one tape serves all levels."""
+    return tensor
+
+
+_wrap_for_grad = _unwrap_for_grad
+
+
+def get_interpreter_stack():
+    """None: no transform has an interpreter, so what libraries do to rules of derivatives for PyTorch's levels is not needed."""
+    return None
+
+
+peek_interpreter_stack = get_interpreter_stack
+
+
 def unwrap_if_dead(tensor):
     """The tensor: no wrapper outlives what it is for."""
     return tensor

@@ -371,6 +371,7 @@ def _find_packet(namespace, name):
 _DEFINED_IN = {
     "profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "quantized": "cresset._quantized._operators",
     "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "higher_order": "cresset.export._control_flow",
+    "aten::_grouped_mm": "cresset._rare_operators", "aten::dequantize": "cresset._rare_operators",
 }  # fmt: skip
 
 
@@ -388,7 +389,7 @@ class _OpNamespace(types.ModuleType):
             raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
         if not key.startswith("__"):
-            home = _DEFINED_IN.get(self.name) or (_DEFINED_IN["aten::_sparse"] if self.name == "aten" and key.startswith("_sparse") else None)
+            home = _DEFINED_IN.get(self.name) or _DEFINED_IN.get(f"{self.name}::{'_sparse' if key.startswith('_sparse') else key}")
             if home:
                 importlib.import_module(home)
         if self.name == "higher_order" and key in (known := sys.modules["cresset._higher_order"]._operators):

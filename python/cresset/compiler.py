@@ -8,6 +8,7 @@ from cresset._capture import backends as _backends
 from cresset._capture import frontend as _frontend
 from cresset._capture import marks as _marks
 from cresset._capture.values import Known as _Known
+from cresset._scripting import is_scripting
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "compile_report", "cudagraph_mark_step_begin", "disable", "get_default_backend",
            "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "register_backend", "reset", "set_default_backend", "set_stance",
@@ -222,19 +223,25 @@ def cudagraph_mark_step_begin():
 _exporting = 0  # exports that run now, one inside of the other
 
 
-def is_compiling():
-    """Does export run? Where compile() captures code that asks, its graph is the one of the answer True."""
-    return _exporting > 0
+def is_compiling() -> bool:
+    """Does export run? Where compile() captures code that asks, its graph is the one of the answer True. False in scripts."""
+    if is_scripting():
+        return False
+    else:
+        return _exporting > 0
 
 
-def is_dynamo_compiling():
-    """The same."""
+def is_dynamo_compiling() -> bool:
+    """False."""
     return False
 
 
-def is_exporting():
-    """Does export run?"""
-    return _exporting > 0
+def is_exporting() -> bool:
+    """Does export run? False in scripts."""
+    if is_scripting():
+        return False
+    else:
+        return _exporting > 0
 
 
 def list_backends(exclude_tags=("debug", "experimental")):

@@ -3,6 +3,7 @@
 import cresset
 from cresset import _C
 from cresset._same_names import prefer_functions
+from cresset._submodules import submodule
 
 from . import graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -211,4 +212,4 @@ def __getattr__(name):
         return importlib.import_module("cresset.profiler").supported_activities
     if name in ("forward_ad", "functional", "profiler", "variable"):
         return importlib.import_module(f"cresset.autograd.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return submodule(__name__, name)

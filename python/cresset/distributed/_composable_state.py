@@ -16,6 +16,7 @@ def _insert_module_state(module, name, state):
     states[name] = state
 
 
-def _get_module_state(module, name):
-    """The state that a function keeps with a module, or None."""
-    return module.__dict__.get(_STATES, {}).get(name)
+def _get_module_state(module, name=None):
+    """The state that a function keeps with a module, without a name the only one or the first, or None."""
+    states = module.__dict__.get(_STATES, {})
+    return next(iter(states.values()), None) if name is None else states.get(name)

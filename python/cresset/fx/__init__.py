@@ -3,6 +3,10 @@
 `symbolic_trace(module)` gives a `GraphModule`. docs/guide/fx.md shows how.
 """
 
+from functools import partial as _partial
+
+from cresset._submodules import submodule as _submodule
+
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule
@@ -15,3 +19,5 @@ __all__ = [
     "symbolic_trace", "Tracer", "wrap", "Graph", "GraphModule", "Interpreter", "Transformer", "Node", "replace_pattern", "has_side_effect",
     "map_arg", "Proxy", "CodeGen", "PH", "ProxyableClassMeta",
 ]  # fmt: skip
+
+__getattr__ = _partial(_submodule, __name__)

@@ -6,10 +6,12 @@ import typing
 
 from cresset import _C, _awaits
 from cresset._scripting import is_scripting
+from cresset._submodules import submodule
 
 _C._load_graph_part()
 
 from cresset._C import Future, ScriptFunction, ScriptMethod  # noqa: F401
+from cresset import _rare_operators  # noqa: F401  likewise
 from cresset.sparse import _operators as _sparse_operators  # noqa: F401  (scripts find operators by name)
 
 from ._classes import interface
@@ -54,7 +56,7 @@ def __getattr__(name):
         return importlib.import_module(f"{__name__}._trace").get_trace_graph
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return submodule(__name__, name)
 
 
 def is_tracing():

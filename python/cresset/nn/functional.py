@@ -19,10 +19,11 @@ from ._functional import loss as _loss
 from ._functional import normalization as _normalization
 from ._functional import pooling as _pooling
 from ._functional import resize as _resize
+from ._functional import scaled as _scaled
 from ._functional import vision as _vision
 from ._functional.activation import *  # noqa: F403
 from ._functional.attention import *  # noqa: F403
-from ._functional.attention import _canonical_mask, _mha_shape_check, _none_or_dtype  # noqa: F401  (attention of others imports them from here)
+from ._functional.attention import _canonical_mask, _in_projection, _in_projection_packed, _mha_shape_check, _none_or_dtype  # noqa: F401  (attention of others imports them from here)
 from ._functional.dropout import *  # noqa: F403
 from ._functional.embedding import *  # noqa: F403
 from ._functional.grouped import *  # noqa: F403
@@ -30,6 +31,7 @@ from ._functional.loss import *  # noqa: F403
 from ._functional.normalization import *  # noqa: F403
 from ._functional.pooling import *  # noqa: F403
 from ._functional.resize import *  # noqa: F403
+from ._functional.scaled import *  # noqa: F403
 from ._functional.vision import *  # noqa: F403
 from . import _reduction as _Reduction  # noqa: E402, F401, N812  where PyTorch has it
 from . import grad  # noqa: E402, F401  (gradients of convolutions by themselves)
@@ -54,7 +56,7 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 __all__ = []
 for _family in (
-    _activation, _attention, _dropout, _embedding, _grouped, _loss, _normalization, _pooling, _resize, _vision,
+    _activation, _attention, _dropout, _embedding, _grouped, _loss, _normalization, _pooling, _resize, _scaled, _vision,
 ):  # fmt: skip
     for _name in _family.__all__:
         getattr(_family, _name).__module__ = __name__

@@ -5,7 +5,7 @@ import functools
 import cresset
 from cresset import Tensor
 from cresset.nn.parameter import Parameter
-from cresset.utils._foreach_utils import _get_fused_kernels_supported_devices, _group_tensors_by_device_and_dtype  # noqa: F401
+from cresset.utils._foreach_utils import _foreach_supported_types, _get_fused_kernels_supported_devices, _group_tensors_by_device_and_dtype  # noqa: F401
 
 _FUSED = ("cpu", "cuda", "mps", "mtia", "xpu", "hpu")
 _FOREACH = ("cuda", "xpu", "mtia")
@@ -48,7 +48,7 @@ def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
         return False, False
 
     def all_on(kinds, floating):
-        plain = all(p is None or (type(p) in (Tensor, Parameter) and p.device.type in kinds) for p in params)
+        plain = all(p is None or ((type(p) is Parameter or type(p) in _foreach_supported_types) and p.device.type in kinds) for p in params)
         return plain and not (floating and any(p is not None and not p.is_floating_point() for p in params))
 
     private = cresset._C._get_privateuse1_backend_name()

@@ -2,6 +2,7 @@
 
 import os as _os
 
+from cresset._submodules import submodule
 from cresset.autograd.profiler import kineto_available, record_function
 from cresset.autograd.profiler_util import DeviceType
 
@@ -21,11 +22,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "itt":
-        from importlib import import_module
-
-        return import_module("cresset.profiler.itt")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return submodule(__name__, name)
 
 
 if _os.environ.get("KINETO_USE_DAEMON"):  # a program's steps are followed from outside, also without a profile

@@ -9,6 +9,7 @@
 | `testing._internal` | PyTorch's names for device-generic tests |
 """
 
+from .._submodules import submodule
 from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
 
@@ -20,4 +21,4 @@ def __getattr__(name):
         from .._C import FileCheck
 
         return FileCheck
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return submodule(__name__, name)

@@ -4,6 +4,7 @@ import importlib
 import os
 
 from .. import _C
+from .._submodules import submodule
 from .._devices import generate_methods_for_privateuse1_backend, rename_privateuse1_backend  # noqa: F401
 from . import hooks  # noqa: F401
 from ._swap import swap_tensors  # noqa: F401
@@ -16,19 +17,11 @@ def set_module(obj, mod):
     obj.__module__ = mod
 
 
-_MODULES = frozenset((
-    "data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic", "model_zoo", "benchmark",
-    "collect_env", "flop_counter", "module_tracker", "tensorboard", "throughput_benchmark", "_ordered_set", "file_baton",
-))  # fmt: skip
-
-
 def __getattr__(name):
-    if name in _MODULES:
-        return importlib.import_module(f"cresset.utils.{name}")
     if name == "ThroughputBenchmark":
         return importlib.import_module("cresset.utils.throughput_benchmark").ThroughputBenchmark
     if name == "cmake_prefix_path":  # where find_package(Cresset) looks, for CMake projects built against this package
         from .. import _build_info
 
         return os.path.dirname(_build_info.library_dirs[0])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return submodule(__name__, name)

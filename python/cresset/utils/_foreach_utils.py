@@ -1,6 +1,8 @@
 """Where optimisers of libraries ask on which kinds of devices lists of tensors, and whole steps, are one operator."""
 
-from .. import _C
+from .. import _C, Tensor
+
+_foreach_supported_types = [Tensor]  # classes of tensors that lists may hold; libraries with tensors of their own append theirs
 
 
 def _get_foreach_kernels_supported_devices():

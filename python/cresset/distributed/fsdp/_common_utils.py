@@ -1,6 +1,7 @@
 """Names that libraries use beside FullyShardedDataParallel: its prefix, its state, names of parameters without what wrappers add."""
 
 from enum import Enum, auto
+from importlib import import_module
 
 from cresset.distributed.algorithms._checkpoint.checkpoint_wrapper import _CHECKPOINT_PREFIX
 
@@ -29,6 +30,12 @@ class HandleTrainingState(Enum):
     BACKWARD_PRE = auto()
     BACKWARD_POST = auto()
     SUMMON_FULL_PARAMS = auto()
+
+
+def __getattr__(name):
+    if name == "_FSDPState":  # the state of a FullyShardedDataParallel is the module itself
+        return import_module("cresset.distributed.fsdp.fully_sharded_data_parallel").FullyShardedDataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def clean_tensor_name(tensor_name):

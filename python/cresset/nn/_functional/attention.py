@@ -107,24 +107,24 @@ def _mha_shape_check(
     return batched
 
 
-def _project(
-    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Optional[Tensor]
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Optional[Tensor] = None
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """The three projections by one stacked weight (3E, E); one product when the inputs are one tensor."""
-    width = query.size(-1)
-    if key is value:
-        if query is key:
-            out = _nn.linear(query, weight, bias)
+    width = q.size(-1)
+    if k is v:
+        if q is k:
+            out = _nn.linear(q, w, b)
             # (..., 3E) -> three contiguous (..., E)
             out = out.unflatten(-1, [3, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
             return out[0], out[1], out[2]
-        w_q, w_kv = weight.split([width, 2 * width])
-        b_q, b_kv = _split_bias(bias, width)
-        out = _nn.linear(key, w_kv, b_kv)
+        w_q, w_kv = w.split([width, 2 * width])
+        b_q, b_kv = _split_bias(b, width)
+        out = _nn.linear(k, w_kv, b_kv)
         out = out.unflatten(-1, [2, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-        return _nn.linear(query, w_q, b_q), out[0], out[1]
-    w_q, w_k, w_v = weight.chunk(3)
-    return _project_apart(query, key, value, w_q, w_k, w_v, bias)
+        return _nn.linear(q, w_q, b_q), out[0], out[1]
+    w_q, w_k, w_v = w.chunk(3)
+    return _project_apart(q, k, v, w_q, w_k, w_v, b)
 
 
 def _project_apart(
@@ -134,6 +134,20 @@ def _project_apart(
         return _nn.linear(query, w_q), _nn.linear(key, w_k), _nn.linear(value, w_v)
     b_q, b_k, b_v = bias.chunk(3)
     return _nn.linear(query, w_q, b_q), _nn.linear(key, w_k, b_k), _nn.linear(value, w_v, b_v)
+
+
+def _in_projection(
+    q: Tensor, k: Tensor, v: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, b_q: Optional[Tensor] = None, b_k: Optional[Tensor] = None,
+    b_v: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Each input by its own weight and bias, to the width of the query; AssertionError where a shape does not fit."""
+    width = q.size(-1)
+    for what, x, weight, bias in (("query", q, w_q, b_q), ("key", k, w_k, b_k), ("value", v, w_v, b_v)):
+        if weight.shape != (width, x.size(-1)):
+            raise AssertionError(f"expecting {what} weights shape of {(width, x.size(-1))}, but got {weight.shape}")
+        if bias is not None and bias.shape != (width,):
+            raise AssertionError(f"expecting {what} bias shape of {(width,)}, but got {bias.shape}")
+    return _nn.linear(q, w_q, b_q), _nn.linear(k, w_k, b_k), _nn.linear(v, w_v, b_v)
 
 
 def _float_masks(
@@ -253,7 +267,7 @@ def multi_head_attention_forward(
         q, k, v = _project_apart(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias)
     else:
         assert in_proj_weight is not None
-        q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
         attn_mask = _three_dims(attn_mask, batch * num_heads, length, source)

@@ -3,6 +3,7 @@
 import importlib as _importlib
 
 from cresset._same_names import prefer_functions as _prefer_functions
+from cresset._submodules import submodule
 
 from . import rnn  # noqa: F401
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
@@ -33,4 +34,4 @@ def __getattr__(name):
     if name in _FUNCTIONS:
         value = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_FUNCTIONS[name]}"), name)
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return submodule(__name__, name)

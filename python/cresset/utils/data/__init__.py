@@ -1,5 +1,9 @@
 """Datasets, samplers and loaders."""
 
+from functools import partial as _partial
+
+from cresset._submodules import submodule as _submodule
+
 from ._utils.collate import default_collate, default_convert
 from .dataloader import DataLoader, _DatasetKind, get_worker_info
 from .datapipes.datapipe import (
@@ -41,3 +45,5 @@ __all__ = [
     "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
     "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+
+__getattr__ = _partial(_submodule, __name__)
