@@ -94,6 +94,7 @@ _place_part("_autograd", "_autograd_c")
 _place_part("_functions", "_autograd_c")
 _place_part("_profiler", "_profiler_c")
 _place_part("_acc", "_acc_c")
+_place_part("_cpu", "_cpu_c")
 _place_part("_distributed_c10d", "_distributed_c")
 
 from . import _c_names  # noqa: E402,F401

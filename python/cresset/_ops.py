@@ -371,7 +371,7 @@ def _find_packet(namespace, name):
 _DEFINED_IN = {
     "profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "quantized": "cresset._quantized._operators",
     "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "higher_order": "cresset.export._control_flow",
-    "aten::_grouped_mm": "cresset._rare_operators", "aten::dequantize": "cresset._rare_operators",
+    "c10d": "cresset.distributed._c10d_operators", "aten::_grouped_mm": "cresset._rare_operators", "aten::dequantize": "cresset._rare_operators",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Every operator has a Meta kernel and, where its reduction has one, a gradient: t
 """
 
 import threading
+from importlib import import_module
 
 import cresset
 from cresset import _C_distributed as _C
@@ -159,6 +160,11 @@ def _broadcast(input, src, group_name):
     return _broadcast_(_fresh(input), src, group_name)
 
 
+def _as_under_way(tensor):
+    """The tensor as the result of a collective that may be under way; with a gradient, unlike its class alone."""
+    return import_module("cresset.distributed._functional_collectives").AsyncCollectiveTensor(tensor)
+
+
 def _wait_tensor(tensor):
     wait(tensor)
     return tensor
@@ -202,6 +208,7 @@ _SCHEMAS = {  # name: (arguments -> results, kernel, Meta kernel)
     "broadcast": (f"(Tensor input, int src, {_ANY}) -> Tensor", _broadcast, lambda input, *_: cresset.empty_like(input)),
     "broadcast_": (f"(Tensor(a!) input, int src, {_ANY}) -> Tensor(a!)", _broadcast_, lambda input, *_: input),
     "wait_tensor": ("(Tensor tensor) -> Tensor", _wait_tensor, lambda tensor: tensor),
+    "_wrap_tensor_autograd": ("(Tensor input) -> Tensor", _as_under_way, _as_under_way),
 }
 
 _library = Library("_c10d_functional", "DEF")
@@ -269,6 +276,7 @@ def _register_gradients():
     register_autograd(op + "all_gather_into_tensor", _all_gather_backward, setup_context=_keep("", "size", "group"), lib=_library)
     register_autograd(op + "reduce_scatter_tensor", _reduce_scatter_backward, setup_context=_keep("", "op", "size", "group"), lib=_library)
     register_autograd(op + "all_to_all_single", _all_to_all_backward, setup_context=_keep("", "received", "sent", "group"), lib=_library)
+    register_autograd(op + "_wrap_tensor_autograd", lambda ctx, grad: grad, lib=_library)
     register_autograd(op + "broadcast", _broadcast_backward, setup_context=_keep("", "src", "group"), lib=_library)
 
 

@@ -9,6 +9,9 @@ __all__ = ["SparseSemiStructuredTensor", "SparseSemiStructuredTensorCUSPARSELT",
 class SparseSemiStructuredTensor(_C.Tensor):
     """What both packings have in common."""
 
+    _DEFAULT_ALG_ID = 0
+    _FUSE_TRANSPOSE = _FORCE_CUTLASS = False
+
     @classmethod
     def from_dense(cls, original_tensor):
         """Raises RuntimeError: the tensor is on no CUDA device."""

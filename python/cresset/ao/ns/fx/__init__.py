@@ -1,0 +1,1 @@
+"""Measures of how far a quantized model is from the one it came from: `utils`."""
