@@ -156,3 +156,77 @@ def test_types_as_defaults_in_schemas(word, number):
 def test_words_that_are_no_types():
     with pytest.raises(RuntimeError, match="invalid numeric default value"):
         torch._C.parse_schema("f(Tensor x, ScalarType d=int9) -> Tensor")
+
+
+def test_tensors_of_two_in_four():
+    from cresset.sparse import SparseSemiStructuredTensor, SparseSemiStructuredTensorCUSPARSELT, SparseSemiStructuredTensorCUTLASS, to_sparse_semi_structured
+
+    assert issubclass(SparseSemiStructuredTensorCUTLASS, SparseSemiStructuredTensor) and SparseSemiStructuredTensor._DEFAULT_ALG_ID == 0
+    for make in (to_sparse_semi_structured, SparseSemiStructuredTensorCUSPARSELT.from_dense, SparseSemiStructuredTensorCUTLASS.from_dense):
+        with pytest.raises(RuntimeError, match=r"^Error original_tensor.device= cpu is not supported! Only CUDA tensors are currently supported.$"):
+            make(torch.ones(64, 64))
+
+
+def test_scaled_products():
+    F = torch.nn.functional
+    a, b = torch.ones(16, 32).to(torch.float8_e4m3fn), torch.full((16, 32), 2.0).to(torch.float8_e4m3fn).t()
+    whole = F.scaled_mm(a, b, torch.tensor(2.0), F.ScalingType.TensorWise, torch.tensor(0.5), F.ScalingType.TensorWise, output_dtype=torch.float32)
+    assert whole.tolist() == [[64.0] * 16] * 16
+    rows = F.scaled_mm(a, b, [torch.arange(16.0)[:, None]], [F.ScalingType.RowWise], [torch.ones(1, 16)], [F.ScalingType.RowWise])
+    assert rows.dtype == torch.bfloat16 and rows[:, 0].tolist() == [64.0 * i for i in range(16)]
+    with pytest.raises(ValueError, match="^Invalid scaling configuration: TensorWise or RowWise for both operands was required; got ScalingType.TensorWise and"):
+        F.scaled_mm(a, b, torch.tensor(1.0), F.ScalingType.TensorWise, torch.ones(1, 16), F.ScalingType.RowWise)
+    with pytest.raises(NotImplementedError, match="_scaled_grouped_mm_v2' with arguments from the 'CPU' backend"):
+        F.scaled_grouped_mm(a, b, torch.tensor(1.0), F.ScalingType.RowWise, torch.tensor(1.0), F.ScalingType.RowWise)
+    assert F.SwizzleType.SWIZZLE_32_4_4.value == 1 and F.ScalingType.BlockWise128x128.value == 5
+
+
+def test_operators_that_are_functions_of_python():
+    @torch.jit.script
+    def f(x: torch.Tensor):
+        return x.dequantize()
+
+    assert f(torch.ones(2, dtype=torch.float16)).dtype == torch.float32
+    assert torch.ops.aten.dequantize(torch.ones(2, dtype=torch.float16)).dtype == torch.float32
+    assert torch.ops.aten._grouped_mm.default._schema.arguments[2].name == "offs"
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="built without distributed")
+def test_collectives_by_name():
+    assert str(torch.ops.c10d.scatter_.default) == "c10d.scatter_.default"
+    with pytest.raises(NotImplementedError, match="Could not run 'c10d::barrier'"):
+        torch.ops.c10d.barrier(torch.ones(1), None, [])
+    from cresset.distributed._functional_collectives import AsyncCollectiveTensor
+
+    x = torch.ones(2, requires_grad=True)
+    under_way = torch.ops._c10d_functional._wrap_tensor_autograd(x * 2)
+    assert isinstance(under_way, AsyncCollectiveTensor)
+    (under_way * 3).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_measures_of_quantized_models():
+    from cresset.ao.ns.fx.utils import compute_cosine_similarity, compute_normalized_l2_error, compute_sqnr
+
+    x, y = torch.ones(3), torch.tensor([1.0, 1.0, 1.1])  # PyTorch's answers for them
+    assert round(compute_sqnr(x, y).item(), 4) == 24.7712 and round(compute_normalized_l2_error(x, y).item(), 4) == 0.0577
+    assert round(compute_cosine_similarity(x, y).item(), 4) == 0.9990
+    assert [round(v.item(), 4) for v in compute_sqnr([x, x], [y, y])] == [24.7712] * 2 and compute_sqnr([x], [y, y]) is None
+
+
+def test_what_code_generators_are_told():
+    import cresset._inductor
+
+    cresset._inductor.config.triton.unique_kernel_names = True
+    assert torch._C._cpu._init_amx() is False and torch._C._cpu._get_cpu_capability() == torch.cpu.get_capabilities()
+    with pytest.raises(RuntimeError, match="^inline_asm_elementwise only supports CUDA tensors$"):
+        torch._higher_order_ops.inline_asm_elementwise.inline_asm_elementwise(torch.ones(2), asm_str="", constraints="", dtype=torch.float32)
+
+
+def test_states_of_modules():
+    from cresset.distributed._composable_state import _get_module_state, _insert_module_state, _State
+
+    module, state = torch.nn.Linear(1, 1), _State()
+    assert _get_module_state(module) is None
+    _insert_module_state(module, "replicate", state)
+    assert _get_module_state(module) is state and _get_module_state(module, "replicate") is state and _get_module_state(module, "fsdp") is None
