@@ -27,7 +27,7 @@ def _check(input, zero_point, low, high):
         raise NotImplementedError(f'"fake_quantize_tensor_cachemask_kernel_type_handling" not implemented for \'{str(input.dtype).rpartition(".")[2].capitalize()}\'')
     if low > high:
         raise RuntimeError("`quant_min` should be less than or         equal to `quant_max`.")
-    if bool(((zero_point < low) | (zero_point > high)).any()):
+    if not zero_point.is_floating_point() and bool(((zero_point < low) | (zero_point > high)).any()):
         raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
 
 

@@ -116,7 +116,9 @@ def _own_range(input, smallest, largest):
 @overridable
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     """quantize_per_tensor with the scale and zero point of the tensor's own range, over half of the whole numbers with `reduce_range`. The dtype is
-    quint8 or qint8."""
+    quint8 or qint8; for float16 the tensor is given in that dtype."""
+    if dtype == cresset.float16:
+        return input.to(dtype)
     if dtype not in (_quantized_types.quint8, _quantized_types.qint8):
         raise RuntimeError(f"dtype {dtype} not supported")
     _check_float(input)

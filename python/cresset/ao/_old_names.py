@@ -23,7 +23,8 @@ _TREES = {  # old name, relative to the package: (new name, modules below that h
     "nn.quantizable": ("ao.nn.quantizable", "modules modules.activation modules.rnn"),
     "quantization": (
         "ao.quantization",
-        "fake_quantize fuse_modules fuser_method_mappings observer qconfig quant_type quantization_mappings quantize stubs utils",
+        "fake_quantize fuse_modules fuser_method_mappings fx fx.convert fx.fuse fx.graph_module fx.match_utils fx.prepare fx.utils observer qconfig quant_type "
+        "quantization_mappings quantize quantize_fx stubs utils",
     ),
     "quantization._numeric_suite": ("ao.ns._numeric_suite", ""),
 }  # fmt: skip

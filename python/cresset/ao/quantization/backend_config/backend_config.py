@@ -7,6 +7,17 @@ import cresset
 
 __all__ = ["BackendConfig", "BackendPatternConfig", "DTypeConfig", "DTypeWithConstraints", "ObservationType"]
 
+# Keys of the dictionaries.
+INPUT_DTYPE_DICT_KEY, OUTPUT_DTYPE_DICT_KEY, WEIGHT_DTYPE_DICT_KEY = "input_dtype", "output_dtype", "weight_dtype"
+BIAS_DTYPE_DICT_KEY, IS_DYNAMIC_DICT_KEY = "bias_dtype", "is_dynamic"
+NAME_DICT_KEY, CONFIGS_DICT_KEY = "name", "configs"
+PATTERN_DICT_KEY, PATTERN_COMPLEX_FORMAT_DICT_KEY = "pattern", "pattern_complex_format"
+OBSERVATION_TYPE_DICT_KEY, DTYPE_CONFIGS_DICT_KEY = "observation_type", "dtype_configs"
+ROOT_MODULE_DICT_KEY, QAT_MODULE_DICT_KEY, REFERENCE_QUANTIZED_MODULE_DICT_KEY = "root_module", "qat_module", "reference_quantized_module_for_root"
+FUSED_MODULE_DICT_KEY, FUSER_METHOD_DICT_KEY = "fused_module", "fuser_method"
+ROOT_NODE_GETTER_DICT_KEY, EXTRA_INPUTS_GETTER_DICT_KEY = "root_node_getter", "extra_inputs_getter"
+NUM_TENSOR_ARGS_TO_OBSERVATION_TYPE_DICT_KEY, INPUT_TYPE_TO_INDEX_DICT_KEY = "num_tensor_args_to_observation_type", "input_type_to_index"
+
 
 class ObservationType(Enum):
     """How the result of a pattern is watched."""
@@ -143,10 +154,10 @@ class BackendConfig:
 
 
 _OPTIONAL = {  # attribute: its key in dictionaries, where it is there only when it says something
-    "pattern": "pattern", "root_module": "root_module", "qat_module": "qat_module", "reference_quantized_module": "reference_quantized_module_for_root",
-    "fused_module": "fused_module", "fuser_method": "fuser_method", "_root_node_getter": "root_node_getter", "_extra_inputs_getter": "extra_inputs_getter",
-    "_num_tensor_args_to_observation_type": "num_tensor_args_to_observation_type", "_input_type_to_index": "input_type_to_index",
-    "_pattern_complex_format": "pattern_complex_format",
+    "pattern": PATTERN_DICT_KEY, "root_module": ROOT_MODULE_DICT_KEY, "qat_module": QAT_MODULE_DICT_KEY, "fused_module": FUSED_MODULE_DICT_KEY,
+    "reference_quantized_module": REFERENCE_QUANTIZED_MODULE_DICT_KEY, "fuser_method": FUSER_METHOD_DICT_KEY, "_root_node_getter": ROOT_NODE_GETTER_DICT_KEY,
+    "_extra_inputs_getter": EXTRA_INPUTS_GETTER_DICT_KEY, "_num_tensor_args_to_observation_type": NUM_TENSOR_ARGS_TO_OBSERVATION_TYPE_DICT_KEY,
+    "_input_type_to_index": INPUT_TYPE_TO_INDEX_DICT_KEY, "_pattern_complex_format": PATTERN_COMPLEX_FORMAT_DICT_KEY,
 }  # fmt: skip
 
 

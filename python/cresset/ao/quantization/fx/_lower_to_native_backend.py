@@ -72,6 +72,7 @@ class _Lowering:
 
     def __init__(self, model, qconfigs, scopes):
         self.model, self.graph, self.qconfigs, self.scopes = model, model.graph, qconfigs, scopes
+        self.lowered = {}  # path: the reference layer that was there; of a layer that is called again the last scale counts
 
     def module(self, node):
         """The module that a node calls, or None."""
@@ -124,6 +125,7 @@ class _Lowering:
             module = self.module(node)
             if module is None or self.skipped(node):
                 continue
+            module = self.lowered.get(node.target, module)
             if type(module) in _ROWS:
                 set_module(self.model, node.target, _ROWS[type(module)].from_reference(module))
                 continue
@@ -144,6 +146,7 @@ class _Lowering:
         if made is None:
             return
         set_module(self.model, node.target, made)
+        self.lowered[node.target] = module
         node.args = tuple(a.args[0] if _is_dequantize(a) else a for a in node.args)
         self.take_place(node, quantize, relu)
 

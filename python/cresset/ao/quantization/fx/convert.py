@@ -120,7 +120,7 @@ class _Conversion:
             return
         place, said = self._place(node)
         with self.graph.inserting_before(node):
-            if watcher.dtype == cresset.float16:
+            if watcher.dtype == cresset.float16 and not dynamic:
                 quantized = self.graph.call_method("to", (source, cresset.float16))
             elif dynamic:
                 quantized = self.graph.call_function(cresset.quantize_per_tensor_dynamic, (source, watcher.dtype, getattr(watcher, "reduce_range", False) or _reduced()))

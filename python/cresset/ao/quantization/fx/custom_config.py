@@ -9,6 +9,12 @@ from ..quant_type import QuantType, _get_quant_type_to_str, _quant_type_from_str
 
 __all__ = ["ConvertCustomConfig", "FuseCustomConfig", "PrepareCustomConfig", "StandaloneModuleConfigEntry"]
 
+STANDALONE_MODULE_NAME_DICT_KEY, STANDALONE_MODULE_CLASS_DICT_KEY = "standalone_module_name", "standalone_module_class"
+FLOAT_TO_OBSERVED_DICT_KEY, OBSERVED_TO_QUANTIZED_DICT_KEY = "float_to_observed_custom_module_class", "observed_to_quantized_custom_module_class"
+NON_TRACEABLE_MODULE_NAME_DICT_KEY, NON_TRACEABLE_MODULE_CLASS_DICT_KEY = "non_traceable_module_name", "non_traceable_module_class"
+INPUT_QUANTIZED_INDEXES_DICT_KEY, OUTPUT_QUANTIZED_INDEXES_DICT_KEY = "input_quantized_idxs", "output_quantized_idxs"
+PRESERVED_ATTRIBUTES_DICT_KEY = "preserved_attributes"
+
 
 @dataclass
 class StandaloneModuleConfigEntry:
@@ -33,8 +39,8 @@ class PrepareCustomConfig:
     and results that are quantized already, attributes that the result keeps."""
 
     _PLAIN = {  # attribute: its key in dictionaries
-        "non_traceable_module_names": "non_traceable_module_name", "non_traceable_module_classes": "non_traceable_module_class",
-        "input_quantized_indexes": "input_quantized_idxs", "output_quantized_indexes": "output_quantized_idxs", "preserved_attributes": "preserved_attributes",
+        "non_traceable_module_names": NON_TRACEABLE_MODULE_NAME_DICT_KEY, "non_traceable_module_classes": NON_TRACEABLE_MODULE_CLASS_DICT_KEY,
+        "input_quantized_indexes": INPUT_QUANTIZED_INDEXES_DICT_KEY, "output_quantized_indexes": OUTPUT_QUANTIZED_INDEXES_DICT_KEY, PRESERVED_ATTRIBUTES_DICT_KEY: PRESERVED_ATTRIBUTES_DICT_KEY,
     }  # fmt: skip
 
     def __init__(self):
@@ -90,11 +96,11 @@ class PrepareCustomConfig:
     def from_dict(cls, prepare_custom_config_dict):
         """Of what to_dict gives."""
         given, made = prepare_custom_config_dict, cls()
-        for key, setter in (("standalone_module_name", made.set_standalone_module_name), ("standalone_module_class", made.set_standalone_module_class)):
+        for key, setter in ((STANDALONE_MODULE_NAME_DICT_KEY, made.set_standalone_module_name), (STANDALONE_MODULE_CLASS_DICT_KEY, made.set_standalone_module_class)):
             for name, mapping, example_inputs, custom, backend in given.get(key, []):
                 kinds = ((mapping, QConfigMapping), (custom, PrepareCustomConfig), (backend, BackendConfig))
                 setter(name, *(_made(value, kind, key) for value, kind in kinds[:1]), example_inputs, *(_made(value, kind, key) for value, kind in kinds[1:]))
-        for kind, classes in given.get("float_to_observed_custom_module_class", {}).items():
+        for kind, classes in given.get(FLOAT_TO_OBSERVED_DICT_KEY, {}).items():
             for float_class, observed_class in classes.items():
                 made.set_float_to_observed_mapping(float_class, observed_class, _quant_type_from_str(kind))
         for name, key in cls._PLAIN.items():
@@ -104,11 +110,11 @@ class PrepareCustomConfig:
     def to_dict(self):
         """The dictionary, without keys that say nothing."""
         made = {}
-        for key, entries in (("standalone_module_name", self.standalone_module_names), ("standalone_module_class", self.standalone_module_classes)):
+        for key, entries in ((STANDALONE_MODULE_NAME_DICT_KEY, self.standalone_module_names), (STANDALONE_MODULE_CLASS_DICT_KEY, self.standalone_module_classes)):
             if entries:
                 made[key] = [(name, *_entry_to_tuple(entry)) for name, entry in entries.items()]
         if self.float_to_observed_mapping:
-            made["float_to_observed_custom_module_class"] = _classes_to_dict(self.float_to_observed_mapping)
+            made[FLOAT_TO_OBSERVED_DICT_KEY] = _classes_to_dict(self.float_to_observed_mapping)
         return made | {key: getattr(self, name) for name, key in self._PLAIN.items() if getattr(self, name)}
 
 
@@ -148,18 +154,18 @@ class ConvertCustomConfig:
     def from_dict(cls, convert_custom_config_dict):
         """Of what to_dict gives."""
         made = cls()
-        for kind, classes in convert_custom_config_dict.get("observed_to_quantized_custom_module_class", {}).items():
+        for kind, classes in convert_custom_config_dict.get(OBSERVED_TO_QUANTIZED_DICT_KEY, {}).items():
             for observed_class, quantized_class in classes.items():
                 made.set_observed_to_quantized_mapping(observed_class, quantized_class, _quant_type_from_str(kind))
-        return made.set_preserved_attributes(convert_custom_config_dict.get("preserved_attributes", []))
+        return made.set_preserved_attributes(convert_custom_config_dict.get(PRESERVED_ATTRIBUTES_DICT_KEY, []))
 
     def to_dict(self):
         """The dictionary, without keys that say nothing."""
         made = {}
         if self.observed_to_quantized_mapping:
-            made["observed_to_quantized_custom_module_class"] = _classes_to_dict(self.observed_to_quantized_mapping)
+            made[OBSERVED_TO_QUANTIZED_DICT_KEY] = _classes_to_dict(self.observed_to_quantized_mapping)
         if self.preserved_attributes:
-            made["preserved_attributes"] = self.preserved_attributes
+            made[PRESERVED_ATTRIBUTES_DICT_KEY] = self.preserved_attributes
         return made
 
 
@@ -179,8 +185,8 @@ class FuseCustomConfig:
     @classmethod
     def from_dict(cls, fuse_custom_config_dict):
         """Of what to_dict gives."""
-        return cls().set_preserved_attributes(fuse_custom_config_dict.get("preserved_attributes", []))
+        return cls().set_preserved_attributes(fuse_custom_config_dict.get(PRESERVED_ATTRIBUTES_DICT_KEY, []))
 
     def to_dict(self):
         """The dictionary, without keys that say nothing."""
-        return {"preserved_attributes": self.preserved_attributes} if self.preserved_attributes else {}
+        return {PRESERVED_ATTRIBUTES_DICT_KEY: self.preserved_attributes} if self.preserved_attributes else {}

@@ -26,6 +26,9 @@ _WATCHED = (
     cresset.float8_e4m3fn,
 )  # fmt: skip
 
+_SHAPE_METHODS = ("masked_fill", "permute", "repeat", "reshape", "size", "transpose", "unsqueeze", "unsqueeze_", "view")
+_SHAPE_FUNCTIONS = (cresset.transpose, cresset.unsqueeze)
+
 
 @dataclasses.dataclass
 class Kind:
@@ -172,8 +175,9 @@ class _Preparation:
 
     @staticmethod
     def _not_observed(node):
-        """Positions of arguments that are no values to quantize: masks, offsets of bags."""
-        return (1, 2) if node.op == "call_method" and node.target in ("masked_fill",) else ()
+        """Positions of arguments that are sizes and dimensions, whatever they come from."""
+        shapes = node.target in _SHAPE_METHODS if node.op == "call_method" else node.target in _SHAPE_FUNCTIONS
+        return range(1, len(node.args)) if shapes else ()
 
     def _observer_of(self, value):
         while isinstance(value, Node):

@@ -7,7 +7,7 @@ from cresset import nn
 from cresset.ao.nn.intrinsic import _FusedModule
 
 from ..backend_config.utils import get_module_to_qat_module
-from ..qconfig import _add_module_to_qconfig_obs_ctr, qconfig_equals
+from ..qconfig import _add_module_to_qconfig_obs_ctr, _assert_valid_qconfig, qconfig_equals
 from ..qconfig_mapping import _OBJECT_TYPE_DICT_KEY, QConfigMapping  # noqa: F401
 
 __all__ = []
@@ -106,6 +106,7 @@ def _generate_node_name_to_qconfig(root, modules, input_graph, qconfig_mapping, 
             found = _maybe_adjust_qconfig_for_module_type_or_name(qconfig_mapping, type(module), node.target, usual)
             parent = node.target.rpartition(".")[0]
             qconfig = _maybe_adjust_qconfig_for_module_name_object_type_order(qconfig_mapping, parent, type(module), nth(parent, type(module)), found)
+            _assert_valid_qconfig(qconfig, module)
             qconfig = _add_module_to_qconfig_obs_ctr(qconfig, module)
             module.qconfig = qconfig
         made[node.name] = qconfig
