@@ -8,4 +8,4 @@ __all__ = ["nn", "ns", "quantization"]
 def __getattr__(name):
     if name in __all__:
         return _importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: of ao there is quantization of modules (not of graphs), without pruning.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: of ao there is quantization, without pruning.")

@@ -1,1 +1,1 @@
-"""Operators of quantized graphs (`_decomposed`). Quantization of graphs itself is not part of Cresset."""
+"""Quantization of graphs (`quantize_fx`), pass by pass, and the operators of quantized graphs (`_decomposed`)."""

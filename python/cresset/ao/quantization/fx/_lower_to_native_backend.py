@@ -38,13 +38,13 @@ _BINARY = {
     operator.add: (_OPS.add, _OPS.add_relu), cresset.add: (_OPS.add, _OPS.add_relu), operator.mul: (_OPS.mul, _OPS.mul_relu), cresset.mul: (_OPS.mul, _OPS.mul_relu),
     cresset.matmul: (_OPS.matmul, None),
 }  # fmt: skip
-_AS_THEY_ARE = {  # what has a kernel for quantized values, which keeps the scale or has a fixed one
-    *"adaptive_avg_pool2d adaptive_avg_pool3d hardtanh hardtanh_ interpolate max_pool1d max_pool2d max_pool3d adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d relu relu6 "
-     "pixel_shuffle pixel_unshuffle hardsigmoid".split(),
-}  # fmt: skip
+_POOLS_AND_SHAPES = (  # what has a kernel for quantized values, which keeps the scale or has a fixed one
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d hardtanh hardtanh_ hardsigmoid interpolate max_pool1d "
+    "max_pool2d max_pool3d pixel_shuffle pixel_unshuffle relu relu6"
+).split()
 _FUNCTIONS_AS_THEY_ARE = {
-    *(getattr(F, name) for name in _AS_THEY_ARE),
-    *(getattr(cresset, name) for name in "relu clamp flatten mean narrow repeat_interleave transpose squeeze stack unsqueeze cat sigmoid tanh hardsigmoid pixel_shuffle".split() if hasattr(cresset, name)),
+    *(getattr(F, name) for name in _POOLS_AND_SHAPES), cresset.relu, cresset.clamp, cresset.flatten, cresset.mean, cresset.narrow, cresset.repeat_interleave,
+    cresset.transpose, cresset.squeeze, cresset.stack, cresset.unsqueeze, cresset.cat, cresset.sigmoid, cresset.tanh,
 }  # fmt: skip
 _METHODS_AS_THEY_ARE = set(
     "contiguous clamp detach detach_ mean permute repeat repeat_interleave reshape resize_ relu relu_ squeeze squeeze_ transpose unsqueeze unsqueeze_ view "

@@ -72,8 +72,10 @@ class _Preparation:
         return found
 
     def _swap_special(self, node):
-        module = self.modules[node.target]
-        observed = self.custom.float_to_observed_mapping[QuantType.STATIC][type_before_parametrizations(module)].from_float(module)
+        module, classes = self.modules[node.target], self.custom.float_to_observed_mapping[QuantType.STATIC]
+        if type_before_parametrizations(module) not in classes:
+            return  # of a module that is called again
+        observed = classes[type_before_parametrizations(module)].from_float(module)
         set_module(self.model, node.target, observed)
         self.modules[node.target] = observed
 
