@@ -328,6 +328,8 @@ def test_fuse_fx():
     assert described(fused) == "ConvReLU2d Conv2d" and fused.kept == 3
     x = IMAGES
     torch.testing.assert_close(fused(x), model(x))
+    by_function = Model(lambda m, x: F.relu(m.bn(m.conv(x))), conv=nn.Conv2d(3, 4, 3), bn=nn.BatchNorm2d(4)).eval()
+    assert described(fuse_fx(by_function)) == "ConvReLU2d"
     with pytest.raises(AssertionError, match="Fusion only for eval!"):
         fuse_fx(conv_bn_relu().train())
 
@@ -376,6 +378,19 @@ def test_modules_with_forms_of_their_own():
     whole = convert_fx(made, {"observed_to_quantized_custom_module_class": {"static": {Observed: Whole}}})
     assert described(whole) == "quantize_per_tensor Linear Whole Linear dequantize"
     assert (whole(ROWS) - model(ROWS)).abs().max() < 0.1
+
+
+def test_mappings_for_conversion():
+    """What was prepared may stay float: by name here."""
+    q = quant.get_default_qat_qconfig("fbgemm")
+    mapping = {"": None, "object_type": [(nn.Linear, q)]}
+    made = prepare_qat_fx(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).train(), mapping, (ROWS,))
+    made(ROWS)
+    assert described(convert_fx(copy.deepcopy(made), qconfig_mapping=mapping)) == "quantize_per_tensor Linear Linear dequantize"
+    whole = convert_fx(made, qconfig_mapping={**mapping, "module_name": [("0", None)]})
+    assert described(whole) == "Linear quantize_per_tensor Linear dequantize"
+    with pytest.raises(AssertionError, match="Missing key object_type <class .*> in convert QConfigMapping when it was present in prepare"):
+        convert_fx(prepare_fx(nn.Sequential(nn.Linear(4, 4)).eval(), mapping, (ROWS,)), qconfig_mapping={"": None})
 
 
 def test_refusals():

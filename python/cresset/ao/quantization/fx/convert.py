@@ -18,7 +18,7 @@ from .custom_config import ConvertCustomConfig
 from .fuse import backend_of, set_module
 from .graph_module import QuantizedGraphModule, _get_observed_graph_module_attr, _is_observed_module
 from .prepare import _WATCHED
-from .qconfig_mapping_utils import mapping_of
+from .qconfig_mapping_utils import _generate_node_name_to_qconfig, _update_qconfig_for_fusion, _update_qconfig_for_qat, mapping_of
 from .utils import create_getattr_from_value, is_observer_node
 
 __all__ = ["convert"]
@@ -80,7 +80,7 @@ class _Conversion:
         if hasattr(module, "weight") and not isinstance(module, cresset.nn.RNNBase):
             watcher = watcher.to(module.weight.device)
             watcher(module.weight)
-            return self._decomposed_too(get_qparam_dict(watcher))
+            return get_qparam_dict(watcher)
         facts = {}
         for name, weight in module.named_parameters():
             if name.startswith("weight"):
@@ -88,9 +88,6 @@ class _Conversion:
                 if watcher.dtype is cresset.qint8:
                     watcher(weight)
                 facts[name] = get_qparam_dict(watcher)
-        return facts
-
-    def _decomposed_too(self, facts):
         return facts
 
     def _put(self, path, module):
@@ -214,25 +211,28 @@ def _reduced():
 
 
 def _check_mappings(prepared, given):
-    """A mapping for conversion may only leave out what was prepared."""
-    for name in _QCONFIG_STYLE_ORDER[1:]:
-        mine, theirs = getattr(given, name), getattr(prepared, name)
-        missing = theirs.keys() - mine.keys()
-        if missing:
-            raise ValueError(f"Expected key {sorted(map(str, missing))[0]} in convert {name} but key is not found. Please provide all keys that prepare_fx had.")
+    """A mapping for conversion has what was prepared, or None for it; AssertionError for others."""
+    if not qconfig_equals(prepared.global_qconfig, given.global_qconfig):
+        raise AssertionError("Expected global qconfigs to be the same in the prepare and convert quantization configs")
+    for style in _QCONFIG_STYLE_ORDER[1:]:
+        mine, theirs, said = getattr(given, style), getattr(prepared, style), style.removesuffix("_qconfigs")
         for key, qconfig in theirs.items():
+            if key not in mine:
+                raise AssertionError(f"Missing key {said} {key} in convert QConfigMapping when it was present in prepare")
             if mine[key] is not None and not qconfig_equals(mine[key], qconfig):
-                raise ValueError(f"Expected convert QConfigMapping to have the same QConfig as the prepare QConfigMapping for key {key}; got {mine[key]}")
+                raise AssertionError(
+                    f"Expected convert QConfigMapping to have the same qconfig as prepare for key {said} {key}; prepare: {qconfig}; convert: {mine[key]}"
+                )
 
 
-def _qconfigs_of(model, qconfig_mapping):
+def _qconfigs_of(model, qconfig_mapping, backend_config):
     found = _get_observed_graph_module_attr(model, "node_name_to_qconfig")
     if not qconfig_mapping:
         return found
-    from .qconfig_mapping_utils import _generate_node_name_to_qconfig, _update_qconfig_for_fusion
-
     given = copy.deepcopy(mapping_of(qconfig_mapping))
     _check_mappings(_get_observed_graph_module_attr(model, "qconfig_mapping"), given)
+    if _get_observed_graph_module_attr(model, "is_qat"):
+        _update_qconfig_for_qat(given, backend_config)
     _update_qconfig_for_fusion(model, given)
     modules = dict(model.named_modules(remove_duplicate=False))
     scopes = _get_observed_graph_module_attr(model, "node_name_to_scope")
@@ -252,7 +252,7 @@ def convert(model, is_reference=False, convert_custom_config=None, is_standalone
     if is_decomposed:
         raise NotImplementedError("convert: graphs of quantized_decomposed operators (is_decomposed) are not part of Cresset; convert_to_reference_fx is.")
     config = backend_of(backend_config)
-    qconfigs = _qconfigs_of(model, qconfig_mapping)
+    qconfigs = _qconfigs_of(model, qconfig_mapping, config)
     scopes = _get_observed_graph_module_attr(model, "node_name_to_scope")
     made = _Conversion(model, config, custom, qconfigs).run()
     result = QuantizedGraphModule(GraphModule(model, made.graph), made.graph, set(custom.preserved_attributes))

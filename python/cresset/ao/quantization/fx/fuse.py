@@ -26,17 +26,20 @@ def set_module(model, path, module):
     setattr(model.get_submodule(parent), name, module)
 
 
-def _modules_in(form, modules):
-    """The form of a match with modules in the places of nodes; a ReLU for functions that are one."""
+def _modules_in(form, modules, training):
+    """The form of a match with modules in the places of nodes; a ReLU, in the mode of the others, for functions that are one."""
     if isinstance(form, tuple):
-        return tuple(_modules_in(part, modules) for part in form)
+        return tuple(_modules_in(part, modules, training) for part in form)
     if form.op == "call_module":
         return modules[form.target]
-    return nn.ReLU() if form.op == "call_function" and form.target in (F.relu, cresset.relu) else form.target if form.op == "call_function" else form
+    if form.op == "call_function":
+        return nn.ReLU().train(training) if form.target in (F.relu, cresset.relu) else form.target
+    return form
 
 
 def _fuse_one(model, modules, match, method, is_qat, root, extra):
-    last, *before = _modules_in(match.form, modules)
+    found = _modules_in(match.form, modules, modules[root.target].training)
+    last, *before = found
     fused = method(is_qat, last, *before)
     set_module(model, root.target, fused)
     modules[root.target] = fused
