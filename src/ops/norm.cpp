@@ -204,9 +204,20 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> native_batch_norm_legit_funct
                                                                                       const std::optional<Tensor>& bias,
                                                                                       const Tensor& running_mean, const Tensor& running_var,
                                                                                       bool training, double momentum, double eps) {
-  const Tensor mean = running_mean.clone(), var = running_var.clone();
-  auto [result, save_mean, save_invstd] = cresset::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
-  return {result, save_mean, save_invstd, mean, var};
+  if (!training) {
+    auto [result, mean, invstd] = cresset::native_batch_norm(input, weight, bias, running_mean, running_var, false, momentum, eps);
+    return {result, mean, invstd, running_mean.clone(), running_var.clone()};
+  }
+  auto [result, mean, invstd] = cresset::native_batch_norm(input, weight, bias, std::nullopt, std::nullopt, true, momentum, eps);
+  DimVector dims;  // all but the channels
+  for (int64_t d = 0; d < input.dim(); ++d)
+    if (d != 1) dims.push_back(d);
+  const auto moved = [&](const Tensor& running, const Tensor& now) {
+    return running * (1 - momentum) + (now * momentum).to(running.scalar_type());
+  };
+  const Tensor x = input.detach();
+  return {result, mean, invstd, moved(running_mean.detach(), cresset::mean(x, dims)),
+          moved(running_var.detach(), cresset::var(x, dims, Scalar(1)))};
 }
 
 Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,

@@ -161,3 +161,14 @@ def test_overlap_of_elements():
     overlap = cresset._debug_has_internal_overlap
     x = cresset.ones(3, 4)
     assert [overlap(t) for t in (x, x.t(), x[:, :0], x[:1].expand(4, 4), x.as_strided((2, 1, 3), (1, 0, 2)), x[:, ::2], x.as_strided((3, 3), (1, 1)))] == [0, 0, 0, 1, 0, 2, 2]
+
+
+def test_batch_norm_that_gives_its_running_statistics():
+    x, mean, var = cresset.arange(24.0).reshape(4, 3, 2) ** 1.5, cresset.ones(3), cresset.full((3,), 2.0)
+    for training in (True, False):
+        kept = mean.clone(), var.clone()
+        found = cresset.ops.aten._native_batch_norm_legit_functional(x, None, None, mean, var, training, 0.1, 1e-5)
+        expected = cresset.native_batch_norm(x, None, None, *kept, training, 0.1, 1e-5)
+        for value, wanted in zip(found, (*expected, *kept)):
+            assert cresset.allclose(value, wanted)
+        assert mean.tolist() == [1, 1, 1] and var.tolist() == [2, 2, 2]

@@ -109,17 +109,14 @@ class ModuleStack:
     def watching(self):
         """For a block calls of modules are noted. RuntimeError for a path to preserve at which there is no module."""
         hooks, known = cresset.nn.modules.module, {}
-        handles = [hooks.register_module_forward_pre_hook(self._before), hooks.register_module_forward_hook(self._after, always_call=True)]
-        with by_their_paths(self._root):
+        with by_their_paths(self._root), contextlib.ExitStack() as handles:  # taken away also where a path has no module
+            handles.callback(hooks.register_module_forward_pre_hook(self._before).remove)
+            handles.callback(hooks.register_module_forward_hook(self._after, always_call=True).remove)
             modules = list(self._root.named_modules(remove_duplicate=False))
             self._paths = {id(m): path for path, m in reversed(modules)}
             for path in self._preserved:
                 module = self._root.get_submodule(path)
                 if known.setdefault(id(module._forward_pre_hooks), path) == path:  # twins share their hooks
-                    handles.append(module.register_forward_pre_hook(self._enter, with_kwargs=True))
-                    handles.append(module.register_forward_hook(self._leave, with_kwargs=True))
-            try:
-                yield
-            finally:
-                for handle in handles:
-                    handle.remove()
+                    handles.callback(module.register_forward_pre_hook(self._enter, with_kwargs=True).remove)
+                    handles.callback(module.register_forward_hook(self._leave, with_kwargs=True).remove)
+            yield

@@ -3,7 +3,7 @@
 import functools
 
 import cresset
-from cresset import _C
+from cresset import Tag, _C
 from cresset._decomp import core_aten_decompositions
 
 __all__ = ["CustomDecompTable"]
@@ -16,26 +16,16 @@ _ELEMENTARY = (
     "triangular_solve.default", "upsample_bilinear2d.vec", "upsample_nearest2d.vec",
 )  # fmt: skip
 
-# Their results can be an argument's memory, or they write, and the schema does not say it: no graph without writes has them.
-_ALWAYS_APART = (
-    "alpha_dropout.default", "atleast_1d.default", "atleast_2d.default", "atleast_3d.default",
-    "batch_norm.default", "cartesian_prod.default", "dropout.default", "feature_dropout.default",
-    "native_batch_norm.default", "unsafe_chunk.default",
-)  # fmt: skip
-
-
-def _overloads(names):
-    found = (name.split(".") for name in names)
-    return frozenset(getattr(getattr(cresset.ops.aten, packet), overload) for packet, overload in found)
-
 
 @functools.cache
 def elementary():
     """Composite overloads that stay whole in every program."""
-    return _overloads(_ELEMENTARY)
+    found = (name.split(".") for name in _ELEMENTARY)
+    return frozenset(getattr(getattr(cresset.ops.aten, packet), overload) for packet, overload in found)
 
 
 def _says_all(schema):
+    """Does the schema say what is written, and whose memory the results have?"""
     return not schema.is_mutable and not any(a.alias_info for a in (*schema.arguments, *schema.returns))
 
 
@@ -46,9 +36,9 @@ def preservable():
     for schema in _C._jit_get_all_schemas():
         if schema.name.startswith("aten::") and _says_all(schema):
             overload = getattr(getattr(cresset.ops.aten, schema.name[6:]), schema.overload_name or "default")
-            if overload.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
+            if overload.has_kernel_for_dispatch_key("CompositeImplicitAutograd") and Tag.maybe_aliasing_or_mutating not in overload.tags:
                 found.add(overload)
-    return frozenset(found - _overloads(_ALWAYS_APART) - elementary())
+    return frozenset(found - elementary())
 
 
 class CustomDecompTable(dict):

@@ -402,6 +402,8 @@ def test_refusals():
         prepare_fx(linears().eval(), usual(), (ROWS,), {"standalone_module_name": [("a", None, (ROWS,), None, None)]})
     with pytest.raises(NotImplementedError, match="equalization of graphs"):
         prepare_fx(linears().eval(), usual(), (ROWS,), _equalization_config={"": quant.default_qconfig})
+    with pytest.raises(NotImplementedError, match="keep_original_weights"):
+        convert_fx(prepare_fx(linears().eval(), usual(), (ROWS,)), keep_original_weights=True)
     with pytest.raises(AssertionError, match="Per channel weight observer is not supported yet for ConvTranspose"):
         prepare_fx(nn.Sequential(nn.ConvTranspose2d(1, 1, 1)).eval(), {"": quant.get_default_qconfig("fbgemm")}, (torch.zeros(1, 1, 1, 1),))
     mixed = QConfigMapping().set_object_type(nn.Conv2d, quant.default_qconfig)

@@ -161,6 +161,7 @@ def test_preserved_signature_of_several_calls(decompose):
 def test_a_path_without_a_module():
     with pytest.raises(AttributeError, match="has no attribute `m`"):
         export(Twice(), (cresset.rand(1),), preserve_module_call_signature=("m",))
+    assert not cresset.nn.modules.module._global_forward_pre_hooks and not cresset.nn.modules.module._global_forward_hooks
 
 
 def test_sizes_that_inputs_have_only_multiples_of():

@@ -46,7 +46,9 @@ DO_NOT_ASK = {
         "sym_min", "sym_not", "sym_sqrt", "sym_sum", "thread_safe_generator", "typename", "use_deterministic_algorithms", "load", "save", "vmap",
         "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "from_dlpack",
     },
-    "cresset.nn.functional": {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "upsample", "upsample_bilinear", "upsample_nearest"},
+    "cresset.nn.functional": {
+        "assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "scaled_grouped_mm", "scaled_mm", "upsample", "upsample_bilinear", "upsample_nearest",
+    },
     "cresset.nn.init": {"calculate_gain"},
 }  # fmt: skip
 

@@ -251,6 +251,8 @@ def convert(model, is_reference=False, convert_custom_config=None, is_standalone
         raise AssertionError("incoming model must be produced by prepare_fx")
     if is_decomposed:
         raise NotImplementedError("convert: graphs of quantized_decomposed operators (is_decomposed) are not part of Cresset; convert_to_reference_fx is.")
+    if keep_original_weights:
+        raise NotImplementedError("convert: the weights of the float model are not kept (keep_original_weights). Keep the model itself.")
     config = backend_of(backend_config)
     qconfigs = _qconfigs_of(model, qconfig_mapping, config)
     scopes = _get_observed_graph_module_attr(model, "node_name_to_scope")
