@@ -73,6 +73,7 @@ def main():
         sys.path.insert(0, file.rpartition("/")[0] or ".")
         runpy.run_path(file, run_name="__main__")
         return
+    sys.path.append(__file__.rpartition("/")[0])  # models that several jobs have, behind all that the packages have
     try:
         runpy.run_path(file, run_name="job")
     finally:
