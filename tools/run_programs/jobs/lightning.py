@@ -32,7 +32,9 @@ L.seed_everything(1)
 data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
 model = Net()
 with tempfile.TemporaryDirectory() as place:
-    trainer = L.Trainer(max_epochs=2, accelerator="cpu", devices=1, logger=False, enable_progress_bar=False, enable_model_summary=False, default_root_dir=place, gradient_clip_val=0.5)
+    trainer = L.Trainer(
+        max_epochs=2, accelerator="cpu", devices=1, logger=False, enable_progress_bar=False, enable_model_summary=False, default_root_dir=place, gradient_clip_val=0.5
+    )
     trainer.fit(model, DataLoader(data, batch_size=8, shuffle=True), DataLoader(data, batch_size=16))
     show("metrics", {k: v for k, v in sorted(trainer.callback_metrics.items())})
     trainer.save_checkpoint(f"{place}/last.ckpt")

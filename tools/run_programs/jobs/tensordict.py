@@ -10,7 +10,9 @@ show("arithmetic", [(td * 2 + 1)["b", "c"], td.apply(lambda t: t.float().mean(),
 td["d"] = torch.ones(3)
 show("select", [sorted(map(str, td.select("a", ("b", "c")).keys(True))), sorted(map(str, td.exclude("a").keys()))])
 show("flat", [sorted(td.flatten_keys(".").keys()), pad(td, [0, 1])["a"], td.to_tensordict().numpy() is not None])
-net = TensorDictSequential(TensorDictModule(torch.nn.Linear(4, 8), ["a"], ["h"]), TensorDictModule(torch.nn.ReLU(), ["h"], ["h"]), TensorDictModule(torch.nn.Linear(8, 1), ["h"], ["out"]))
+net = TensorDictSequential(
+    TensorDictModule(torch.nn.Linear(4, 8), ["a"], ["h"]), TensorDictModule(torch.nn.ReLU(), ["h"], ["h"]), TensorDictModule(torch.nn.Linear(8, 1), ["h"], ["out"])
+)
 show("modules", net(td)["out"])
 params = from_module(net)
 with params.data.zero_().to_module(net) if False else params.to_module(net):
