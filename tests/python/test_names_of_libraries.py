@@ -176,6 +176,9 @@ def test_scaled_products():
     assert rows.dtype == torch.bfloat16 and rows[:, 0].tolist() == [64.0 * i for i in range(16)]
     with pytest.raises(ValueError, match="^Invalid scaling configuration: TensorWise or RowWise for both operands was required; got ScalingType.TensorWise and"):
         F.scaled_mm(a, b, torch.tensor(1.0), F.ScalingType.TensorWise, torch.ones(1, 16), F.ScalingType.RowWise)
+    for other in ({"swizzle_a": F.SwizzleType.SWIZZLE_32_4_4}, {"contraction_dim": (0,)}):
+        with pytest.raises(NotImplementedError, match="scaled_mm: scales that are swizzled, and other dimensions"):
+            F.scaled_mm(a, b, torch.tensor(1.0), F.ScalingType.TensorWise, torch.tensor(1.0), F.ScalingType.TensorWise, **other)
     with pytest.raises(NotImplementedError, match="_scaled_grouped_mm_v2' with arguments from the 'CPU' backend"):
         F.scaled_grouped_mm(a, b, torch.tensor(1.0), F.ScalingType.RowWise, torch.tensor(1.0), F.ScalingType.RowWise)
     assert F.SwizzleType.SWIZZLE_32_4_4.value == 1 and F.ScalingType.BlockWise128x128.value == 5

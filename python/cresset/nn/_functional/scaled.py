@@ -39,6 +39,8 @@ def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, sw
     a, b, recipes = _one(scale_a), _one(scale_b), (_one(scale_recipe_a), _one(scale_recipe_b))
     if recipes[0] is not recipes[1] or recipes[0] not in (ScalingType.TensorWise, ScalingType.RowWise):
         raise ValueError(f"Invalid scaling configuration: TensorWise or RowWise for both operands was required; got {recipes[0]} and {recipes[1]}.")
+    if any(_one(s) not in (None, (), [], SwizzleType.NO_SWIZZLE) for s in (swizzle_a, swizzle_b)) or tuple(contraction_dim):
+        raise NotImplementedError("scaled_mm: scales that are swizzled, and other dimensions than the inner ones, have no kernel. Leave swizzle_* and contraction_dim out.")
     return cresset._scaled_mm(mat_a, mat_b, a, b, bias=bias, out_dtype=output_dtype, use_fast_accum=use_fast_accum)
 
 
