@@ -9,7 +9,7 @@ from ._overridable import overridable
 __all__ = ["tensordot", "cdist", "chain_matmul", "svd_lowrank", "pca_lowrank"]
 
 _operators = _C._VariableFunctions
-_COMPUTE_MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
+_COMPUTE_MODES = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
 def _contracted(a, b, dims):

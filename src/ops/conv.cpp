@@ -119,24 +119,11 @@ Tensor conv_nd(const Tensor& input, const Tensor& weight, const std::optional<Te
                     [&](const Tensor& x) { return convolve(x, weight, bias, stride, padding, dilation, false, none, groups); });
 }
 
+// A trace records it whole.
 Tensor conv_nd_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
                              std::string_view padding, IntArrayRef dilation, int64_t groups, int64_t n) {
-  CRESSET_CHECK(padding == "same" || padding == "valid", "Invalid padding string: '", padding, "'");
-  DimVector symmetric(static_cast<std::size_t>(n), 0);
-  if (padding == "valid") return conv_nd(input, weight, bias, stride, symmetric, dilation, groups, n);
-  for (int64_t s : stride) CRESSET_CHECK(s == 1, "padding='same' is not supported for strided convolutions");
-  CRESSET_CHECK(weight.dim() == n + 2, "conv", n, "d: weight of ", n + 2, " dimensions was required; ", weight, " was given.");
-  // An odd total goes to the end, by padding the input first.
-  DimVector extra;
-  bool uneven = false;
-  for (std::size_t i = static_cast<std::size_t>(n); i-- > 0;) {
-    const int64_t total = conv_parameter(dilation, i) * (weight.size(static_cast<int64_t>(i) + 2) - 1);
-    symmetric[i] = total / 2;
-    extra.push_back(0);
-    extra.push_back(total % 2);
-    uneven = uneven || total % 2 != 0;
-  }
-  return conv_nd(uneven ? cresset::constant_pad_nd(input, extra) : input, weight, bias, stride, symmetric, dilation, groups, n);
+  return with_batch("conv", input, weight, n,
+                    [&](const Tensor& x) { return cresset::_convolution_mode(x, weight, bias, stride, padding, dilation, groups); });
 }
 
 Tensor conv_transpose_nd(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
@@ -223,6 +210,29 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_overrideable_impl(const 
                                                                           IntArrayRef, IntArrayRef, bool, IntArrayRef, int64_t,
                                                                           std::array<bool, 3>) {
   raise_not_overridden("convolution_backward_overrideable");
+}
+
+Tensor convolution_mode_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                             std::string_view padding, IntArrayRef dilation, int64_t groups) {
+  CRESSET_CHECK(padding == "same" || padding == "valid", "Invalid padding string: '", padding, "'");
+  const int64_t n = weight.dim() - 2;
+  CRESSET_CHECK(n >= 1 && input.dim() == weight.dim(),
+                "_convolution_mode: input and weight of the same dimensions, three or more, were required; ", input, " and ", weight,
+                " were given.");
+  DimVector symmetric(static_cast<std::size_t>(n), 0);
+  if (padding == "valid") return conv_nd(input, weight, bias, stride, symmetric, dilation, groups, n);
+  for (int64_t s : stride) CRESSET_CHECK(s == 1, "padding='same' is not supported for strided convolutions");
+  // An odd total goes to the end, by padding the input first.
+  DimVector extra;
+  bool uneven = false;
+  for (std::size_t i = static_cast<std::size_t>(n); i-- > 0;) {
+    const int64_t total = conv_parameter(dilation, i) * (weight.size(static_cast<int64_t>(i) + 2) - 1);
+    symmetric[i] = total / 2;
+    extra.push_back(0);
+    extra.push_back(total % 2);
+    uneven = uneven || total % 2 != 0;
+  }
+  return conv_nd(uneven ? cresset::constant_pad_nd(input, extra) : input, weight, bias, stride, symmetric, dilation, groups, n);
 }
 
 Tensor conv1d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,

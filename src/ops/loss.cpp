@@ -428,9 +428,9 @@ Tensor cosine_similarity_impl(const Tensor& first, const Tensor& second, int64_t
 }
 
 Tensor cosine_embedding_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {
-  CRESSET_CHECK(input1.dim() == target.dim() + 1 && input1.dim() == input2.dim(), "cosine_embedding_loss: ", target.dim(),
-                "D target tensor expects ", target.dim() + 1, "D input tensors, but found inputs with sizes ", input1.sizes(), " and ",
-                input2.sizes(), ".");
+  CRESSET_CHECK(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported; got ", target.dim(), "D");
+  CRESSET_CHECK(input1.dim() == target.dim() + 1 && input1.dim() == input2.dim(), target.dim(), "D target tensor expects ",
+                target.dim() + 1, "D input tensors, but found inputs with sizes ", input1.sizes(), " and ", input2.sizes(), ".");
   constexpr double epsilon = 1e-12;
   const int64_t dim = target.dim();
   const Tensor product = (input1 * input2).sum({dim}, false), square1 = (input1 * input1).sum({dim}, false) + epsilon,

@@ -45,7 +45,7 @@ CRESSET_NOINLINE PyObject* call_overridden(const Overriders& overriders, PyObjec
                          ((is_method(f) ? "torch.Tensor." : "torch.") + std::string(f->entry->name)).c_str());
 }
 
-// Functions that make tensors say where and how in each call, also what was left out: modes read it in their keyword arguments.
+// Functions that make tensors say where and how in each call, also what was left out: modes and traces read it there.
 void say_options(const FunctionSchema& schema, Stack& stack) {
   const auto& arguments = schema.arguments();
   const auto pin = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return a.name == "pin_memory"; });
@@ -88,7 +88,7 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
   StackLease lease;
   Stack& stack = *lease;
   const OperatorHandle& op = push_arguments(match, stack);
-  if (CRESSET_UNLIKELY(impl::tls_is_dispatch_key_included(DispatchKey::Python))) say_options(op.schema(), stack);
+  if (CRESSET_UNLIKELY(impl::tls_is_dispatch_key_included(DispatchKey::Python) || is_tracing())) say_options(op.schema(), stack);
   call_operator(op, stack);
   if (match.slots[0] && gives_list_back(op.schema())) return Py_NewRef(match.slots[0]);
   Ref result = checked(wrap_results(op.schema(), stack, plan.name(), true));

@@ -211,8 +211,11 @@ PyObject* nb_subtract(PyObject* a, PyObject* b) {
 }
 
 PyObject* nb_true_divide(PyObject* a, PyObject* b) {
-  if (CRESSET_UNLIKELY(!is_tensor(a) && !is_plain(a) && is_array(a) && !is_numpy_scalar(a) && !may_override(b))) {
-    // An array over a tensor is the tensor's reciprocal times the array.
+  const auto is_array_or_number = [](PyObject* o) {
+    return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || (!is_plain(o) && is_array(o) && !is_numpy_scalar(o));
+  };
+  if (CRESSET_UNLIKELY(!is_tensor(a) && is_array_or_number(a) && !may_override(b))) {
+    // A number or an array over a tensor is the tensor's reciprocal times it, to the last bit.
     CRESSET_PY_TRY
     const Tensor& x = unwrap(b);
     const Ref reciprocal = checked(wrap(without_lock(may_wait(x), [&] { return cresset::reciprocal(x); })));

@@ -144,21 +144,26 @@ GRAPHS = [
     ),
     (
         lambda x: x.add_(1).relu(),
-        """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
+        """graph(%x.1 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
   %1 : Long(requires_grad=0, device=cpu) = prim::Constant[value={1}]()
   %2 : int = prim::Constant[value=1]()
-  %3 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::add_(%x, %1, %2)
-  %4 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::relu(%3)
+  %x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::add_(%x.1, %1, %2)
+  %4 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::relu(%x)
   return (%4)
 """,
     ),
     (
         lambda x: x[:, 0],
         """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
-  %1 : int = prim::Constant[value=1]()
+  %1 : int = prim::Constant[value=0]()
   %2 : int = prim::Constant[value=0]()
-  %3 : Float(2, 4, strides=[12, 1], requires_grad=0, device=cpu) = aten::select(%x, %1, %2)
-  return (%3)
+  %3 : int = prim::Constant[value=9223372036854775807]()
+  %4 : int = prim::Constant[value=1]()
+  %5 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::slice(%x, %1, %2, %3, %4)
+  %6 : int = prim::Constant[value=1]()
+  %7 : int = prim::Constant[value=0]()
+  %8 : Float(2, 4, strides=[12, 1], requires_grad=0, device=cpu) = aten::select(%5, %6, %7)
+  return (%8)
 """,
     ),
 ]

@@ -78,6 +78,8 @@ class CRESSET_API TracingState {
   std::vector<Subscript> subscripts;
   /// Operators that write are recorded as their twins that give a new tensor, which stands for the written one from then on.
   bool force_outplace = false;
+  /// Values get the names that the program has for their tensors where it uses them.
+  bool names_values = true;
   /// An assignment to a subscript runs: its copy into a part stays a write.
   bool assigning = false;
 
@@ -150,6 +152,8 @@ CRESSET_API void call_function(Function& f, Stack& stack);
 CRESSET_API FunctionSchema traced_schema(const Graph& g, const std::string& name);
 /// Where the user's program is, for the source ranges of nodes; the bindings install Python's answer.
 CRESSET_API void set_source_range_provider(SourceRange (*provider)());
+/// What the user's program calls a tensor at its innermost place, for the names of values; empty where it has no name there.
+CRESSET_API void set_name_provider(std::string (*provider)(const Tensor& t));
 /// Who tells the user what a trace may have got wrong; the bindings install Python's warning.
 CRESSET_API void set_warning_provider(void (*provider)(const char* text));
 /// The type with nothing known of the tensors in it.

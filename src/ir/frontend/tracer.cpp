@@ -8,6 +8,7 @@
 #include <cresset/ir/pass.h>
 
 #include "core/traced_alias.h"
+#include "ir/frontend/call_matching.h"
 #include "ir/rewrite/type_facts.h"
 
 namespace cresset::jit::tracer {
@@ -17,6 +18,7 @@ namespace {
 thread_local constinit std::shared_ptr<TracingState>* state_of_thread = nullptr;  // on the heap: thread-local storage is scarce
 
 SourceRange (*source_range_provider)() = nullptr;
+std::string (*name_provider)(const Tensor&) = nullptr;
 void (*warning_provider)(const char*) = nullptr;
 SourceRange source_range() { return source_range_provider ? source_range_provider() : SourceRange(); }
 
@@ -139,7 +141,11 @@ Value* TracingState::value_of(const IValue& v, const TypePtr& type) {
     case IValue::Tag::Tensor: {
       const Tensor& t = v.toTensor();
       if (!t.defined()) return constant(IValue());
-      if (Value* known = find(t)) return known;
+      if (Value* known = find(t)) {
+        if (names_values && name_provider && !known->hasDebugName())
+          if (const std::string name = name_provider(t); Value::isValidName(name)) known->setDebugName(name);
+        return known;
+      }
       const auto at = attributes_.find(original(t.unsafeGetTensorImpl()));
       Value* out = at == attributes_.end() ? constant(v) : attribute(at->second);
       known_[t.unsafeGetTensorImpl()] = {weak_intrusive_ptr<TensorImpl>(t.getIntrusivePtr()), out};
@@ -148,7 +154,8 @@ Value* TracingState::value_of(const IValue& v, const TypePtr& type) {
     case IValue::Tag::List: {
       const auto& list = v.toListRef();
       TypePtr element = type && type->kind == TypeKind::List ? type->element() : v.type()->element();
-      const bool plain = !list.empty() && !list[0].isInt() && !holds_tensors(*element) && element->kind != TypeKind::Any;
+      const bool plain =
+          !list.empty() && !list[0].isInt() && !list[0].isDouble() && !holds_tensors(*element) && element->kind != TypeKind::Any;
       if (plain || (list.empty() && !holds_tensors(*element) && element->kind != TypeKind::Int && element->kind != TypeKind::SymInt))
         return constant(v);
       std::vector<Value*> members;
@@ -368,10 +375,11 @@ namespace {
 
 // Composite operators that never are nodes of their own: what they call is recorded.
 bool recorded_by_parts(const OperatorHandle& op) {
-  static constexpr std::array<std::string_view, 8> names = {"aten::conv1d",           "aten::conv2d",           "aten::conv3d",
-                                                            "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
-                                                            "aten::lstm_cell",        "aten::gru_cell"};
-  return std::find(names.begin(), names.end(), op.operator_name().name) != names.end();
+  static constexpr std::array<std::string_view, 10> names = {
+      "aten::conv1d",           "aten::conv2d",    "aten::conv3d",   "aten::conv_transpose1d", "aten::conv_transpose2d",
+      "aten::conv_transpose3d", "aten::lstm_cell", "aten::gru_cell", "aten::rnn_tanh_cell",    "aten::rnn_relu_cell"};
+  const auto& [name, overload] = op.operator_name();
+  return std::find(names.begin(), names.end(), name) != names.end() || (name == "aten::split" && overload == "sizes");
 }
 
 bool same_number(const IValue& a, const IValue& b) {
@@ -447,11 +455,24 @@ bool is_recorded(const FunctionSchema& schema) {
   return std::any_of(schema.arguments().begin(), schema.arguments().end(), [](const Argument& a) { return a.is_mutable(); });
 }
 
-// Convolutions are written with the flags of PyTorch's operator that no backend here looks at.
-Node* create_node(TracingState& state, const std::string& name, std::vector<Value*> operands, std::size_t outputs) {
-  if (name != "aten::convolution") return state.create(Symbol::fromQualString(name), operands, outputs);
-  for (const bool flag : {false, false, true, true}) operands.push_back(state.value_of(IValue(flag)));
-  return state.create(Symbol::aten("_convolution"), operands, outputs);
+// The forms that PyTorch's traces have: convolutions with the flags of an operator that no backend here looks at, and `to` without the
+// options that it was not given. Operators with two names have one in graphs.
+Node* create_node(TracingState& state, const OperatorName& op, std::vector<Value*> operands, std::size_t outputs) {
+  if (op.name == "aten::convolution") {
+    for (const bool flag : {false, false, true, true}) operands.push_back(state.value_of(IValue(flag)));
+    return state.create(Symbol::aten("_convolution"), operands, outputs);
+  }
+  if (op.name == "aten::to" && op.overload_name == "dtype_layout") {
+    const auto left_out = [&](std::size_t i) { return operands[i]->mustBeNone(); };
+    enum : std::size_t { kSelf, kDtype, kLayout, kDevice, kPin, kNonBlocking, kCopy, kFormat };
+    if (left_out(kLayout) && left_out(kPin) && !left_out(kDtype)) {
+      std::vector<Value*> fewer = {operands[kSelf]};
+      if (!left_out(kDevice)) fewer.push_back(operands[kDevice]);
+      for (const std::size_t i : {kDtype, kNonBlocking, kCopy, kFormat}) fewer.push_back(operands[i]);
+      operands = std::move(fewer);
+    }
+  }
+  return state.create(canonical_operator(Symbol::fromQualString(op.name)), operands, outputs);
 }
 
 bool writes_first(const FunctionSchema& schema) {
@@ -534,7 +555,7 @@ void record(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   }
   const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
   const auto& returns = schema.returns();
-  Node* n = outplace ? outplace : create_node(*state, op.operator_name().name, operands, returns.size());
+  Node* n = outplace ? outplace : create_node(*state, op.operator_name(), operands, returns.size());
   const IValue* results = stack->data() + (stack->size() - returns.size());
   for (std::size_t i = 0; i < returns.size(); ++i) n->output(i)->setType(without_shapes(returns[i].type));
   for (std::size_t i = 0; i < returns.size(); ++i) state->bind(results[i], n->output(i));
@@ -616,6 +637,7 @@ void clean_up(const std::shared_ptr<Graph>& graph, bool merge_equal_nodes) {
 }
 
 void set_source_range_provider(SourceRange (*provider)()) { source_range_provider = provider; }
+void set_name_provider(std::string (*provider)(const Tensor&)) { name_provider = provider; }
 void set_warning_provider(void (*provider)(const char*)) { warning_provider = provider; }
 
 }  // namespace cresset::jit::tracer

@@ -60,9 +60,15 @@ int64_t specified_dims(ArrayRef<TensorIndex> indices) {
   return n;
 }
 
+// A trace holds for other sizes too, so it keeps every slice, as PyTorch's does.
+bool is_recorded() {
+  const LocalDispatchKeySet keys = impl::tls_local_dispatch_key_set();
+  return keys.included.has(DispatchKey::Tracer) && !keys.excluded.has(DispatchKey::Tracer);
+}
+
 Tensor apply_slice(const Tensor& t, int64_t dim, const Slice& s) {
   CRESSET_CHECK_VALUE(s.step() > 0, "step must be greater than zero");
-  if (s.start() == 0 && s.stop() == INDEX_MAX && s.step() == 1) return t;
+  if (s.start() == 0 && s.step() == 1 && dim < t.dim() && s.stop() >= t.size(dim) && !is_recorded()) return t;
   return cresset::slice(t, dim, s.start(), s.stop(), s.step());
 }
 
@@ -174,11 +180,16 @@ void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& v
 
 void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& value) {
   Sliced s = apply(self, indices);
-  if (s.indices.empty()) {
-    s.view.fill_(value);
+  const auto number = [&] {
+    const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);  // a constant of the program
+    return Tensor(cresset::empty({}, TensorOptions(self.scalar_type()).device(self.device()))).fill_(value);
+  };
+  if (!s.indices.empty()) {
+    s.view.index_put_(s.indices, number());
+  } else if (is_recorded()) {
+    s.view.fill_(number());
   } else {
-    const Tensor number = cresset::empty({}, TensorOptions(self.scalar_type()).device(self.device()));
-    s.view.index_put_(s.indices, Tensor(number).fill_(value));
+    s.view.fill_(value);
   }
 }
 

@@ -373,7 +373,12 @@ void init_values(PyObject* module) {
       method("toIValue",
              [](Value* v) {
                const auto constant = jit::toIValue(v);
-               return Object(constant ? to_python(*constant, false) : Py_NewRef(Py_None));
+               if (!constant) return Object(Py_NewRef(Py_None));
+               // A number that an operator took as a tensor is a number again.
+               if (constant->isTensor() && constant->toTensor().defined() &&
+                   constant->toTensor().unsafeGetTensorImpl()->is_wrapped_number())
+                 return Object(item_of(constant->toTensor()));
+               return Object(to_python(*constant, false));
              }),
       {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&part_dealloc<Value>)},

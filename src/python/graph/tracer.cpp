@@ -30,6 +30,26 @@ jit::SourceRange python_place() {
   return jit::SourceRange::at(to_text(file.get()), static_cast<std::size_t>(PyFrame_GetLineNumber(frame)), 0);
 }
 
+// The innermost local variable that is this tensor.
+std::string python_name(const Tensor& t) {
+  const GilAcquire gil;
+  PyFrameObject* frame = PyEval_GetFrame();
+  if (!frame) return {};
+  const Ref locals = Ref::steal(PyFrame_GetLocals(frame));
+  if (!locals || !PyDict_Check(locals.get())) {
+    PyErr_Clear();
+    return {};
+  }
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(locals.get(), &at, &key, &value)) {
+    if (!is_tensor(value) || !unwrap(value).is_same(t)) continue;
+    std::string name = to_text(key);
+    return name == "self" ? std::string() : name;
+  }
+  return {};
+}
+
 [[noreturn]] void raise_untraceable(PyObject* o, const std::string& why) {
   const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);  // printing is no part of the program
   const Ref text = checked(PyObject_Str(o));
@@ -112,6 +132,7 @@ std::shared_ptr<Graph> end(PyObject* output) {
     const End end;
     CRESSET_CHECK(output != Py_None,
                   "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op.");
+    s->names_values = false;  // the program has returned: the variables here are not its own
     s->set_output(traced_value(output));
   }
   s->make_methods();
@@ -226,6 +247,7 @@ void init_tracer(PyObject* module) {
                      .release();
   checked(PyModule_AddObjectRef(module, "TracerWarning", warning_type));
   tracer::set_source_range_provider(&python_place);
+  tracer::set_name_provider(&python_name);
   tracer::set_warning_provider([](const char* text) {
     const GilAcquire gil;
     warn_tracer(text);

@@ -251,3 +251,10 @@ def test_copy_has_what_lies_around_the_elements():
     assert copy.tolist() == [[-1, -1]] * 3
     assert cresset.as_strided(copy, (12,), (1,), 0).tolist() == [0, -1, -1, 3, 4, -1, -1, 7, 8, -1, -1, 11]
     assert rows.tolist() == cresset.arange(12.0).reshape(3, 4).tolist()
+
+
+def test_a_number_over_a_tensor_is_its_reciprocal_times_the_number():
+    # To the last bit, in PyTorch 2.13: none of these is the rounded quotient.
+    x = cresset.tensor([1.0, 2.0, 4.0, 9.0, 11.0]) / 7
+    expected = ["0x1.4ffffe0000000p+4", "0x1.4ffffe0000000p+3", "0x1.4ffffe0000000p+2", "0x1.2aaaac0000000p+1", "0x1.e8ba2e0000000p+0"]
+    assert [v.hex() for v in (3 / x).tolist()] == expected

@@ -204,7 +204,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()}"
         )
-    return reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), code)
+    return cresset.margin_ranking_loss(input1, input2, target, margin, code)
 
 
 @overridable
@@ -214,10 +214,7 @@ def hinge_embedding_loss(
 ) -> Tensor:  # fmt: skip
     """`input` where target is 1, max(0, margin - input) where it is -1."""
     code = reduction_code(reduction, size_average, reduce)
-    zeros = cresset.zeros_like(input)
-    negative = cresset.where(target != 1, (margin - input).clamp_min(0), zeros)
-    positive = cresset.where(target != -1, input, zeros)
-    return reduced(negative + positive, code)
+    return cresset.hinge_embedding_loss(input, target, margin, code)
 
 
 @overridable
@@ -227,20 +224,7 @@ def cosine_embedding_loss(
 ) -> Tensor:  # fmt: skip
     """1 - cos where target is 1, max(0, cos - margin) where it is -1; inputs (N, D) or (D,)."""
     code = reduction_code(reduction, size_average, reduce)
-    if target.dim() not in (0, 1):
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported; got {target.dim()}D")
-    if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
-        raise RuntimeError(
-            f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
-            f"{input1.size()} and {input2.size()}."
-        )
-    eps = 1e-12
-    dot = (input1 * input2).sum(-1)
-    cos = dot / (((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)).sqrt()
-    zeros = cresset.zeros_like(cos)
-    positive = cresset.where(target == 1, 1 - cos, zeros)
-    negative = cresset.where(target == -1, (cos - margin).clamp_min(0), zeros)
-    return reduced(positive + negative, code)
+    return cresset.cosine_embedding_loss(input1, input2, target, margin, code)
 
 
 @overridable
@@ -296,15 +280,7 @@ def triplet_margin_loss(
     code = reduction_code(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
-    near, far = cresset.pairwise_distance(anchor, positive, p, eps), cresset.pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = cresset.minimum(far, cresset.pairwise_distance(positive, negative, p, eps))
-    return _triplet(near, far, margin, code)
+    return cresset.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
 
 
 @overridable

@@ -30,7 +30,7 @@ def batch_norm(
     """Normalise each channel of (N, C, ...) over all other dimensions; in training the running statistics are updated."""
     if training:
         _more_than_one(input.size(), input.size(0))
-    return cresset.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+    return cresset.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
 @overridable
@@ -41,7 +41,7 @@ def instance_norm(
     """Normalise each channel of each sample of (N, C, ...)."""
     if use_input_stats:
         _more_than_one(input.size(), 1, "spatial element")
-    return cresset.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+    return cresset.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
 @overridable
@@ -67,7 +67,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
     if input.numel() == 0 and size[0] > 0:
         raise RuntimeError(f"Expected at least one element in each group, but got input of shape {list(size)} and num_groups={num_groups}")
     _more_than_one(size, size[0] * size[1] // num_groups)
-    return cresset.group_norm(input, num_groups, weight, bias, eps, False)
+    return cresset.group_norm(input, num_groups, weight, bias, eps, True)
 
 
 @overridable

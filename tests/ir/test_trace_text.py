@@ -1,0 +1,158 @@
+"""What a trace writes: every slice that the program has, and the names of its variables. Expected lines are those of PyTorch 2.13."""
+
+import textwrap
+
+import pytest
+
+import cresset
+from cresset import nn
+
+torch = cresset
+
+
+def told(graph):
+    """A line for each node but constants: results and operands by their names (without the number that tells equal ones apart), `_` for those without, constants as their values."""
+
+    def name(v):
+        return "_" if v.debugName().isdigit() else v.debugName().split(".")[0]
+
+    def operand(v):
+        if v.node().kind() != "prim::Constant" or not name(v).startswith("_"):
+            return name(v)
+        value = v.toIValue()
+        return "tensor" if hasattr(value, "dtype") else "MAX" if value == 2**63 - 1 else repr(value)
+
+    return [
+        f"{', '.join(name(o) for o in n.outputs())} = {n.kind().split('::')[1]}({', '.join(operand(i) for i in n.inputs())})"
+        for n in graph.nodes()
+        if n.kind() != "prim::Constant"
+    ]
+
+
+def slices(x):
+    a = x[:, 1:3]
+    b = a[:]
+    c = b[..., :, 0]
+    d = x[:, None, :]
+    e = x[0:3, 0:9]
+    return c, d, e
+
+
+def assigned(x):
+    y = x + 1
+    y[:, 1:3] += 1
+    y[:] = 2
+    y[0, :] = 3
+    return y
+
+
+def inner(a):
+    b = a * 2
+    c = b + 1
+    return c
+
+
+def variables(x):
+    y = x + 1
+    t, u = inner(y).chunk(2)
+    held = [t * 3]
+    q = held[0] + u
+    out = q.exp()
+    out.add_(1)
+    out = torch.cat([out, q])
+    return out * 2
+
+
+def constants(x):
+    _, k = x.max(0)
+    y = k + 1
+    y = y * 2
+    return y * y
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        x = x * self.w
+        k = x.exp()
+        return k * self.w
+
+
+CASES = {
+    "slices": (slices, (3, 4)),
+    "assigned": (assigned, (3, 4)),
+    "variables": (variables, (4,)),
+    "constants": (constants, (3, 4)),
+    "module": (Scaled(), (4,)),
+}
+
+EXPECTED = {
+    "slices": """
+        _ = slice(x, 0, 0, MAX, 1)
+        a = slice(_, 1, 1, 3, 1)
+        b = slice(a, 0, 0, MAX, 1)
+        _ = slice(b, 0, 0, MAX, 1)
+        _ = select(_, 1, 0)
+        _ = slice(x, 0, 0, MAX, 1)
+        _ = unsqueeze(_, 1)
+        _ = slice(_, 2, 0, MAX, 1)
+        _ = slice(x, 0, 0, 3, 1)
+        _ = slice(_, 1, 0, 9, 1)
+        _ = TupleConstruct(_, _, _)
+    """,
+    "assigned": """
+        y = add(x, 1, 1)
+        _ = slice(y, 0, 0, MAX, 1)
+        _ = slice(_, 1, 1, 3, 1)
+        _ = add_(_, 1, 1)
+        _ = slice(y, 0, 0, MAX, 1)
+        _ = slice(_, 1, 1, 3, 1)
+        _ = copy_(_, _, False)
+        _ = slice(y, 0, 0, MAX, 1)
+        _ = fill_(_, tensor)
+        _ = select(y, 0, 0)
+        _ = slice(_, 0, 0, MAX, 1)
+        _ = fill_(_, tensor)
+    """,
+    "variables": """
+        a = add(x, 1, 1)
+        b = mul(a, 2)
+        _ = add(b, 1, 1)
+        _ = chunk(_, 2, 0)
+        t, u = ListUnpack(_)
+        _ = mul(t, 3)
+        q = add(_, u, 1)
+        out = exp(q)
+        out = add_(out, 1, 1)
+        _ = ListConstruct(out, q)
+        out = cat(_, 0)
+        _ = mul(out, 2)
+    """,
+    "constants": """
+        _, k = max(x, 0, False)
+        y = add(k, 1, 1)
+        y = mul(y, 2)
+        _ = mul(y, y)
+    """,
+    "module": """
+        w = GetAttr(self)
+        x = mul(x, w)
+        k = exp(x)
+        _ = mul(k, w)
+    """,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_text(case):
+    program, shape = CASES[case]
+    traced = torch.jit.trace(program, torch.ones(shape))
+    assert told(traced.graph) == textwrap.dedent(EXPECTED[case]).strip().splitlines()
+
+
+def test_slices_hold_for_other_sizes():
+    traced = torch.jit.trace(lambda x: x[0:3, 0:2], torch.ones(3, 2))
+    assert traced(torch.ones(5, 4)).shape == (3, 2)
