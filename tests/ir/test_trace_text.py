@@ -156,3 +156,20 @@ def test_text(case):
 def test_slices_hold_for_other_sizes():
     traced = torch.jit.trace(lambda x: x[0:3, 0:2], torch.ones(3, 2))
     assert traced(torch.ones(5, 4)).shape == (3, 2)
+
+
+def test_inlined_bodies_have_sizes_as_numbers():
+    # As PyTorch's: converters take Int(NumToTensor(size)) for a conversion of their own.
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.LSTM(4, 3)
+
+        def forward(self, x):
+            return self.inner(x)[0]
+
+    traced = torch.jit.trace(Outer(), torch.ones(5, 2, 4))
+    kinds = [n.kind() for n in traced.inlined_graph.nodes()]
+    assert "aten::size" in kinds and "prim::NumToTensor" not in kinds and "aten::Int" not in kinds
+    assert [n.kind() for n in traced.inner.graph.nodes()].count("prim::NumToTensor") == 1
+    assert traced(torch.ones(7, 3, 4)).shape == (7, 3, 3)

@@ -1,6 +1,7 @@
 // Replaces calls of functions and methods by their graphs. Nodes remember the calls: their call stack gains the call site, with the
 // instance path of the module for methods.
-#include <unordered_set>
+#include <algorithm>
+#include <unordered_map>
 
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/function.h>
@@ -69,6 +70,21 @@ std::vector<Value*> inlineCallTo(Node* to_replace, GraphFunction* callee, bool u
 std::vector<Value*> inlineCallTo(Node* to_replace, GraphFunction* callee, Graph* body) { return inline_body(to_replace, *callee, *body); }
 
 namespace {
+// Int(NumToTensor(size)) is the size: PyTorch simplifies a body before it is inlined, and converters look for what is left then.
+void drop_sizes_as_tensors(const std::vector<Node*>& conversions, std::vector<Value*>& results) {
+  for (Node* n : conversions) {
+    Node* tensor = n->input(0)->node();
+    std::replace(results.begin(), results.end(), n->output(), tensor->input(0));
+    n->output()->replaceAllUsesWith(tensor->input(0));
+    n->destroy();
+    if (!tensor->hasUses()) tensor->destroy();
+  }
+}
+bool is_size_as_tensor(const Node* n) {
+  return n->kind() == aten::Int && n->input(0)->node()->kind() == prim::NumToTensor &&
+         n->input(0)->node()->input(0)->type()->kind == TypeKind::Int;
+}
+
 std::vector<Value*> inline_body(Node* call, const Function& f, Graph& body) {
   Graph& graph = *call->owningGraph();
   const bool method = call->kind() == prim::CallMethod;
@@ -82,12 +98,14 @@ std::vector<Value*> inline_body(Node* call, const Function& f, Graph& body) {
   std::vector<Value*> inputs(call->inputs().begin() + (call->kind() == prim::CallFunction ? 1 : 0), call->inputs().end());
   Node* before = call->prev();
   const WithInsertPoint guard(call);
-  const std::vector<Value*> results = graph.insertGraph(body, inputs);
+  std::vector<Value*> results = graph.insertGraph(body, inputs);
   CRESSET_CHECK(results.size() == call->outputs().size(), "inline: ", f.qualname(), " gives ", results.size(), " values; ", call->str(),
                 " takes ", call->outputs().size(), ".");
   // One stack object for all nodes with the same inner one.
   std::unordered_map<const InlinedCallStack*, InlinedCallStackPtr> stacks;
+  std::vector<Node*> conversions;
   const auto mark = [&](Node* n) {
+    if (is_size_as_tensor(n)) conversions.push_back(n);
     InlinedCallStackPtr& stack = stacks[n->callstack().get()];
     if (!stack) stack = below(call, top, n->callstack());
     n->setCallStack(stack);
@@ -99,6 +117,7 @@ std::vector<Value*> inline_body(Node* call, const Function& f, Graph& body) {
   }
   for (std::size_t i = 0; i < results.size(); ++i) call->output(i)->replaceAllUsesWith(results[i]);
   call->destroy();
+  drop_sizes_as_tensors(conversions, results);
   return results;
 }
 
