@@ -13,7 +13,7 @@ import cresset
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Path(__file__).parent / "frontend"
 LAYERS = """torch::nn::Sequential(
-  (0): torch::nn::Conv2d(1, 4, kernel_size=[4, 4], stride=[2, 2])
+  (0): torch::nn::Conv2d(1, 4, kernel_size=[4, 4], stride=[2, 2], padding=[1, 1], bias=false)
 """
 
 

@@ -1,5 +1,7 @@
 // Training in the manner of PyTorch's C++ tutorials: a network for the files of MNIST in the folder argv[1], a data loader, an optimiser,
 // and a generator with transposed convolutions that learns one image. Prints what the test compares.
+#include "norms.h"
+
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -94,6 +96,7 @@ struct DCGANGeneratorImpl : torch::nn::Module {
 TORCH_MODULE(DCGANGenerator);
 
 auto main(int argc, char** argv) -> int {
+  TORCH_CHECK(norm_of(torch::ones({4})) == 2, "objects that do not link see the same tensors");
   torch::manual_seed(1);
   torch::DeviceType device_type = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
   torch::Device device(device_type);
