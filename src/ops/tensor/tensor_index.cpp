@@ -1,4 +1,6 @@
 // Indexing: basic indices become views, tensors become index and index_put_.
+#include <cresset/core/dispatch_types.h>
+#include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
@@ -178,16 +180,34 @@ void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& v
   }
 }
 
+namespace {
+
+bool modes_look() {
+  return impl::tls_is_dispatch_key_included(DispatchKey::Python) && !impl::tls_is_dispatch_key_excluded(DispatchKey::Python);
+}
+
+// A constant of the program: it is made unseen, and traces and modes see a tensor that exists.
+Tensor number_like(const Tensor& self, const Scalar& value) {
+  Tensor number = cresset::detail::empty_cpu({}, self.scalar_type());
+  CRESSET_DISPATCH(self.scalar_type(), "fill_", CRESSET_STORED_AND_ALL_TYPES,
+                   [&] { *static_cast<scalar_t*>(number.data_ptr()) = value.to<scalar_t>(); });
+  if (modes_look()) {
+    static const OperatorHandle lift = Dispatcher::singleton().findSchemaOrThrow("aten::lift_fresh", "");
+    Stack stack{IValue(std::move(number))};
+    lift.callBoxed(stack);
+    number = stack.back().toTensor();
+  }
+  return self.is_cpu() ? number : number.to(self.device());
+}
+
+}  // namespace
+
 void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& value) {
   Sliced s = apply(self, indices);
-  const auto number = [&] {
-    const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);  // a constant of the program
-    return Tensor(cresset::empty({}, TensorOptions(self.scalar_type()).device(self.device()))).fill_(value);
-  };
   if (!s.indices.empty()) {
-    s.view.index_put_(s.indices, number());
-  } else if (is_recorded()) {
-    s.view.fill_(number());
+    s.view.index_put_(s.indices, number_like(self, value));
+  } else if (is_recorded() || modes_look()) {
+    s.view.fill_(number_like(self, value));
   } else {
     s.view.fill_(value);
   }
