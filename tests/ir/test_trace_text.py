@@ -173,3 +173,30 @@ def test_inlined_bodies_have_sizes_as_numbers():
     assert "aten::size" in kinds and "prim::NumToTensor" not in kinds and "aten::Int" not in kinds
     assert [n.kind() for n in traced.inner.graph.nodes()].count("prim::NumToTensor") == 1
     assert traced(torch.ones(7, 3, 4)).shape == (7, 3, 3)
+
+
+def test_nodes_stay_one_a_call():
+    # Patterns of converters count the uses of a list: equal ones of two operators are two, as in PyTorch's traces of modules.
+    class Sums(nn.Module):
+        def forward(self, x):
+            return x.sum(-1), x.amax(-1)
+
+    kinds = [n.kind() for n in torch.jit.trace(Sums(), torch.ones(2, 3)).graph.nodes()]
+    assert kinds.count("prim::ListConstruct") == 2
+
+
+def test_a_float_is_no_default_of_a_number(tmp_path):
+    # elu's alpha is `Scalar alpha=1`: PyTorch writes torch.elu(x, 1.), and readers tell 1. from 1.
+    traced = torch.jit.trace(nn.Sequential(nn.ELU(), nn.Softplus()), torch.ones(3))
+    traced.save(str(tmp_path / "m.pt"))
+    code = getattr(torch.jit.load(str(tmp_path / "m.pt")), "0").code + getattr(traced, "1").code
+    assert "torch.elu(x, 1.)" in code.replace("argument_1", "x").replace("input", "x")
+    assert "torch.softplus(x, 1., 20.)" in code.replace("argument_1", "x").replace("input", "x")
+
+
+def test_a_constant_without_value_stays_none():
+    # Passes of programs write a device into the node of a None, which then still is one: its type says so.
+    graph = torch._C.parse_ir("graph(%x : Tensor):\n  %n : NoneType = prim::Constant()\n  return (%n)")
+    constant = next(graph.nodes())
+    constant.s_("value", "cpu")
+    assert constant.output().toIValue() is None

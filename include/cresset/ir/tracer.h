@@ -134,9 +134,8 @@ CRESSET_API void set_current(std::shared_ptr<TracingState> state);
 /// Traces a function of C++: inputs as tuple members, in order.
 CRESSET_API std::shared_ptr<Graph> trace(const std::vector<std::string>& names, std::vector<IValue> inputs,
                                          const std::function<IValue(const std::vector<IValue>&)>& function);
-/// What follows a trace: dead code goes and the graph is checked. In methods nodes that compute the same become one before; the graphs of
-/// functions stay one node a call, as in PyTorch.
-CRESSET_API void clean_up(const std::shared_ptr<Graph>& graph, bool merge_equal_nodes);
+/// What follows a trace: dead code goes and the graph is checked. Nodes that compute the same stay one a call, as in PyTorch.
+CRESSET_API void clean_up(const std::shared_ptr<Graph>& graph);
 
 /// A tensor without dimensions that stands for a size (of one dimension) or for the number of elements.
 CRESSET_API Tensor traced_size(const Tensor& t, int64_t dim);

@@ -93,8 +93,9 @@ bool is_default(const Argument& argument, const Value* v) {
   if (!given) return false;
   const IValue& wanted = *argument.default_value;
   if (sameConstant(wanted, *given)) return true;
-  // An int as default of a float or of a list of fixed length.
-  if (wanted.isInt() && given->isDouble()) return given->toDouble() == static_cast<double>(wanted.toInt());
+  // An int as default of a float or of a list of fixed length; a Scalar may be either number, so 1.0 is not its default 1.
+  if (wanted.isInt() && given->isDouble())
+    return argument.type->kind == TypeKind::Float && given->toDouble() == static_cast<double>(wanted.toInt());
   return given->isIntList() && wanted.isIntList() && given->toIntVector() == wanted.toIntVector();
 }
 

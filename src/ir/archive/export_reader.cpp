@@ -1,5 +1,6 @@
 // Programs of torch.export: the archive, the signature, and the module that the pieces make.
 #include <cresset/ir/export.h>
+#include <cresset/ir/pass.h>
 #include <cresset/ir/tracer.h>
 
 #include "ir/archive/export_nodes.h"
@@ -131,7 +132,8 @@ class ProgramReader {
     read_inputs(graph, signature["input_specs"], nodes, argument_names(call));
     nodes.read(graph);
     read_outputs(graph, signature["output_specs"], nodes);
-    tracer::clean_up(body_, true);
+    eliminate_common_subexpressions(body_);
+    tracer::clean_up(body_);
     FunctionSchema schema = tracer::traced_schema(*body_, "forward");
     add_defaults(schema);
     const ClassTypePtr cls = program_.module.type();

@@ -626,12 +626,11 @@ std::shared_ptr<Graph> trace(const std::vector<std::string>& names, std::vector<
     const End end;
     state->set_output(function(inputs));
   }
-  clean_up(state->graph, false);
+  clean_up(state->graph);
   return state->graph;
 }
 
-void clean_up(const std::shared_ptr<Graph>& graph, bool merge_equal_nodes) {
-  if (merge_equal_nodes) eliminate_common_subexpressions(graph);
+void clean_up(const std::shared_ptr<Graph>& graph) {
   eliminate_dead_code(graph);
   graph->lint();
 }

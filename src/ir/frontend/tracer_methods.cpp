@@ -173,7 +173,7 @@ void TracingState::make_method(const ModuleCall& call, const std::string& name) 
     g.registerOutput(results[0]);
   else
     g.registerOutput(g.appendNode(results.empty() ? g.createNone() : g.createTuple(results))->output());
-  clean_up(builder.graph, true);
+  clean_up(builder.graph);
 
   const auto cls = module->type()->expect<ClassType>();
   auto function = make_intrusive<GraphFunction>(cls->name + "." + name, builder.graph);

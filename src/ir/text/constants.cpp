@@ -21,6 +21,7 @@ std::optional<IValue> toIValue(const Value* v) {
     }
     return IValue();
   }
+  if (type.kind == TypeKind::None) return IValue();  // whatever a pass has written there
   switch (n->kindOf(attr::value)) {
     case AttributeKind::i: return type.kind == TypeKind::Bool ? IValue(n->i(attr::value) != 0) : IValue(n->i(attr::value));
     case AttributeKind::f: return IValue(n->f(attr::value));

@@ -136,7 +136,7 @@ std::shared_ptr<Graph> end(PyObject* output) {
     s->set_output(traced_value(output));
   }
   s->make_methods();
-  tracer::clean_up(s->graph, s->is_method());
+  tracer::clean_up(s->graph);
   return s->graph;
 }
 

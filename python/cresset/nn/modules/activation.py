@@ -412,9 +412,9 @@ class MultiheadAttention(Module):
         swap = self.batch_first and query.dim() == 3 and not query.is_nested
         if swap:
             # Equal inputs stay equal: that decides how the projection is computed.
-            q = query.transpose(0, 1)
-            k = q if key is query else key.transpose(0, 1)
-            v = k if value is key else value.transpose(0, 1)
+            q = query.transpose(1, 0)
+            k = q if key is query else key.transpose(1, 0)
+            v = k if value is key else value.transpose(1, 0)
             query, key, value = q, k, v
         out, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v,
@@ -424,4 +424,4 @@ class MultiheadAttention(Module):
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight, average_attn_weights=average_attn_weights,
             is_causal=is_causal,
         )  # fmt: skip
-        return (out.transpose(0, 1) if swap else out), weights
+        return (out.transpose(1, 0) if swap else out), weights
