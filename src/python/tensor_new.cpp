@@ -206,6 +206,8 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
     });
   }
   t = lifted(std::move(t));
+  // A trace has a constant and its way to the device.
+  if (CRESSET_UNLIKELY(is_tracing())) return cresset::to(t, device.value_or(Device(kCPU)), type);
   if (!device || device->is_cpu()) return t;
   return without_lock(may_wait(*device), [&] { return t.to(TensorOptions(*device)); });
 }
@@ -290,7 +292,9 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw
     cresset::warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
-  return wrap(a.finish(tensor_from_data(a.data, a.dtype, a.device)));
+  Tensor t = tensor_from_data(a.data, a.dtype, a.device);
+  if (CRESSET_UNLIKELY(is_tracing())) t = cresset::detach(t);  // as PyTorch records it
+  return wrap(a.finish(std::move(t)));
   CRESSET_PY_CATCH(nullptr)
 }
 

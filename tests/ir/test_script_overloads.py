@@ -219,3 +219,20 @@ def test_a_declaration_has_no_body():
             @jit._overload_method
             def forward(self, x: int):
                 """A text is a statement, too."""
+
+
+# What PyTorch 2.13 chooses where several overloads of an operator fit.
+CHOSEN = {
+    "std(x, [1])": "dim", "var(x, [1], keepdim=True)": "dim", "std_mean(x, [1])": "dim", "var_mean(x, [1])": "dim", "std(x, [1], correction=0)": "correction",
+    "std(x)": "", "max(x, 0)": "dim", "max(x, x)": "other", "add(x, 1)": "Scalar", "add(x, x)": "Tensor",
+    "where(x > 0, x, 1.0)": "ScalarOther", "where(x > 0, x, x)": "self", "clamp(x, 0, 1)": "", "split(x, 1)": "Tensor", "sum(x, [0])": "dim_IntList",
+    "pow(x, 2)": "Tensor_Scalar", "pow(2, x)": "Scalar", "index_fill(x, 0, torch.tensor([0]), 1.0)": "int_Scalar", "masked_fill(x, x > 0, 1.0)": "Scalar",
+    "cumsum(x, 0)": "", "sort(x, 0, True)": "", "median(x, 0)": "dim", "any(x, 0)": "dim", "argsort(x, 0)": "", "div(x, 2, rounding_mode='floor')": "Scalar_mode",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CHOSEN)
+def test_overload_that_a_script_chooses(call):
+    unit = jit.CompilationUnit(f"def f(x: Tensor):\n    return torch.{call}\n")
+    last = [n for n in unit.f.graph.nodes() if n.kind().startswith("aten::")][-1]
+    assert last.schema().split("(")[0].partition(".")[2] == CHOSEN[call]

@@ -22,11 +22,7 @@ def told(graph):
         value = v.toIValue()
         return "tensor" if hasattr(value, "dtype") else "MAX" if value == 2**63 - 1 else repr(value)
 
-    return [
-        f"{', '.join(name(o) for o in n.outputs())} = {n.kind().split('::')[1]}({', '.join(operand(i) for i in n.inputs())})"
-        for n in graph.nodes()
-        if n.kind() != "prim::Constant"
-    ]
+    return [f"{', '.join(name(o) for o in n.outputs())} = {n.kind().split('::')[1]}({', '.join(operand(i) for i in n.inputs())})" for n in graph.nodes() if n.kind() != "prim::Constant"]
 
 
 def slices(x):
@@ -200,3 +196,40 @@ def test_a_constant_without_value_stays_none():
     constant = next(graph.nodes())
     constant.s_("value", "cpu")
     assert constant.output().toIValue() is None
+
+
+def test_padding_of_a_traced_stft_holds_for_other_sizes():
+    def program(x):
+        return torch.stft(x, 8, window=torch.ones(8), return_complex=True), torch.stft(x, 8, window=torch.ones(8), center=False, return_complex=True)
+
+    traced = torch.jit.trace(program, torch.ones(2, 40))
+    kinds = [n.kind() for n in traced.graph.nodes()]
+    assert kinds.count("aten::pad") == 1 and kinds.count("aten::stft") == 2
+    assert [len(list(n.inputs())) for n in traced.graph.nodes() if n.kind() == "aten::stft"] == [9, 9]
+    x = torch.sin(torch.arange(3 * 64.0)).view(3, 64)
+    for a, b in zip(traced(x), program(x)):
+        torch.testing.assert_close(a, b)
+
+
+def test_results_of_a_method_stand_in_the_order_of_their_uses():
+    # The first that is used is made last: PyTorch's method gives it first, and readers of call nodes count on that.
+    class Both(nn.Module):
+        def forward(self, x):
+            second = x * 2
+            return (second + x).exp(), second
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.both = Both()
+
+        def forward(self, x):
+            a, b = self.both(x)
+            return a, b
+
+    traced = torch.jit.trace(Outer(), torch.ones(2))
+    unpack = next(n for n in traced.graph.nodes() if n.kind() == "prim::TupleUnpack")
+    result = next(n for n in traced.graph.nodes() if n.kind() == "prim::TupleConstruct")
+    assert [v.debugName() for v in unpack.outputs()] == [v.debugName() for v in result.inputs()]
+    a, b = traced(torch.ones(2))
+    assert a.shape == b.shape and b.tolist() == [2.0, 2.0]

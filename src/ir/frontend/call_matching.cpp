@@ -341,7 +341,7 @@ Value* emit_reflected(const SourceRange& range, Graph& g, Symbol kind, const std
 }
 
 // The dispatcher's overloads go first: they are what the operator is known for. The one without a name leads, those of tensors follow,
-// which need no tensor to become a number, and the others by name, so that the choice does not depend on the order of registration.
+// which need no tensor to become a number, and the others as they were defined, as in PyTorch.
 std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<Symbol>& kinds) {
   std::vector<std::pair<Symbol, const Operator*>> out;
   for (const bool dispatched : {true, false})
@@ -353,7 +353,7 @@ std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<
         std::stable_sort(out.begin() + begin, out.end(), [](const auto& a, const auto& b) {
           const auto place = [](const Operator& op) {
             const std::string& name = op.schema().overload_name();
-            return std::pair(name.empty() ? 0 : name.starts_with("Tensor") ? 1 : 2, name);
+            return name.empty() ? 0 : name.starts_with("Tensor") ? 1 : 2;
           };
           return place(*a.second) < place(*b.second);
         });

@@ -140,6 +140,32 @@ intrusive_ptr<ivalue::Object> TracingState::object_at(const AttributePath& path)
   return object;
 }
 
+namespace {
+
+// The values of these nodes that others use, in the order of their first uses behind `end`: so PyTorch orders the results of a method.
+std::vector<Value*> used_behind(const std::vector<Node*>& nodes, const std::unordered_set<const Node*>& inside, Node* end) {
+  std::vector<Value*> escaping;
+  std::unordered_set<const Value*> left;
+  for (Node* n : nodes)
+    for (Value* v : n->outputs())
+      if (std::any_of(v->uses().begin(), v->uses().end(), [&](const Use& u) { return !inside.contains(u.user); })) {
+        escaping.push_back(v);
+        left.insert(v);
+      }
+  if (escaping.size() < 2) return escaping;
+  std::vector<Value*> ordered;
+  for (Node* n = end->next();; n = n->next()) {
+    for (Value* v : n->inputs())
+      if (left.erase(v)) ordered.push_back(v);
+    if (n->kind() == prim::Return) break;
+  }
+  for (Value* v : escaping)
+    if (left.contains(v)) ordered.push_back(v);  // used in a block, or in front
+  return ordered;
+}
+
+}  // namespace
+
 void TracingState::make_method(const ModuleCall& call, const std::string& name) {
   CRESSET_CHECK(call.end, "trace: a module was entered and not left.");
   std::vector<Node*> nodes;
@@ -152,10 +178,7 @@ void TracingState::make_method(const ModuleCall& call, const std::string& name) 
   Value* module = attribute(call.path);
   MethodBuilder builder(module->type(), self, call.path);
   for (const Node* n : nodes) builder.add(n);
-  std::vector<Value*> escaping;
-  for (Node* n : nodes)
-    for (Value* v : n->outputs())
-      if (std::any_of(v->uses().begin(), v->uses().end(), [&](const Use& u) { return !inside.contains(u.user); })) escaping.push_back(v);
+  std::vector<Value*> escaping = used_behind(nodes, inside, call.end);
   // A constant that is used further down is made again there.
   std::erase_if(escaping, [&](Value* v) {
     if (v->node()->kind() != prim::Constant) return false;

@@ -79,10 +79,10 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if input.numel() == 0:
         return input
     # A window over the channels is a pooling window over an added leading dimension.
-    squares = input.mul(input).unsqueeze(1)
+    squares = input.mul(input)
     before, after = size // 2, (size - 1) // 2
     if ndim == 3:
-        squares = _nn.pad(squares, (0, 0, before, after))
+        squares = _nn.pad(squares.unsqueeze(1), (0, 0, before, after))
         mean = _nn.avg_pool2d(squares, (size, 1), stride=1).squeeze(1)
     else:
         shape = input.size()

@@ -202,7 +202,10 @@ def lp_pool1d(
     input: Tensor, norm_type: number, kernel_size: Ints1, stride: Optional[Ints1] = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x ** p over each window) ** (1 / p)."""
-    mean = cresset.avg_pool1d(input.pow(norm_type), kernel_size, kernel_size if stride is None else stride, 0, ceil_mode)
+    if stride is None:
+        mean = cresset.avg_pool1d(input.pow(norm_type), kernel_size, padding=0, ceil_mode=ceil_mode)
+    else:
+        mean = cresset.avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     return _lp(mean, float(norm_type), _elements(kernel_size, 1))
 
 
@@ -211,7 +214,10 @@ def lp_pool2d(
     input: Tensor, norm_type: number, kernel_size: Ints2, stride: Optional[Ints2] = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x ** p over each window of a plane) ** (1 / p)."""
-    mean = _nn.avg_pool2d(input.pow(norm_type), kernel_size, kernel_size if stride is None else stride, 0, ceil_mode)
+    if stride is None:
+        mean = _nn.avg_pool2d(input.pow(norm_type), kernel_size, padding=0, ceil_mode=ceil_mode)
+    else:
+        mean = _nn.avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     return _lp(mean, float(norm_type), _elements(kernel_size, 2))
 
 
@@ -220,7 +226,10 @@ def lp_pool3d(
     input: Tensor, norm_type: number, kernel_size: Ints3, stride: Optional[Ints3] = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x ** p over each window of a volume) ** (1 / p)."""
-    mean = _nn.avg_pool3d(input.pow(norm_type), kernel_size, kernel_size if stride is None else stride, 0, ceil_mode)
+    if stride is None:
+        mean = _nn.avg_pool3d(input.pow(norm_type), kernel_size, padding=0, ceil_mode=ceil_mode)
+    else:
+        mean = _nn.avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     return _lp(mean, float(norm_type), _elements(kernel_size, 3))
 
 
