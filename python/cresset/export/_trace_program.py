@@ -11,7 +11,7 @@ import cresset
 from cresset import _C, _rare_functions
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from cresset.fx.experimental._pre_dispatch import operators_as_called
-from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _ValueGuard
+from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _of_calls, _ValueGuard
 from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
 from cresset.nn.utils.stateless import _reparametrize_module
@@ -214,6 +214,10 @@ class _Recorder(ProxyTorchDispatchMode):
         finally:
             _C._dispatch_tls_set_dispatch_key_included(_KEY, before)
 
+    def records(self):
+        """Are operators of this thread recorded?"""
+        return _C._dispatch_tls_is_dispatch_key_included(_KEY)
+
     def values(self, run, tensors):
         """None: all tensors are fakes."""
         return None
@@ -227,10 +231,12 @@ class _Recorder(ProxyTorchDispatchMode):
         """For a block operators of this thread are recorded."""
         own = functools.partial(record_cond, self), functools.partial(record_while_loop, self)
         before, _rare_functions._recorders = _rare_functions._recorders, own
+        _of_calls.append(self)
         try:
             with operators_as_called(self._seen), self.switched(True):
                 yield
         finally:
+            _of_calls.pop()
             _rare_functions._recorders = before
 
 

@@ -53,6 +53,14 @@ def get_proxy_mode():
     return get_innermost_proxy_mode()
 
 
+_of_calls = []  # modes that record operators as they are called, innermost last
+
+
+def recorder_of_calls():
+    """The mode that records operators as they are called, in front of the modes that dispatch asks, or None."""
+    return _of_calls[-1] if _of_calls and _of_calls[-1].records() else None
+
+
 @contextlib.contextmanager
 def disable_proxy_modes_tracing():
     """For a block, nothing is recorded."""
@@ -199,14 +207,20 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self._grad, self._autocast = cresset.is_grad_enabled(), cresset._C._is_any_autocast_enabled()
         self._called = operators_as_called(self._call)
         self._called.__enter__()
+        _of_calls.append(self)
         return self
 
     def __exit__(self, *exc_info):
         _modes.pop()
         if not self.pre_dispatch:
             return super().__exit__(*exc_info)
+        _of_calls.pop()
         self._note_grad_mode()
         return self._called.__exit__(*exc_info)
+
+    def records(self):
+        """Are operators recorded now?"""
+        return self.enabled
 
     def _call(self, func, args, kwargs):
         """An operator as the program calls it (pre_dispatch)."""
@@ -283,6 +297,15 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         """A composite operator as one node."""
         with self.switched(False):
             return self._record(func, args, kwargs)
+
+    def record_higher_order(self, func, *args):
+        """A higher-order operator as one node, when none of its arguments is a function."""
+        tracer = self.tracer
+        proxy = tracer.create_proxy("call_function", func, pytree.tree_map(tracer.proxy_of, args), {}, name=tracer.graph._target_to_str(func.name()))
+        with self.switched(False):
+            result = func(*args)
+        _track_tree(tracer, result, proxy)
+        return result
 
     def _result_of(self, func, args, kwargs):
         return func(*args, **kwargs)
