@@ -7,7 +7,7 @@ functions take them.
 import cresset
 
 from ._internal import ops, reductions  # noqa: F401  what nested tensors can do
-from ._internal.nested_tensor import NestedTensor, jagged_from_list
+from ._internal.nested_tensor import NestedTensor, from_list
 from ._internal.strided import StridedNested, strided_from_list
 
 __all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged", "to_padded_tensor"]
@@ -35,7 +35,7 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
         raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
     parts = [t.detach() if isinstance(t, cresset.Tensor) else t for t in tensor_list]
     with cresset.no_grad():
-        made = jagged_from_list(parts, dtype=dtype, device=device) if jagged else strided_from_list(parts, dtype, device)
+        made = from_list(parts, dtype=dtype, device=device) if jagged else strided_from_list(parts, dtype, device)
         if pin_memory:
             made = made._like(made.values().pin_memory())
     return made.requires_grad_(requires_grad)
@@ -61,7 +61,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
         raise TypeError(f"as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors, got {type(ts)}")
     if not all(isinstance(t, cresset.Tensor) for t in ts):
         raise TypeError("as_nested_tensor(): Expected list / tuple of tensors")
-    return jagged_from_list(ts, dtype=dtype, device=device) if jagged else strided_from_list(ts, dtype, device)
+    return from_list(ts, dtype=dtype, device=device) if jagged else strided_from_list(ts, dtype, device)
 
 
 def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):

@@ -182,7 +182,7 @@ def _prepared(tensors, dtype, device):
     return [t.to(dtype=dtype or t.dtype, device=device or t.device) for t in made]
 
 
-def jagged_from_list(tensors, dtype=None, device=None, ragged=None):
+def from_list(tensors, dtype=None, device=None, ragged=None):
     """The nested tensor of a list; gradients flow to its elements. `ragged`: the dimension that may differ where none does. RuntimeError where more
     than one dimension differs."""
     tensors = _prepared(tensors, dtype, device)
@@ -196,3 +196,15 @@ def jagged_from_list(tensors, dtype=None, device=None, ragged=None):
     counts = [t.shape[ragged] for t in tensors]
     offsets = cresset.tensor([0, *counts], dtype=cresset.int64, device=tensors[0].device).cumsum(0)
     return NestedTensor(cresset.cat(tensors, ragged), offsets, _ragged_idx=ragged + 1, _min_seqlen=min(counts), _max_seqlen=max(counts))
+
+
+def jagged_from_list(tensors, offsets, dtype=None, device=None):
+    """(the nested tensor of a list, its offsets): those that are given, so that tensors of the same rows share them, or new ones. Errors as
+    from_list's, and RuntimeError for offsets of other sizes."""
+    made = from_list(tensors, dtype, device)
+    if offsets is None:
+        return made, made._rows.offsets
+    if offsets.tolist() != made._rows.offsets.tolist():
+        raise RuntimeError(f"jagged_from_list: offsets {made._rows.offsets.tolist()} were required; got {offsets.tolist()}.")
+    low, high = made._seqlens
+    return NestedTensor(made._packed, offsets, _ragged_idx=made._ragged_idx, _min_seqlen=low, _max_seqlen=high), offsets

@@ -8,7 +8,7 @@ import cresset
 from cresset.nn import functional as F
 
 from .nested_int import NestedInt
-from .nested_tensor import NestedTensor, jagged_from_list
+from .nested_tensor import NestedTensor, from_list
 
 __all__ = ["call", "from_padded"]
 
@@ -241,6 +241,11 @@ def _is_nested(func, nt):
 @handles("get data")
 def _data(func, nt):
     return nt._like(nt._packed.detach())
+
+
+@handles("_is_view")
+def _is_view(func, nt):
+    return nt._packed._is_view()
 
 
 @handles("is_contiguous")
@@ -536,7 +541,7 @@ def _chunk(func, nt, chunks, dim=0):
     if _wrap(nt, dim) == 0 and name_of(func) == "chunk":
         step = -(-len(nt._rows.counts) // chunks)
         parts = components(nt)
-        return tuple(jagged_from_list(parts[i : i + step], ragged=nt._ragged_idx - 1) for i in range(0, len(parts), step))
+        return tuple(from_list(parts[i : i + step], ragged=nt._ragged_idx - 1) for i in range(0, len(parts), step))
     inner = _inner(func, nt, dim)
     return tuple(nt._like(v) for v in func(nt._packed, chunks, inner))
 
