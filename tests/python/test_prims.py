@@ -61,3 +61,12 @@ def test_products_over_several_dimensions():
 def test_functions_in_the_mode_of_references():
     with TorchRefsMode(strict=True):
         assert cresset.add(cresset.ones(2), 1).tolist() == [2.0, 2.0]
+
+
+def test_check():
+    from cresset._prims_common import check
+
+    with pytest.warns(FutureWarning, match="`torch._prims_common.check` is deprecated and will be removed in the future. Please use `torch._check"):
+        assert check(True, lambda: "words") is None
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="words"):
+        check(False, lambda: "words", ValueError)

@@ -247,7 +247,9 @@ def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
 
 
 def _sum_of(product, self, beta, alpha):
-    """The product times alpha, and self times beta, of which NaN does not count when beta is zero."""
+    """The product times alpha, and self times beta, of which NaN does not count when beta is zero. Whole numbers are multiplied by whole ones."""
+    if not self.is_floating_point() and not self.is_complex():
+        beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product
@@ -256,9 +258,9 @@ def _sum_of(product, self, beta, alpha):
 
 @rule("mv")
 def mv(self, vec):
-    return (self * vec).sum(dim=1)
+    return (self * vec).sum(dim=1, dtype=self.dtype)
 
 
 @rule("dot")
 def dot(self, tensor):
-    return (self * tensor).sum()
+    return (self * tensor).sum(dtype=self.dtype)

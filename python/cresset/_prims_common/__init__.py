@@ -1,17 +1,25 @@
 """Questions about shapes and dtypes that tensor subclasses and tests ask under this name."""
 
 import math
+import warnings
 
 import cresset
 
 __all__ = [
-    "canonicalize_dim", "canonicalize_dims", "check_all_strides", "check_significant_strides", "compare_tensor_meta", "corresponding_complex_dtype",
+    "canonicalize_dim", "canonicalize_dims", "check", "check_all_strides", "check_significant_strides", "compare_tensor_meta", "corresponding_complex_dtype",
     "corresponding_real_dtype", "dtype_to_type", "get_computation_dtype", "get_higher_dtype", "infer_size", "is_boolean_dtype", "is_complex_dtype",
     "is_contiguous_or_false", "is_float_dtype", "is_grad_dtype", "is_integer_dtype", "is_low_precision_dtype", "make_contiguous_strides_for",
     "suggest_memory_format", "type_to_dtype",
 ]  # fmt: skip
 
 DeviceLikeType = str | cresset.device | int
+
+
+def check(b, s, exc_type=RuntimeError):
+    """Raise an error with the words that s() gives unless `b`: an older name of torch._check and its siblings. Warns."""
+    words = "`torch._prims_common.check` is deprecated and will be removed in the future. Please use `torch._check*` functions instead."
+    warnings.warn(words, FutureWarning, stacklevel=2)
+    cresset._check_with(exc_type, b, s)
 
 
 def infer_size(shape, numel):

@@ -195,3 +195,12 @@ def test_composite_operators_are_told():
 
     assert _is_cia_op(aten.reshape.default) and not _is_cia_op(aten.silu.default) and not _is_cia_op(aten.silu)
     assert aten.reshape.default.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
+
+
+@pytest.mark.parametrize("dtype", [cresset.uint8, cresset.int16, cresset.int64])
+def test_products_of_whole_numbers(dtype):
+    m, v, b = (cresset.tensor([[3, 4], [5, 6]], dtype=dtype), cresset.tensor([7, 9], dtype=dtype), cresset.tensor([[[1, 2], [3, 40]]], dtype=dtype))
+    for op, args in ((aten.mv, (m, v)), (aten.dot, (v, v)), (aten.addmv, (v, m, v)), (aten.addmm, (m, m, m)), (aten.baddbmm, (b, b, b))):
+        for scales in ({},) if op in (aten.mv, aten.dot) else ({}, {"beta": 2, "alpha": 3}, {"beta": 2.5, "alpha": 1.5}):
+            found, expected = decomposition_table[op.default](*args, **scales), op(*args, **scales)
+            assert found.dtype is dtype and found.equal(expected), (op, scales)
