@@ -10,11 +10,12 @@ __all__ = ["fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"
 class _Rounded(cresset.autograd.Function):
     @staticmethod
     def forward(ctx, input, scale, zero_point, low, high):
-        wide = input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input
-        near = wide * (1 / scale)
-        whole = (near + zero_point).round() if zero_point.is_floating_point() else near.round() + zero_point
+        near = (input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input) * (1 / scale)
+        whole = (near + zero_point).float().round() if zero_point.is_floating_point() else near.round() + zero_point
         ctx.save_for_backward((whole >= low) & (whole <= high))
-        return ((whole.nan_to_num(low).clamp(low, high) - zero_point) * scale).to(input.dtype)
+        steps = whole.nan_to_num(low).clamp(low, high) - zero_point
+        # As in PyTorch, float64 numbers are rounded to float32 in the end when there is one scale, and not when there is one for each channel.
+        return ((steps.to(cresset.promote_types(steps.dtype, input.dtype)) if scale.dim() else steps.float()) * scale).to(input.dtype)
 
     @staticmethod
     def backward(ctx, grad):
@@ -35,14 +36,14 @@ def _check(input, zero_point, low, high):
 def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
     """(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale, of input's shape and floating dtype.
 
-    `scale` and `zero_point` are numbers or tensors of one element. The gradient is passed on where nothing was clamped. RuntimeError for limits
+    `scale` and `zero_point` (without its fraction) are numbers or tensors of one element. The gradient is passed on where nothing was clamped. RuntimeError for limits
     that do not hold the zero point, NotImplementedError for integers.
     """
     device = input.device
     scale = scale.float() if isinstance(scale, cresset.Tensor) else cresset.tensor(scale, dtype=cresset.float32, device=device)
     zero_point = zero_point if isinstance(zero_point, cresset.Tensor) else cresset.tensor(zero_point, dtype=cresset.int32, device=device)
     _check(input, zero_point, quant_min, quant_max)
-    return _Rounded.apply(input, scale.reshape(()), zero_point.reshape(()), quant_min, quant_max)
+    return _Rounded.apply(input, scale.reshape(()), zero_point.to(cresset.int32).reshape(()), quant_min, quant_max)
 
 
 @overridable

@@ -21,6 +21,18 @@ def test_numbers_and_gradients():
     assert torch.allclose(floats, torch.tensor([[0.04, 0.14]]))
 
 
+def test_numbers_between_two_steps():
+    # PyTorch 2.13: float64 is rounded in float64, after the addition of a floating zero point in float32; one zero point has no fraction.
+    x, scale = torch.tensor([[2.3, 2.3], [-1.0, 0.5]]).double(), torch.tensor([0.2, 0.2])
+    channels = torch.fake_quantize_per_channel_affine(x, scale, torch.tensor([2, 2]).int(), 1, 0, 255)
+    assert channels.tolist() == [[2.2000000327825546, 2.2000000327825546], [-0.4000000059604645, 0.4000000059604645]]
+    channels = torch.fake_quantize_per_channel_affine(x, scale, torch.tensor([2.0, 2.5]), 1, 0, 255)
+    assert channels.tolist() == [[2.400000035762787, 2.3000000342726707], [-0.4000000059604645, 0.5000000074505806]]
+    for zero_point in (torch.tensor([2]).int(), torch.tensor([2.5])):
+        made = torch.fake_quantize_per_tensor_affine(x, scale[:1], zero_point, 0, 255)
+        assert made.tolist() == [[2.200000047683716, 2.200000047683716], [-0.4000000059604645, 0.4000000059604645]]
+
+
 ONE = torch.ones(2, 3)
 INT = torch.zeros(2, dtype=torch.int32)
 

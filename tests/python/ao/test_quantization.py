@@ -49,6 +49,9 @@ def test_observers_refuse():
         quant.QConfig(quant.MinMaxObserver(), quant.MinMaxObserver)
     with pytest.raises(Exception, match="calculate_qparams should not be called for RecordingObserver"):
         quant.RecordingObserver().calculate_qparams()
+    scripted = torch.jit.script(quant.RecordingObserver())
+    scripted(torch.ones(2))
+    assert [v.tolist() for v in scripted.get_tensor_value()] == [[1, 1]]
 
 
 def test_constructors_with_arguments():

@@ -342,6 +342,14 @@ def test_recurrent_errors(call, error, words):
         call()
 
 
+def test_recurrent_weights_by_name():
+    layer = nn.LSTM(2, 3, 2, bidirectional=True, proj_size=1)
+    assert layer._flat_weights_names[:6] == ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_hr_l0", "weight_ih_l0_reverse"]
+    assert layer._all_weights[1] == [name + "_l0_reverse" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")]
+    layer._flat_weights = [nn.Parameter(cresset.full_like(w, 0.5)) for w in layer._flat_weights]
+    assert layer.weight_hh_l1.unique().tolist() == [0.5] and len(layer._flat_weights) == 20
+
+
 def test_recurrent_states_continue_a_sequence():
     cresset.manual_seed(0)
     x = cresset.randn(6, 2, 3)

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from typing import List
 from collections import OrderedDict
 
 import cresset
@@ -230,7 +231,7 @@ class PlaceholderObserver(ObserverBase):
 class RecordingObserver(ObserverBase):
     """Keeps copies of all values."""
 
-    __annotations__ = {"tensor_val": list}
+    __annotations__ = {"tensor_val": List[cresset.Tensor]}
 
     def __init__(self, dtype=cresset.quint8):
         super().__init__(dtype=dtype, is_dynamic=False)
@@ -243,6 +244,7 @@ class RecordingObserver(ObserverBase):
     def calculate_qparams(self):
         raise Exception("calculate_qparams should not be called for RecordingObserver")
 
+    @cresset.jit.export
     def get_tensor_value(self):
         """The values, in the order of the calls."""
         return self.tensor_val

@@ -93,10 +93,7 @@ class RNNBase(Module):
 
     def __getstate__(self):
         # The names of the weights, as PyTorch's layers have them, so that pickles of modules cross.
-        kinds = self._weight_kinds()
-        names = [[kind + suffix for kind in kinds] for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
-        return {**self.__dict__, "_flat_weights_names": [name for some in names for name in some], "_all_weights": names,
-                "_flat_weights": self._flat_weights}  # fmt: skip
+        return {**self.__dict__, "_flat_weights_names": self._flat_weights_names, "_all_weights": self._all_weights, "_flat_weights": self._flat_weights}
 
     def __setstate__(self, state):
         super().__setstate__({k: v for k, v in state.items() if k not in ("_flat_weights_names", "_all_weights", "_flat_weights", "_flat_weight_refs")})
@@ -120,16 +117,26 @@ class RNNBase(Module):
     @property
     def all_weights(self):
         """The parameters of each layer and direction as a list of lists."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _all_weights(self):
+        """The names of the parameters of each layer and direction."""
         kinds = self._weight_kinds()
-        return [
-            [getattr(self, kind + suffix) for kind in kinds]
-            for layer in range(self.num_layers)
-            for suffix in self._suffixes(layer)
-        ]
+        return [[kind + suffix for kind in kinds] for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
+
+    @property
+    def _flat_weights_names(self):
+        return [name for names in self._all_weights for name in names]
 
     @property
     def _flat_weights(self):
-        return [weight for weights in self.all_weights for weight in weights]
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights):
+        for name, weight in zip(self._flat_weights_names, weights, strict=True):
+            setattr(self, name, weight)
 
     def _state_shape(self, batch: int, width: int) -> Tuple[int, int, int]:
         return (self.num_layers * (2 if self.bidirectional else 1), batch, width)
