@@ -147,3 +147,13 @@ def test_fixed_ranges_and_writes_in_place():
     ):  # fmt: skip
         target = q.clone()
         assert write(target) is target and target.int_repr().tolist() == whole and target.q_scale() == scale
+
+
+def test_numbers_between_two_steps():
+    # PyTorch 2.13: the zero point is added before the rounding, so an odd one turns the halves.
+    x, dtypes = torch.tensor([[0.5, 1.5], [2.5, -0.5]]), (torch.quint8, torch.qint8, torch.qint32)
+    for zero_point, expected in ((3, [[4, 4], [6, 2]]), (4, [[4, 6], [6, 4]])):
+        for dtype in dtypes:
+            assert torch.quantize_per_tensor(x, 1.0, zero_point, dtype).int_repr().tolist() == expected
+            assert torch.quantize_per_channel(x, torch.ones(2), torch.full((2,), zero_point), 0, dtype).int_repr().tolist() == expected
+    assert torch.quantize_per_channel(x, torch.ones(2), torch.tensor([3.5, 4.5]), 0, torch.quint8).int_repr().tolist() == [[4, 5], [7, 4]]

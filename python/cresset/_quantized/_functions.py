@@ -32,20 +32,18 @@ def _check_float(input):
 
 
 def quantized(real, quantizer):
-    """A float32 tensor by a PerTensor or PerChannel: rounded to even, and kept within the dtype's range."""
+    """A float32 tensor by a PerTensor or PerChannel: rounded to even with the zero point added, and kept within the dtype's range."""
     numbers, low, high, _ = _kind(quantizer.dtype)
     if isinstance(quantizer, PerTensor):
         scale, zero = cresset.tensor(quantizer.scale, dtype=cresset.float32), quantizer.zero_point
-        whole = (real * (1 / scale)).round() if quantizer.dtype is not _quantized_types.qint32 else (real / scale).round()
     else:
         scale, zero = (quantizer.along(v.to(real.device), real.dim()).float() for v in (quantizer.scales, quantizer.zero_points))
-        if quantizer.zero_points.is_floating_point():
-            whole, zero = (real * (1 / scale) + zero).round(), 0
-        else:
-            whole = (real * (1 / scale)).round()
-    whole = cresset.where(whole.isnan(), cresset.tensor(float(high)), whole)
-    wide = whole.double() + zero
-    return QuantizedTensor(wide.clamp(low, high).to(numbers), quantizer)
+    if isinstance(quantizer, PerTensor) and numbers is not cresset.int32:
+        place = (real.double() * (1 / scale).double() + zero).float()  # as PyTorch: product and sum are rounded to float32 once, in the other cases twice
+    else:
+        place = real * (1 / scale) + zero
+    whole = cresset.where(place.isnan(), cresset.tensor(float(high)), place.round())
+    return QuantizedTensor(whole.double().clamp(low, high).to(numbers), quantizer)
 
 
 def _one(dtype, scale, zero_point):
