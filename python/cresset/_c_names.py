@@ -1,5 +1,7 @@
 """Names of PyTorch's extension module that libraries use and that are Python here: importing this puts them into `_C`."""
 
+import enum
+
 from . import _C
 from ._settings import has_lapack, has_spectral
 
@@ -59,6 +61,31 @@ def _are_functorch_transforms_active():
 def _is_torch_function_mode_enabled():
     """Is a mode of the torch-function protocol on, and not switched off with all of it?"""
     return bool(_C._len_torch_function_stack()) and not _C._is_torch_function_all_disabled()
+
+
+@_in_c
+class _TorchFunctionState(enum.Enum):
+    """Who overrides operations in this thread: types and modes, modes alone, nobody."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+@_in_c
+def _get_torch_function_state():
+    """Who overrides operations in this thread."""
+    if _C._is_torch_function_all_disabled():
+        return _TorchFunctionState.ALL_DISABLED
+    return _TorchFunctionState.ENABLED if _C._is_torch_function_enabled() else _TorchFunctionState.SUBCLASSES_DISABLED
+
+
+@_in_c
+def _set_torch_function_state(state):
+    """Says who overrides operations in this thread. TypeError for what is no _TorchFunctionState."""
+    if not isinstance(state, _TorchFunctionState):
+        raise TypeError(f"_set_torch_function_state(): a _TorchFunctionState was required; got {type(state).__name__}.")
+    _C._disable_torch_function(state is not _TorchFunctionState.ENABLED, state is _TorchFunctionState.ALL_DISABLED)
 
 
 @_in_c

@@ -22,6 +22,12 @@ def _element_size(dtype):
     return dtype.itemsize
 
 
+def _is_privateuse1_backend_available():
+    """Is there a backend in the first reserved slot whose module says that it has a device?"""
+    module = getattr(cresset, _C._get_privateuse1_backend_name(), None)
+    return module is not None and bool(module.is_available())
+
+
 def _restored_device(device):
     """Where a tensor goes that names its device itself: map_location of the load that is going on, or the device."""
     from .serialization._locations import mapped_device

@@ -361,6 +361,12 @@ void init_override(PyObject* module) {
   });
   def(module, "_is_torch_function_enabled", [] { return !override_state().subclasses_disabled; });
   def(module, "_is_torch_function_all_disabled", [] { return override_state().all_disabled; });
+  def(module, "_disable_torch_function", [](bool subclasses, bool all) {
+    OverrideState& s = override_state();
+    s.subclasses_disabled = subclasses;
+    s.all_disabled = all;
+    refresh_modes();
+  });
   def(module, "_has_torch_function", [](PyObject* args) {
     const Ref items = checked(PySequence_Fast(args, "a sequence was required"));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {

@@ -247,3 +247,20 @@ def test_device_as_a_decorator():
         return torch.ones(n)
 
     assert make(2).is_meta and torch.ones(1).device.type == "cpu"
+
+
+def test_states_of_the_protocol():
+    state = torch._C._TorchFunctionState
+    assert [s.name for s in state] == ["ENABLED", "SUBCLASSES_DISABLED", "ALL_DISABLED"] and torch._C._get_torch_function_state() is state.ENABLED
+    with torch._C.DisableTorchFunctionSubclass():
+        assert torch._C._get_torch_function_state() is state.SUBCLASSES_DISABLED
+    before = torch._C._get_torch_function_state()
+    torch._C._set_torch_function_state(state.ALL_DISABLED)
+    try:
+        assert torch._C._is_torch_function_all_disabled() and not torch._C._is_torch_function_enabled()
+        assert torch._C._get_torch_function_state() is state.ALL_DISABLED
+    finally:
+        torch._C._set_torch_function_state(before)
+    assert torch._C._is_torch_function_enabled()
+    with pytest.raises(TypeError, match="a _TorchFunctionState was required; got int."):
+        torch._C._set_torch_function_state(1)
