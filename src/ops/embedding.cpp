@@ -58,7 +58,7 @@ void check_embedding_bag(const Tensor& weight, const Tensor& indices, const Tens
       isFloatingType(weight.scalar_type()),
       "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got ",
       weight.scalar_type(), " instead (while checking arguments for embedding_bag)");
-  CRESSET_CHECK(weight.dim() == 2, "embedding_bag: a 2-dimensional table was required; got size ", weight.sizes(), ".");
+  CRESSET_CHECK(weight.dim() == 2, "weight has to be a 2D Tensor, but got Tensor of dimension ", weight.dim());
   CRESSET_CHECK(indices.dim() == 1 || indices.dim() == 2, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ", indices.dim());
   CRESSET_CHECK(indices.dim() == 1, "input has to be a 1D Tensor, but got Tensor of dimension ", indices.dim());
   CRESSET_CHECK(offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ", offsets.dim());
@@ -102,7 +102,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_padding_idx(const Tenso
                                                                      bool include_last_offset, std::optional<int64_t> padding_idx) {
   int64_t row = -1;
   if (padding_idx) {
-    CRESSET_CHECK(weight.dim() == 2, "embedding_bag: a 2-dimensional table was required; got size ", weight.sizes(), ".");
+    CRESSET_CHECK(weight.dim() == 2, "weight has to be a 2D Tensor, but got Tensor of dimension ", weight.dim());
     const int64_t n = weight.size(0);
     CRESSET_CHECK(*padding_idx >= -n && *padding_idx < n, "padding_idx must be within the number of embeddings, ", -n, " through ", n - 1,
                   ", but got ", *padding_idx);
