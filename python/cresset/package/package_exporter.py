@@ -2,10 +2,11 @@
 
 import importlib.machinery
 import io
+import json
 import linecache
 import platform
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from enum import Enum
 from pathlib import Path
 
@@ -83,6 +84,17 @@ class _Pattern:
 
 _MOCKED_MODULE = "from _mock import MockedObject\ndef __getattr__(attr: str):\n    return MockedObject(__name__ + '.' + attr, _suppress_err=True)\n"
 _IMPLICIT = ("torch", "cresset")
+
+
+def _storages_of(script):
+    """{path: memory} of the tensors in a compiled module."""
+    found = {}
+    for prefix, part in script._c.named_modules():
+        for name, *_ in part._attributes():
+            value = part.getattr(name)
+            if isinstance(value, cresset.Tensor) and value.layout is cresset.strided and cresset._C._has_storage(value):
+                found[f"{prefix}.{name}".lstrip(".")] = value.untyped_storage()
+    return found
 
 
 class PackageExporter:
@@ -299,11 +311,7 @@ class PackageExporter:
         if cresset.is_storage(obj):
             kind, count, _ = storage_facts(obj)
             storage = obj.untyped()
-            if storage._cdata not in self._storages:
-                self._storages[storage._cdata] = (str(len(self._storages)), storage)
-                host = host_copy(storage)
-                self.zip_file.write_record(f".data/{self._storages[storage._cdata][0]}.storage", host, host.nbytes())
-            return "storage", kind, int(self._storages[storage._cdata][0]), location_tag(obj), count
+            return "storage", kind, int(self._key_of(storage)), location_tag(obj), count
         if hasattr(obj, "__reduce_package__") and not isinstance(obj, type):
             if id(obj) not in self._reduced:
                 self._reduced_count += 1
@@ -311,13 +319,30 @@ class PackageExporter:
             return self._reduced[id(obj)][0]
         return None
 
+    def _key_of(self, storage):
+        """The key of the memory, which is written once."""
+        if storage._cdata not in self._storages:
+            self._storages[storage._cdata] = (str(len(self._storages)), storage)
+            host = host_copy(storage)
+            self.zip_file.write_record(f".data/{self._storages[storage._cdata][0]}.storage", host, host.nbytes())
+        return self._storages[storage._cdata][0]
+
+    def _write_shared(self):
+        """Say of each compiled module which of its tensors lie in memory that tensors outside of it have too."""
+        users = Counter(cdata for found in self._scripts for cdata in {storage._cdata for storage in found.values()})
+        users.update(self._storages.keys())
+        for number, found in enumerate(self._scripts):
+            shared = {path: self._key_of(storage) for path, storage in found.items() if users[storage._cdata] > 1}
+            if shared:
+                self._write(f".data/ts_code/{number}/shared.json", json.dumps(shared))
+
     def _reduce_script(self, script):
         """Save a compiled module as an archive of its own; gives what makes it again."""
         from cresset.jit import save
         from cresset.jit._script import unpackage_script_module
 
         number, archive = str(len(self._scripts)), io.BytesIO()
-        self._scripts.append(number)
+        self._scripts.append(_storages_of(script))
         save(script, archive)
         self._write(f".data/ts_code/{number}/archive.pt", archive.getvalue())
         return unpackage_script_module, (number,)
@@ -370,6 +395,7 @@ class PackageExporter:
             raise RuntimeError("close: the exporter was closed before.")
         try:
             self._execute_dependency_graph()
+            self._write_shared()
             self._write(".data/python_version", platform.python_version())
             self.zip_file.write_record(".data/version", b"6\n", 2)
         except BaseException as error:

@@ -6,13 +6,14 @@ import importlib.machinery
 import importlib.util
 import inspect
 import io
+import json
 import linecache
 import os
 import types
 
 import cresset
 from cresset.serialization._checkpoint import check_persistent_id
-from cresset.serialization._locations import restorer
+from cresset.serialization._locations import location_tag, restorer
 from cresset.serialization._zip import ZipReader, ZipWriter
 
 from ._directory_reader import DirectoryReader
@@ -94,6 +95,7 @@ class PackageImporter(Importer):
         unpickler = PackageUnpickler(self, io.BytesIO(text))
         restore, self._map_location = restorer(map_location), map_location
         storages, reduced = {}, {}
+        self._restored = restore, storages
 
         def persistent_load(saved_id):
             assert isinstance(saved_id, tuple), f"persistent id must be a tuple, got {type(saved_id).__name__}"
@@ -115,16 +117,19 @@ class PackageImporter(Importer):
     def _storage(self, saved_id, restore, loaded):
         kind, storage_type, key, location, count = saved_id[:5]
         dtype, key, location, count = check_persistent_id((kind, storage_type, str(key), location, count))
+        return cresset.storage.TypedStorage(wrap_storage=self._memory(key, location, count * dtype.itemsize, restore, loaded), dtype=dtype, _internal=True)
+
+    def _memory(self, key, location, size, restore, loaded):
         if key not in loaded:
             data = self.zip_reader.get_record(f".data/{key}.storage")
-            if len(data) != count * dtype.itemsize:
-                raise RuntimeError(f"load_pickle: the storage {key} has {len(data)} bytes, {count * dtype.itemsize} were required; the file is damaged.")
+            if len(data) != size:
+                raise RuntimeError(f"load_pickle: the storage {key} has {len(data)} bytes, {size} were required; the file is damaged.")
             storage = cresset.UntypedStorage(len(data))
             if data:
                 memoryview(storage._elements())[:] = data
             placed = restore(storage, location)
             loaded[key] = placed.untyped() if hasattr(placed, "untyped") else placed
-        return cresset.storage.TypedStorage(wrap_storage=loaded[key], dtype=dtype, _internal=True)
+        return loaded[key]
 
     def _load_script(self, number):
         """The compiled module that an exporter saved under a number."""
@@ -132,7 +137,21 @@ class PackageImporter(Importer):
 
         own = f".data/ts_code/{number}/archive.pt"
         archive = io.BytesIO(self.zip_reader.get_record(own)) if self.zip_reader.has_record(own) else self._script_archive(number)
-        return load(archive, map_location=self._map_location)
+        module = load(archive, map_location=self._map_location)
+        shared = f".data/ts_code/{number}/shared.json"
+        for path, key in (json.loads(self.zip_reader.get_record(shared)) if self.zip_reader.has_record(shared) else {}).items():
+            self._share(module, path, key)
+        return module
+
+    def _share(self, module, path, key):
+        """Put a tensor of a compiled module into the memory of this key."""
+        *parts, name = path.split(".")
+        for part in parts:
+            module = getattr(module, part)
+        tensor = getattr(module, name)
+        size = tensor.untyped_storage().nbytes()
+        with cresset.no_grad():
+            tensor.set_(self._memory(key, location_tag(tensor.untyped_storage()), size, *self._restored), tensor.storage_offset(), tensor.size(), tensor.stride())
 
     def _script_archive(self, number):
         """The archive of one compiled module in a package of PyTorch, where all share their code and storages with what else is there."""

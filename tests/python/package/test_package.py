@@ -169,6 +169,20 @@ def test_graphs_and_scripts():
     assert isinstance(loaded, torch.fx.GraphModule)
 
 
+def test_scripts_share_memory_with_what_is_beside_them():
+    from parts.module import Scaled
+
+    tensor = torch.arange(6.0)
+    scripts = [torch.jit.script(torch.nn.Sequential(Scaled(tensor[1:]))), torch.jit.script(Scaled(tensor)), torch.jit.script(Scaled(torch.ones(1)))]
+    for _ in range(2):  # the second package is written from what was read
+        f = exported(lambda e: e.save_pickle("m", "x", [*scripts, tensor]))
+        one, two, alone, beside = scripts = PackageImporter(f).load_pickle("m", "x")
+        assert len([name for name in zipfile.ZipFile(f).namelist() if name.endswith(".storage")]) == 1  # what is not shared is in the archive alone
+        beside.add_(1)
+        assert one(torch.ones(5)).tolist() == beside[1:].tolist() and two(torch.ones(6)).tolist() == beside.tolist() and alone(torch.ones(1)).item() == 1
+        *scripts, tensor = scripts
+
+
 def test_globs():
     assert GlobGroup("a.*.c").matches("a.b.c") and not GlobGroup("a.*.c").matches("a.c")
     assert GlobGroup("a.**").matches("a") and not GlobGroup("a.**", exclude="a.b").matches("a.b")
