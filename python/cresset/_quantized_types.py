@@ -58,6 +58,11 @@ class QuantizedType(_TypeName):
         raise RuntimeError("isSignedType not supported for quantized types")
 
 
+def script_number(value):
+    """The whole number that scripts and archives have in place of a quantized type or a scheme; any other value as it is."""
+    return _NUMBERS.get(id(value), value)
+
+
 class _NarrowInteger(_TypeName):
     is_signed = False
 
@@ -81,6 +86,11 @@ qint8, quint8, qint32, quint4x2, quint2x4 = map(QuantizedType, ("qint8", "quint8
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams = map(
     qscheme, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams")
 )
+
+_NUMBERS = {id(kind): number for kind, number in ((qint8, 12), (quint8, 13), (qint32, 14), (quint4x2, 16), (quint2x4, 17))}
+_NUMBERS |= {id(scheme): number for number, scheme in enumerate(
+    (per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams)
+)}  # fmt: skip
 
 globals().update({_name: _NarrowInteger(_name) for _name in _NARROW_INTEGERS})
 globals().update({_name: _Bits(_name, _size) for _name, _size in _BITS.items()})

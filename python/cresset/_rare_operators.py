@@ -2,12 +2,39 @@
 
 import cresset
 
-from . import _rare_functions
+from . import _fake_quantize, _rare_functions
+from ._quantized import _functions as _quantized
+from ._quantized._tensor import KINDS
+from ._quantized_types import script_number
 
 __all__ = ["NAMES"]
 
+_TYPES = {script_number(dtype): dtype for dtype in KINDS}  # by the numbers of scripts
+
+
+def _with_type(function):
+    """The function, whose last argument is the number of a quantized type."""
+    return lambda *args: function(*args[:-1], _TYPES.get(args[-1], args[-1]))
+
+
+def _dynamic(self, dtype, reduce_range):
+    return _quantized.quantize_per_tensor_dynamic(self, _TYPES.get(dtype, dtype), reduce_range)
+
+
+_WATCHED = "Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point"
 _ROWS = {
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,
+    "quantize_per_tensor(Tensor self, float scale, int zero_point, int dtype) -> Tensor": _with_type(_quantized.quantize_per_tensor),
+    "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, int dtype) -> Tensor": _with_type(_quantized.quantize_per_channel),
+    "quantize_per_tensor_dynamic(Tensor self, int dtype, bool reduce_range) -> Tensor": _dynamic,
+    "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor":
+    _fake_quantize.fake_quantize_per_tensor_affine,
+    "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor":
+    _fake_quantize.fake_quantize_per_tensor_affine,
+    "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor":
+    _fake_quantize.fake_quantize_per_channel_affine,
+    f"fused_moving_avg_obs_fake_quant(Tensor self, {_WATCHED}, float averaging_const, int quant_min, int quant_max, int ch_axis, "
+    "bool per_row_fake_quant=False, bool symmetric_quant=False) -> Tensor": _fake_quantize.fused_moving_avg_obs_fake_quant,
     "dequantize.self(Tensor self) -> Tensor": lambda self: self.dequantize(),
 }
 

@@ -39,6 +39,17 @@ def tensor(key="0", sizes=(2,), strides=(1,), offset=0, elements=2, kind="FloatS
             + glob("collections", "OrderedDict") + b")R" + facts + b"tR")  # fmt: skip
 
 
+def quantized(facts, kind="QUInt8Storage", sizes=(2, 4)):
+    """A quantized tensor over the storage 0 of eight bytes; `facts`: its scheme and what belongs to it."""
+
+    def ints(values):
+        return b"(" + b"".join(b"\x8a\x08" + struct.pack("<q", v) for v in values) + b"t"
+
+    storage = b"(" + text("storage") + glob("torch", kind) + text("0") + text("cpu") + b"K\x08tQ"
+    return (glob("torch._utils", "_rebuild_qtensor") + b"(" + storage + b"K\x00" + ints(sizes) + ints((4, 1)) + b"(" + facts + b"t\x89"
+            + glob("collections", "OrderedDict") + b")RtR")  # fmt: skip
+
+
 def archive(data=None, code=CODE, files=(), drop=(), top="m", compress=zipfile.ZIP_STORED):
     """The bytes of an archive of one module; `files` replace or add entries, `drop` leaves some out."""
     entries = {

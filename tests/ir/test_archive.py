@@ -517,13 +517,34 @@ def test_facts_say_how_elements_are_read():
     assert load(weight(files.tensor(facts=b"N"))).w.tolist() == [1.0, 2.0]
 
 
+SCALE = files.glob("torch", "per_tensor_affine") + b"G" + struct.pack(">d", 0.5) + b"K\x03"
+
+
+def test_quantized_tensors():
+    read = load(weight(files.quantized(SCALE))).w
+    assert read.dtype is cresset.quint8 and read.int_repr().flatten().tolist() == list(struct.pack("<2f", 1, 2)) and (read.q_scale(), read.q_zero_point()) == (0.5, 3)
+    rows = files.glob("torch", "per_channel_affine") + files.tensor(kind="ByteStorage", sizes=(1,), elements=8) * 2 + b"K\x00"
+    with pytest.raises(RuntimeError, match="_quantized::of_parts: 2 scales were required; got a tensor of size .1.."):
+        load(weight(files.quantized(rows)))
+    with pytest.raises(RuntimeError, match="_quantized::of_parts: an axis from 0 to 1 was required; got 5."):
+        load(weight(files.quantized(rows[:-1] + b"\x05")))
+    with pytest.raises(RuntimeError, match="quantize_tensor_per_tensor_affine zero_point 300 is above upper bound."):
+        load(weight(files.quantized(SCALE[:-2] + b"M" + struct.pack("<H", 300))))
+
+
 SYSTEM = files.glob("os", "system") + b"(" + files.text("touch /tmp/owned") + b"tR"
 HOSTILE = {
     "os.system": (attribute("int", SYSTEM), "asks for 'os.system', which is not allowed"),
     "eval": (attribute("int", files.glob("builtins", "eval") + b"(" + files.text("1") + b"tR"), "asks for 'builtins.eval', which is not allowed"),
     "a method": (attribute("int", files.glob("__torch__.M", "forward") + b")R"), "asks for '__torch__.M.forward', which is not allowed"),
     "inst": (attribute("int", b"(ios\nsystem\n"), "the instruction 105 is not allowed"),
-    "quantized": (weight(files.tensor(kind="QInt8Storage")), "quantized tensors, which are not supported"),
+    "quantized numbers": (weight(files.tensor(kind="QInt8Storage")), "a tensor is not described as one"),
+    "numbers as quantized": (weight(files.quantized(SCALE, kind="ByteStorage")), "a tensor is not described as one"),
+    "four bits": (weight(files.quantized(SCALE, kind="QUInt4x2Storage")), "quantized tensors of less than eight bits an element"),
+    "too many quantized": (weight(files.quantized(SCALE, sizes=(3, 4))), "does not fit its storage"),
+    "no scheme": (weight(files.quantized(b"K\x01" + SCALE[-11:])), "a tensor is quantized by an unknown scheme"),
+    "a scheme of rows": (weight(files.quantized(files.glob("torch", "per_channel_affine") + SCALE[-11:])), "how a tensor is quantized is not described as that"),
+    "a zero point outside": (weight(files.quantized(SCALE[:-1] + b"\xff" + b"K\x01")), "how a tensor is quantized is not described as that"),
     "huge sizes": (weight(files.tensor(sizes=(2**62, 2**62), strides=(1, 1))), "a tensor has an impossible shape"),
     "huge stride": (weight(files.tensor(sizes=(3,), strides=(2**62,))), "impossible shape"),
     "negative size": (weight(files.tensor(sizes=(-1,))), "impossible shape"),

@@ -722,3 +722,29 @@ def test_methods_of_one_object():
     assert scripted(cresset.zeros(1)).item() == m(cresset.zeros(1)).item() == 120 and (scripted.left(), scripted.unused()) == (100, 7)
     assert jit.script(plain)(cresset.zeros(1)).item() == 2 and jit.script(plain).unused() == 1
     assert jit.script(whole)(cresset.ones(1)).item() == 2 and jit.script(Overridden())(cresset.zeros(1)).item() == 2
+
+
+def test_methods_that_only_an_interface_asks_for():
+    @jit.interface
+    class Step(nn.Module):
+        def one(self, x: Tensor) -> Tensor:
+            pass
+
+    class PlusOne(nn.Module):
+        def one(self, x: Tensor) -> Tensor:
+            return self.two(x)
+
+        def two(self, x: Tensor) -> Tensor:
+            return x + 1
+
+    class Through(nn.Module):
+        step: Step
+
+        def __init__(self):
+            super().__init__()
+            self.step = PlusOne()
+
+        def forward(self, x):
+            return self.step.one(x)
+
+    assert jit.script(Through())(cresset.ones(2)).tolist() == [2, 2]

@@ -20,6 +20,7 @@ NO_INHERITANCE = "TorchScript classes does not support inheritance yet. Please d
 _types = weakref.WeakKeyDictionary()  # {class: its type}
 _refused = weakref.WeakSet()  # classes of objects that were tried in vain
 _compiling = {}  # {class: its type} while its methods are compiled
+_interface_methods = {}  # {qualified name: names of methods} of interfaces
 _by_name = weakref.WeakValueDictionary()  # {qualified name: class} of the classes in _types and _compiling that have methods
 
 
@@ -152,7 +153,13 @@ def _interface(cls):
     made = _C._jit_interface(qualified_name(cls), cls.__torch_script_interface__)
     for name, signature in methods.items():
         _C._jit_interface_method(made, name, *signature)
+    _interface_methods[made.qualified_name()] = tuple(methods)
     return made
+
+
+def methods_of_interface(kind):
+    """The names of an interface's methods."""
+    return _interface_methods.get(kind.qualified_name(), ())
 
 
 def script_class(cls, frame_names=None):

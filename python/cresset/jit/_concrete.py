@@ -10,10 +10,11 @@ from cresset import _C
 from cresset._C import ScriptThing
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from cresset.nn.parameter import Parameter, is_lazy
+from cresset._quantized_types import script_number
 from cresset._same_names import own_module
 
 from . import _definitions, _hooks, _marks, _overloads, _replacements, _state
-from ._classes import qualified_name, type_of_class
+from ._classes import methods_of_interface, qualified_name, type_of_class
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
 
@@ -440,6 +441,9 @@ def _infer_members(made, module, annotations, share):
         child = concrete_type(sub, share, share)
         if annotated is not None and annotated.is_interface_type():
             child.compile()
+            for method in methods_of_interface(annotated):  # which may be the only reason to compile them
+                if child._is_compiled(method):
+                    child._compile_method(method)
             why = _C._jit_is_subtype(child.type, annotated)
             if why is not None:
                 raise RuntimeError(f"Attribute {name} of '{type(module).__name__}' is not of its annotated type {annotated}: {why}")
@@ -515,6 +519,7 @@ def _add_value(made, module, name, value, constant, annotations):
         return
     if name not in module.__dict__ and name in annotations and not hasattr(type(module), name):
         return
+    value = script_number(value)
     if constant or final:
         _add_constant(made, name, value, annotated)
         return

@@ -12,6 +12,7 @@ import typing
 import cresset
 from cresset import _C, _legacy
 from cresset._C import ScriptThing
+from cresset._quantized_types import script_number
 from cresset._same_names import own_module
 
 from . import _classes, _definitions, _marks, _overloads, _state
@@ -37,6 +38,7 @@ def _global_value_error(obj):
 
 def thing_of(obj, name="", constant=False):
     """The thing for an object. `constant`: it is the attribute of a module, so plain values are constants."""
+    obj = script_number(obj)
     if obj is None:
         return ScriptThing.constant(None, _C.NoneType.get())
     if isinstance(obj, types.ModuleType):

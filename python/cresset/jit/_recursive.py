@@ -8,6 +8,7 @@ import weakref
 
 import cresset
 from cresset import _C
+from cresset._quantized_types import script_number
 from cresset.nn import Module
 
 from . import _definitions, _marks, _source
@@ -380,7 +381,7 @@ def _create(module, concrete, memo, faces=True):
             known = concrete.submodules[name]  # an interface says nothing of the class behind it
             c.setattr(name, _create(sub, known if hasattr(known, "submodules") else concrete_type(sub), memo, faces))
     for name, (kind, _, _) in concrete.attributes.items():
-        value = _value_of(module, name)
+        value = script_number(_value_of(module, name))
         try:
             c.setattr(name, value)
         except (TypeError, RuntimeError) as error:

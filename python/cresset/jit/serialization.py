@@ -1,6 +1,7 @@
 """cresset.jit.save and load: scripts as archives that PyTorch reads, and archives that PyTorch wrote."""
 
 import contextlib
+import importlib
 import os
 
 import cresset
@@ -25,14 +26,21 @@ def save(m, f, _extra_files=None):
     `_extra_files` maps names to str or bytes that are kept beside it.
     """
     handle = _handle(m)
+    _define_quantized_operators()
     if isinstance(f, (str, os.PathLike)):
         _C._jit_save_file(handle, os.fspath(f), _extra_files)
     else:
         f.write(_C._jit_save_bytes(handle, _extra_files))
 
 
+def _define_quantized_operators():
+    """Archives of quantized modules call them, and take tensors apart and put them together by them."""
+    importlib.import_module("cresset._quantized._operators")
+
+
 def load_object(f, map_location=None, _extra_files=None):
     """The compiler's object (`_C.ScriptModule`) of an archive; see `load`."""
+    _define_quantized_operators()
     device = None if map_location is None else cresset.device(map_location)
     if not isinstance(f, (str, os.PathLike)):
         return _C._jit_load_bytes(f.read(), device, _extra_files)

@@ -131,6 +131,8 @@ class Pickler {
   }
   void tensor(const Tensor& t);
   void sparse_tensor(const Tensor& t);
+  bool quantized_tensor(const Tensor& t);
+  void storage(const Tensor& t, const char* type);
   void list(const IValue& v, const TypePtr& type);
   void dict(const IValue& v, const TypePtr& type);
   void object(const IValue& v);
@@ -207,7 +209,7 @@ void Pickler::sparse_tensor(const Tensor& t) {
                        *kRows[] = {"aten::crow_indices", "aten::col_indices", "aten::values"};
   const ArrayRef<const char*> names = t.layout() == Layout::Sparse ? ArrayRef<const char*>(kCoordinates) : ArrayRef<const char*>(kRows);
   std::vector<Tensor> parts;
-  for (const char* name : names) parts.push_back(call_sparse_operator(name, "", {IValue(t)})[0].toTensor().detach());
+  for (const char* name : names) parts.push_back(call_python_operator(name, "", {IValue(t)}, "sparse tensors")[0].toTensor().detach());
   global("torch._utils", "_rebuild_sparse_tensor");
   out_ += '(';
   integer(static_cast<int64_t>(t.layout()));
@@ -218,20 +220,58 @@ void Pickler::sparse_tensor(const Tensor& t) {
   out_ += ")RtR";
 }
 
-void Pickler::tensor(const Tensor& t) {
-  if (t.defined() && is_sparse_layout(t.layout())) return sparse_tensor(t);
-  CRESSET_CHECK(t.defined() && t.has_storage() && t.layout() == Layout::Strided, "archive: ", path_,
-                " is a tensor without storage, which archives cannot hold.");
-  const char* type = storage_name(t.scalar_type());
-  CRESSET_CHECK(type, "archive: ", path_, " is a tensor of type ", t.scalar_type(), ", which archives cannot hold.");
-  global("torch._utils", "_rebuild_tensor_v2");
-  out_ += "((";
+// (storage, offset, sizes, strides, (scheme, scale, zero point[, axis]), requires_grad, hooks); false for a tensor that is not quantized.
+bool Pickler::quantized_tensor(const Tensor& t) {
+  if (!Dispatcher::singleton().findSchema({kQuantizedParts, ""})) return false;
+  const impl::ExcludeDispatchKeyGuard below_classes(
+      DispatchKey::Python);  // it asks any tensor, whatever the tensor's class makes of operators
+  const Stack parts = call_python_operator(kQuantizedParts, "", {IValue(t)}, "quantized tensors");
+  const int64_t axis = parts.at(3).toInt();
+  if (axis < -1) return false;
+  const Tensor numbers = parts[0].toTensor(), scales = parts[1].toTensor(), zero_points = parts[2].toTensor();
+  global("torch._utils", "_rebuild_qtensor");
+  out_ += '(';
+  storage(numbers, quantized_storage_name(numbers.scalar_type()));
+  integer(numbers.storage_offset());
+  integers(numbers.sizes());
+  integers(numbers.strides());
+  out_ += '(';
+  global("torch", quantization_schemes()[axis < 0 ? 0 : isFloatingType(zero_points.scalar_type()) ? 2 : 1]);
+  if (axis < 0) {
+    floating(scales.item<double>());
+    integer(zero_points.item<int64_t>());
+  } else {
+    tensor(scales);
+    tensor(zero_points);
+    integer(axis);
+  }
+  out_ += "t\x89";
+  global("collections", "OrderedDict");
+  out_ += ")RtR";
+  return true;
+}
+
+// The persistent id of the storage of a tensor.
+void Pickler::storage(const Tensor& t, const char* type) {
+  out_ += '(';
   text("storage");
   global("torch", type);
   text(hooks_.storage_key(t));
   text(t.device().str());
   integer(static_cast<int64_t>(t.storage().nbytes() / t.itemsize()));
   out_ += "tQ";
+}
+
+void Pickler::tensor(const Tensor& t) {
+  if (t.defined() && is_sparse_layout(t.layout())) return sparse_tensor(t);
+  if (t.defined() && !t.has_storage() && quantized_tensor(t)) return;
+  CRESSET_CHECK(t.defined() && t.has_storage() && t.layout() == Layout::Strided, "archive: ", path_,
+                " is a tensor without storage, which archives cannot hold.");
+  const char* type = storage_name(t.scalar_type());
+  CRESSET_CHECK(type, "archive: ", path_, " is a tensor of type ", t.scalar_type(), ", which archives cannot hold.");
+  global("torch._utils", "_rebuild_tensor_v2");
+  out_ += '(';
+  storage(t, type);
   integer(t.storage_offset());
   integers(t.sizes());
   integers(t.strides());
@@ -327,9 +367,9 @@ void Pickler::custom_object(const IValue& v) {
 
 }  // namespace
 
-Stack call_sparse_operator(const char* name, const char* overload, Stack stack) {
+Stack call_python_operator(const char* name, const char* overload, Stack stack, const char* what) {
   const auto op = Dispatcher::singleton().findSchema({name, overload});
-  CRESSET_CHECK_NOT_IMPLEMENTED(op, "archive: sparse tensors need ", name, ", which Python's cresset.sparse defines. Load it first.");
+  CRESSET_CHECK_NOT_IMPLEMENTED(op, "archive: ", what, " need ", name, ", which the Python package defines. Load it first.");
   op->callBoxed(&stack);
   return stack;
 }

@@ -11,6 +11,7 @@
 #include <cresset/core/backend_meta.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/interpreter.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "ir/archive/pickler.h"
 #include "ir/archive/zip_archive.h"
@@ -39,7 +40,8 @@ constexpr StorageName kStorages[] = {
     {"LongStorage", kLong},
     {"ShortStorage", kShort},
 };
-constexpr const char* kQuantized[] = {"QInt8Storage", "QUInt8Storage", "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage"};
+constexpr StorageName kQuantized[] = {{"QInt8Storage", kChar}, {"QUInt8Storage", kByte}, {"QInt32Storage", kInt}};
+constexpr const char* kNarrow[] = {"QUInt4x2Storage", "QUInt2x4Storage"};
 
 // Things on the stack that are no values of scripts. They travel as capsules.
 struct ClassName final : intrusive_ptr_target {
@@ -47,12 +49,18 @@ struct ClassName final : intrusive_ptr_target {
   const TypePtr type;
 };
 struct StorageType final : intrusive_ptr_target {
-  explicit StorageType(ScalarType type) : type(type) {}
+  StorageType(ScalarType type, bool quantized) : type(type), quantized(quantized) {}
   const ScalarType type;
+  const bool quantized;
 };
 struct StorageValue final : intrusive_ptr_target {
-  explicit StorageValue(Tensor all) : all(std::move(all)) {}
+  StorageValue(Tensor all, bool quantized) : all(std::move(all)), quantized(quantized) {}
   const Tensor all;
+  const bool quantized;
+};
+struct Scheme final : intrusive_ptr_target {
+  explicit Scheme(std::size_t place) : place(place) {}
+  const std::size_t place;  // in quantization_schemes()
 };
 struct EmptyObject final : intrusive_ptr_target {
   explicit EmptyObject(TypePtr type) : type(std::move(type)) {}
@@ -261,6 +269,8 @@ class Machine {
   }
 
   IValue rebuild_tensor(const IValue& arguments);
+  Tensor in_storage(const std::vector<IValue>& a, bool quantized);
+  IValue rebuild_quantized_tensor(const IValue& arguments);
   IValue rebuild_sparse_tensor(const IValue& arguments);
   IValue rebuild_parameter(const IValue& arguments);
   IValue ordered_dict(const IValue& arguments);
@@ -279,10 +289,11 @@ class Machine {
     GlobalFunction::Call call;
   };
   // All that a pickle can call.
-  static constexpr std::size_t kCallables = 13;
+  static constexpr std::size_t kCallables = 14;
   static const std::array<Callable, kCallables>& callables() {
     static constexpr std::array<Callable, kCallables> all = {{
         {"torch._utils", "_rebuild_tensor_v2", &Machine::rebuild_tensor},
+        {"torch._utils", "_rebuild_qtensor", &Machine::rebuild_quantized_tensor},
         {"torch._utils", "_rebuild_sparse_tensor", &Machine::rebuild_sparse_tensor},
         {"torch._utils", "_rebuild_parameter", &Machine::rebuild_parameter},
         {"collections", "OrderedDict", &Machine::ordered_dict},
@@ -343,12 +354,15 @@ IValue Machine::global(const std::string& module, const std::string& name) {
     if (module == c.module && name == c.name) return capsule<GlobalFunction>(c.call);
   if (module == "torch") {
     for (const StorageName& s : kStorages)
-      if (name == s.name) return capsule<StorageType>(s.type);
-    for (const char* q : kQuantized)
-      CRESSET_CHECK_NOT_IMPLEMENTED(name != q, "archive: ", name_, " has quantized tensors, which are not supported.");
+      if (name == s.name) return capsule<StorageType>(s.type, false);
+    for (const StorageName& s : kQuantized)
+      if (name == s.name) return capsule<StorageType>(s.type, true);
+    for (std::size_t i = 0; i < quantization_schemes().size(); ++i)
+      if (name == quantization_schemes()[i]) return capsule<Scheme>(i);
+    for (const char* q : kNarrow)
+      CRESSET_CHECK_NOT_IMPLEMENTED(name != q, "archive: ", name_,
+                                    " has quantized tensors of less than eight bits an element, which are not supported.");
   }
-  CRESSET_CHECK_NOT_IMPLEMENTED(module != "torch._utils" || name != "_rebuild_qtensor", "archive: ", name_,
-                                " has quantized tensors, which are not supported.");
   if (module.rfind("__torch__", 0) == 0 && hooks_.type)
     if (TypePtr type = hooks_.type(module + "." + name)) return capsule<ClassName>(std::move(type));
   CRESSET_THROW(Error, "archive: ", name_, " asks for '", module, ".", name,
@@ -386,29 +400,16 @@ IValue Machine::persistent(const IValue& id) {
   if (!parts[0].isString() || parts[0].toStringRef() != "storage" || !type || !parts[2].isString() || !parts[3].isString() ||
       !parts[4].isInt() || parts[4].toInt() < 0)
     bad("a storage is not described as one");
-  return capsule<StorageValue>(hooks_.storage(parts[2].toStringRef(), type->type, parts[3].toStringRef(), parts[4].toInt()));
+  return capsule<StorageValue>(hooks_.storage(parts[2].toStringRef(), type->type, parts[3].toStringRef(), parts[4].toInt()),
+                               type->quantized);
 }
 
 // (storage, offset, sizes, strides, requires_grad, hooks[, facts]): facts are "conj" and "neg", which say how the elements are
 // to be read, and those that a backend keeps beside the tensor.
 IValue Machine::rebuild_tensor(const IValue& arguments) {
   const auto& a = arguments_of(arguments, 5, "a tensor");
-  const auto* storage = capsule_of<StorageValue>(a[0]);
-  if (!storage || !a[1].isInt() || !a[4].isBool()) bad("a tensor is not described as one");
-  const int64_t offset = a[1].toInt();
-  const std::vector<int64_t> sizes = integers(a[2]), strides = integers(a[3]);
-  if (sizes.size() != strides.size() || offset < 0) bad("a tensor has an impossible shape");
-  // The last element's place, counted so that nothing can overflow unseen.
-  int64_t last = offset, elements = 1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    int64_t reach = 0;
-    if (sizes[i] < 0 || strides[i] < 0 || __builtin_mul_overflow(elements, sizes[i], &elements) ||
-        (sizes[i] > 0 && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))))
-      bad("a tensor has an impossible shape");
-  }
-  const Tensor& all = storage->all;
-  if (elements > 0 && last >= all.numel()) bad("a tensor of " + std::to_string(elements) + " elements does not fit its storage");
-  Tensor t(make_intrusive<TensorImpl>(all.storage(), all.key_set(), all.scalar_type(), sizes, strides, offset));
+  if (!a[4].isBool()) bad("a tensor is not described as one");
+  Tensor t = in_storage(a, false);
   if (a.size() > 6 && !a[6].isNone()) {
     if (!a[6].isGenericDict()) bad("the facts about a tensor are no dict");
     BackendMetaFacts facts;
@@ -431,6 +432,45 @@ IValue Machine::rebuild_tensor(const IValue& arguments) {
   return IValue(std::move(t));
 }
 
+// What the first four arguments say: storage, offset, sizes, strides.
+Tensor Machine::in_storage(const std::vector<IValue>& a, bool quantized) {
+  const auto* storage = capsule_of<StorageValue>(a[0]);
+  if (!storage || storage->quantized != quantized || !a[1].isInt()) bad("a tensor is not described as one");
+  const int64_t offset = a[1].toInt();
+  const std::vector<int64_t> sizes = integers(a[2]), strides = integers(a[3]);
+  if (sizes.size() != strides.size() || offset < 0) bad("a tensor has an impossible shape");
+  // The last element's place, counted so that nothing can overflow unseen.
+  int64_t last = offset, elements = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    int64_t reach = 0;
+    if (sizes[i] < 0 || strides[i] < 0 || __builtin_mul_overflow(elements, sizes[i], &elements) ||
+        (sizes[i] > 0 && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))))
+      bad("a tensor has an impossible shape");
+  }
+  const Tensor& all = storage->all;
+  if (elements > 0 && last >= all.numel()) bad("a tensor of " + std::to_string(elements) + " elements does not fit its storage");
+  return Tensor(make_intrusive<TensorImpl>(all.storage(), all.key_set(), all.scalar_type(), sizes, strides, offset));
+}
+
+// (storage, offset, sizes, strides, (scheme, scale, zero point[, axis]), requires_grad, hooks)
+IValue Machine::rebuild_quantized_tensor(const IValue& arguments) {
+  const auto& a = arguments_of(arguments, 6, "a quantized tensor");
+  const Tensor numbers = in_storage(a, true);
+  const auto& facts = arguments_of(a[4], 3, "how a tensor is quantized");
+  const auto* scheme = capsule_of<Scheme>(facts[0]);
+  if (!scheme) bad("a tensor is quantized by an unknown scheme");
+  const bool single = scheme->place == 0;
+  if (facts.size() != (single ? 3 : 4) ||
+      (single ? !facts[1].isDouble() || !facts[2].isInt() : !facts[1].isTensor() || !facts[2].isTensor() || !facts[3].isInt()))
+    bad("how a tensor is quantized is not described as that");
+  const Tensor scales = single ? scalar_tensor(facts[1].toDouble(), kDouble, {}, {}, {}) : facts[1].toTensor();
+  const Tensor zero_points = single ? scalar_tensor(facts[2].toInt(), kLong, {}, {}, {}) : facts[2].toTensor();
+  Stack made = call_python_operator(kQuantizedOfParts, "",
+                                    {IValue(numbers), IValue(scales), IValue(zero_points), IValue(single ? -1 : facts[3].toInt())},
+                                    "quantized tensors");
+  return made.at(0);
+}
+
 // (layout, sizes, requires_grad, parts…, hooks): two parts of coordinates, three of compressed rows.
 IValue Machine::rebuild_sparse_tensor(const IValue& arguments) {
   const auto& a = arguments_of(arguments, 6, "a sparse tensor");
@@ -451,11 +491,12 @@ IValue Machine::rebuild_sparse_tensor(const IValue& arguments) {
   Stack checked = operands;
   if (!rows) checked.emplace_back();  // not known to be coalesced
   // Indices outside of the sizes raise.
-  call_sparse_operator(rows ? "aten::_validate_sparse_csr_tensor_args" : "aten::_validate_sparse_coo_tensor_args", "", std::move(checked));
+  call_python_operator(rows ? "aten::_validate_sparse_csr_tensor_args" : "aten::_validate_sparse_coo_tensor_args", "", std::move(checked),
+                       "sparse tensors");
   // dtype, layout, device, pin_memory and for coordinates is_coalesced: as the values are.
   operands.resize(operands.size() + (rows ? 4 : 5));
-  const Stack made = rows ? call_sparse_operator("aten::sparse_csr_tensor", "crow_col_value_size", std::move(operands))
-                          : call_sparse_operator("aten::sparse_coo_tensor", "indices_size", std::move(operands));
+  const Stack made = rows ? call_python_operator("aten::sparse_csr_tensor", "crow_col_value_size", std::move(operands), "sparse tensors")
+                          : call_python_operator("aten::sparse_coo_tensor", "indices_size", std::move(operands), "sparse tensors");
   Tensor t = made.at(0).toTensor();
   if (a[2].toBool()) t.requires_grad_(true);
   return IValue(std::move(t));
@@ -648,6 +689,12 @@ bool restore_type(const IValue& v, const TypePtr& type) {
     }
     default: return value_is_of_type(v, *type);
   }
+}
+
+const char* quantized_storage_name(ScalarType t) {
+  for (const StorageName& s : kQuantized)
+    if (s.type == t) return s.name;
+  return nullptr;
 }
 
 const char* storage_name(ScalarType t) {

@@ -32,5 +32,7 @@ bool restore_type(const IValue& v, const TypePtr& type);
 
 /// "FloatStorage" of kFloat, as pickles name a storage's type; null for types without one.
 const char* storage_name(ScalarType t);
+/// "QInt8Storage" of kChar: the same for quantized tensors of these numbers.
+const char* quantized_storage_name(ScalarType t);
 
 }  // namespace cresset::jit

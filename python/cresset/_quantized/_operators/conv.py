@@ -38,6 +38,11 @@ def _pack(kind, weight, bias, numbers):
     return getattr(cresset.classes.quantized, f"{kind}PackedParamsBase")([weight, bias], numbers)
 
 
+def _at(x, change):
+    """A quantized tensor with a dimension of one row more (unsqueeze), or less (squeeze), behind the channels."""
+    return QuantizedTensor(change(x._numbers, 2), x._quantizer)
+
+
 def _prepack(name, dims, transposed):
     kind = "Conv3d" if dims == 3 else "Conv2d"
 
@@ -57,7 +62,10 @@ def _prepack(name, dims, transposed):
         outputs = weight.shape[1] * groups if transposed else weight.shape[0]
         if bias is not None and tuple(bias.shape) != (outputs,):
             raise RuntimeError(f"bias should have K elements: {outputs}; got the shape {list(bias.shape)}.")
-        return _pack(kind, _integers.packed_weight(weight), None if bias is None else bias.detach(), [dims, int(transposed), groups, *(n for values in each for n in values)])
+        if dims == 1:
+            weight, each = _at(weight, cresset.Tensor.unsqueeze), [[first, *values] for first, values in zip((1, 0, 1, 0), each, strict=True)]
+        numbers = [max(dims, 2), int(transposed), groups, *(n for values in each for n in values)]
+        return _pack(kind, _integers.packed_weight(weight), None if bias is None else bias.detach(), numbers)
 
     pack.__name__ = name
     return pack
@@ -68,27 +76,38 @@ def unpack(packed):
     return packed.unpack()
 
 
+def unpack_1d(packed):
+    """(weight, bias) that were packed, of a convolution over one dimension."""
+    weight, bias = packed.unpack()
+    return _at(weight, cresset.Tensor.squeeze), bias
+
+
 def _output_scales(weight, geometry):
     """The float32 scales by output: of a transposed convolution they repeat for each group."""
     scales = _integers.weight_scales(weight)
     return scales.repeat(geometry.groups) if geometry.transposed and len(scales) > 1 else scales
 
 
-def _check(x, geometry, name):
+def _check(x, geometry, name, dims):
     _integers.check_activation(x, name)
-    if x.dim() != geometry.dims + 2:
-        raise RuntimeError(f"Expected activation data to have {geometry.dims + 2} dimensions in quantized::{name}; got {x.dim()}.")
+    if x.dim() != dims + 2:
+        raise RuntimeError(f"Expected activation data to have {dims + 2} dimensions in quantized::{name}; got {x.dim()}.")
+    if geometry.dims != max(dims, 2):
+        raise RuntimeError(f"quantized::{name}: weights of a convolution over {dims} dimension{'s' if dims > 1 else ''} were required; got {geometry.dims}.")
 
 
-def _convolution(name, after=None):
+def _convolution(name, dims, after=None):
     def run(qx, packed, scale, zero_point, added=None):
         require_engine(f"quantized::{name}")
         (weight, bias), geometry = packed.unpack(), Geometry(packed.numbers())
-        _check(qx, geometry, name)
+        _check(qx, geometry, name, dims)
+        if dims == 1:  # packed as two, of which the first has one row
+            qx = _at(qx, cresset.Tensor.unsqueeze)
         scales = _output_scales(weight, geometry) * qx._uniform().scale
         sums = geometry.sums(_integers.centred(qx), _integers.centred(weight))
         then = after if added is None else (lambda real: (real + added.dequantize()).relu() if after else real + added.dequantize())
-        return _integers.requantized(sums, bias, scales, _integers.check_output(qx.dtype, scale, zero_point), 1, then)
+        made = _integers.requantized(sums, bias, scales, _integers.check_output(qx.dtype, scale, zero_point), 1, then)
+        return _at(made, cresset.Tensor.squeeze) if dims == 1 else made
 
     run.__name__ = name
     return run
@@ -99,8 +118,8 @@ def _with_geometry(run):
     return lambda qx, packed, stride, padding, dilation, groups, scale, zero_point: run(qx, packed, scale, zero_point)
 
 
-def _dynamic(name):
-    convolution = _convolution(name)
+def _dynamic(name, dims):
+    convolution = _convolution(name, dims)
 
     def run(qx, packed_weight, reduce_range=False):
         x = _integers.dynamic(qx.detach().float(), reduce_range)
@@ -131,11 +150,11 @@ def _declare(dims, transposed):
     names = [f"{base}_prepack"] + ["conv_prepack"] * (base == "conv2d")
     operator(*(name + prepack for name in names))(pack)
     names = [f"{base}_unpack"] + ["conv_unpack"] * (base == "conv2d")
-    operator(*(f"{name}({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)" for name in names))(unpack)
-    operator(f"{base}_dynamic(Tensor qx, {kind} packed_weight, bool reduce_range=False) -> Tensor")(_dynamic(f"{base}_dynamic"))
+    operator(*(f"{name}({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)" for name in names))(unpack_1d if dims == 1 else unpack)
+    operator(f"{base}_dynamic(Tensor qx, {kind} packed_weight, bool reduce_range=False) -> Tensor")(_dynamic(f"{base}_dynamic", dims))
     overload = "" if transposed or dims == 1 else ".new"
     for name, after in ((base, None), *(() if transposed else ((f"{base}_relu", _integers.RELU),))):
-        run = _convolution(name, after)
+        run = _convolution(name, dims, after)
         operator(f"{name}{overload}(Tensor qx, {kind} packed_weight, float output_scale, int output_zero_point) -> Tensor")(run)
         if overload:
             old = "int[] stride, int[] padding, int[] dilation, int groups, float output_scale, int output_zero_point"

@@ -10,7 +10,8 @@ __all__ = ["BatchNorm2d", "BatchNorm3d"]
 
 class _BatchNorm(nn.modules.batchnorm._BatchNorm):
     _dims = 0
-    _relu = False
+    _letters = ""  # of an input's dimensions
+    __constants__ = ["_letters", "_dims"]
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, device=None, dtype=None):
         super().__init__(num_features, eps, momentum, True, True, device, dtype)
@@ -19,12 +20,7 @@ class _BatchNorm(nn.modules.batchnorm._BatchNorm):
 
     def _check_input_dim(self, input):
         if input.dim() != self._dims + 2:
-            raise ValueError(f"Input shape must be `(N, C, {'D, ' * (self._dims == 3)}H, W)`!")
-
-    def forward(self, input):
-        self._check_input_dim(input)
-        operator = getattr(cresset.ops.quantized, f"batch_norm{self._dims}d{'_relu' * self._relu}")
-        return operator(input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, float(self.scale), int(self.zero_point))
+            raise ValueError("Input shape must be `(" + self._letters + ")`!")
 
     def _get_name(self):
         return f"QuantizedBatchNorm{self._dims}d"
@@ -53,10 +49,20 @@ class _BatchNorm(nn.modules.batchnorm._BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """nn.BatchNorm2d of whole numbers."""
 
-    _dims = 2
+    _dims, _letters = 2, "N, C, H, W"
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        scale, zero_point = float(self.scale), int(self.zero_point)
+        return cresset.ops.quantized.batch_norm2d(input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, scale, zero_point)
 
 
 class BatchNorm3d(_BatchNorm):
     """nn.BatchNorm3d of whole numbers."""
 
-    _dims = 3
+    _dims, _letters = 3, "N, C, D, H, W"
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        scale, zero_point = float(self.scale), int(self.zero_point)
+        return cresset.ops.quantized.batch_norm3d(input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, scale, zero_point)

@@ -4,11 +4,13 @@ import cresset
 from cresset import nn
 from cresset.nn.modules.utils import _pair, _single, _triple
 
+from ._conv_forward import FORWARDS
 from .utils import WeightedQuantizedModule, check_source, observed_weight, output_qparams, take_numbers
 
 __all__ = [f"Conv{transposed}{n}d" for transposed in ("", "Transpose") for n in (1, 2, 3)]
 
 _SUPPORTED_PADDING = {"zeros", "reflect"}
+_LETTERS = {1: "N, C, L", 2: "N, C, H, W", 3: "N, C, D, H, W"}
 _TUPLES = {1: _single, 2: _pair, 3: _triple}
 
 
@@ -20,6 +22,8 @@ def _reverse_repeat_padding(padding):
 class _ConvNd(WeightedQuantizedModule):
     _dims = 0
     _transposed = False
+    _letters = ""  # of an input's dimensions
+    __constants__ = ["_letters"]
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):
         super().__init__()
@@ -39,6 +43,7 @@ class _ConvNd(WeightedQuantizedModule):
         self.padding = padding if isinstance(padding, str) else tuples(padding)
         self.dilation, self.transposed, self.output_padding = tuples(dilation), self._transposed, tuples(output_padding)
         self.groups, self.padding_mode = groups, padding_mode
+        self._both_sides = _reverse_repeat_padding(self.padding) if padding_mode != "zeros" else [0]
         shape = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
         weight = cresset._empty_affine_quantized([*shape, *self.kernel_size], scale=1, zero_point=0, dtype=cresset.qint8)
         self.set_weight_bias(weight, cresset.zeros(out_channels, dtype=cresset.float) if bias else None)
@@ -55,7 +60,7 @@ class _ConvNd(WeightedQuantizedModule):
         self._packed_params = self._operator("_prepack")(w, b, self.stride, padding, *middle, self.dilation, self.groups)
 
     def _weight_bias(self):
-        return self._packed_params.unpack()
+        return self._operator("_unpack")(self._packed_params)
 
     def weight(self):
         """The weight, quantized."""
@@ -66,17 +71,14 @@ class _ConvNd(WeightedQuantizedModule):
         return self._weight_bias()[1]
 
     def _padded(self, x):
-        if x.dim() != self._dims + 2:
-            letters = "N, C" + ", D, H, W"[9 - 3 * self._dims :] if self._dims > 1 else "N, C, L"
-            raise ValueError(f"Input shape must be `({letters})`!")
-        return x if self.padding_mode == "zeros" else nn.functional.pad(x, _reverse_repeat_padding(self.padding), mode=self.padding_mode)
-
-    _tail = ""  # of the operator's name
+        if x.dim() != len(self.kernel_size) + 2:
+            raise ValueError("Input shape must be `(" + self._letters + ")`!")
+        if self.padding_mode != "zeros":
+            x = nn.functional.pad(x, self._both_sides, mode=self.padding_mode)
+        return x
 
     def forward(self, input):
-        operator = self._operator(self._tail)
-        operator = operator.new if self._dims > 1 and not self.transposed else operator
-        return operator(self._padded(input), self._packed_params, self.scale, self.zero_point)
+        raise NotImplementedError(f"{type(self).__name__}: a class of one of the six convolutions was required.")
 
     def _get_name(self):
         return f"QuantizedConv{'Transpose' * self._transposed}{self._dims}d"
@@ -170,7 +172,8 @@ def _classes():
         for dims in (1, 2, 3):
             name = f"Conv{'Transpose' * transposed}{dims}d"
             doc = f"nn.{name} of whole numbers. `weight()` and `bias()` are methods; `scale` and `zero_point` are those of the output."
-            yield name, type(name, (base,), {"__module__": __name__, "__doc__": doc, "_dims": dims, "_FLOAT_MODULE": getattr(nn, name)})
+            yield name, type(name, (base,), {"__module__": __name__, "__doc__": doc, "_dims": dims, "_FLOAT_MODULE": getattr(nn, name),
+                                     "_letters": _LETTERS[dims], "forward": FORWARDS[f"conv{'_transpose' * transposed}{dims}d"]})  # fmt: skip
 
 
 globals().update(_classes())

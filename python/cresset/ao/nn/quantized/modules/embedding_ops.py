@@ -1,7 +1,9 @@
 """Embeddings with quantized rows."""
 
+from typing import Optional
+
 import cresset
-from cresset import nn
+from cresset import Tensor, nn
 
 from .utils import _hide_packed_params_repr, _quantize_weight
 
@@ -132,7 +134,9 @@ class EmbeddingBag(Embedding):
         super().__init__(num_embeddings, embedding_dim, _weight=_weight, dtype=dtype)
         self.mode, self.pruned_weights, self.include_last_offset, self.dtype = mode, False, include_last_offset, dtype
 
-    def forward(self, indices, offsets=None, per_sample_weights=None, compressed_indices_mapping=None):
+    def forward(
+        self, indices: Tensor, offsets: Optional[Tensor] = None, per_sample_weights: Optional[Tensor] = None, compressed_indices_mapping: Optional[Tensor] = None
+    ) -> Tensor:
         return cresset.ops.quantized.embedding_bag_byte(
             self._packed_params._packed_weight, indices, offsets, False, 0, self.pruned_weights, per_sample_weights, compressed_indices_mapping,
             self.include_last_offset,

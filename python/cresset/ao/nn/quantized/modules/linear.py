@@ -22,7 +22,8 @@ class LinearPackedParams(nn.Module):
 
     def set_weight_bias(self, weight, bias):
         """Pack others. RuntimeError for a dtype that is not packed."""
-        if self.dtype is cresset.qint8:
+        self._whole = self.dtype is cresset.qint8  # for scripts, which do not know the dtype
+        if self._whole:
             self._packed_params = cresset.ops.quantized.linear_prepack(weight, bias)
         elif self.dtype == cresset.float16:
             self._packed_params = cresset.ops.quantized.linear_prepack_fp16(weight, bias)

@@ -4,6 +4,7 @@ import warnings
 
 from cresset import nn
 from cresset.ao.nn.quantized.modules import conv as nnq
+from cresset.ao.nn.quantized.modules._conv_forward import FORWARDS
 
 __all__ = [f"Conv{transposed}{n}d" for transposed in ("", "Transpose") for n in (1, 2, 3)]
 
@@ -14,9 +15,6 @@ class _Dynamic:
     def __init__(self, *args, **kwargs):
         warnings.warn(f"The current implementation of the {self._get_name()} module has poor numerical accuracy and its use is not recommended", stacklevel=2)
         super().__init__(*args, **kwargs)
-
-    def forward(self, input, reduce_range: bool = True):
-        return self._operator("_dynamic")(self._padded(input), self._packed_params, reduce_range)
 
     def _get_name(self):
         return "Dynamic" + super()._get_name()
@@ -35,7 +33,8 @@ class _Dynamic:
 
 def _classes():
     for name in __all__:
-        body = {"__module__": __name__, "__doc__": f"nn.{name} with a weight in int8, whose input is quantized as it comes.", "_FLOAT_MODULE": getattr(nn, name)}
+        body = {"__module__": __name__, "__doc__": f"nn.{name} with a weight in int8, whose input is quantized as it comes.", "_FLOAT_MODULE": getattr(nn, name),
+                "forward": FORWARDS[name.lower().replace("transpose", "_transpose") + "_dynamic"]}  # fmt: skip
         yield name, type(name, (_Dynamic, getattr(nnq, name)), body)
 
 

@@ -27,8 +27,9 @@ class Linear(nnq.Linear):
 
     def forward(self, x):
         packed = self._packed_params._packed_params
-        if self._packed_params.dtype is cresset.qint8:
-            reduced = self.version is not None and self.version >= 4
+        if self._packed_params._whole:
+            version = self.version
+            reduced = version is not None and version >= 4
             return cresset.ops.quantized.linear_dynamic(x, packed, reduce_range=reduced).to(x.dtype)
         return cresset.ops.quantized.linear_dynamic_fp16(x, packed).to(x.dtype)
 

@@ -1,0 +1,142 @@
+"""Quantized modules as scripts, and their archives: what is read back computes the same; the form of packed weights is PyTorch 2.13's."""
+
+import copy
+import io
+
+import pytest
+
+import cresset as torch
+from cresset import nn
+from cresset.ao.nn import quantized as nnq
+from cresset.ao.nn.intrinsic import quantized as nniq
+from cresset.ao.nn.quantized import dynamic as nnqd
+
+ops = torch.ops.quantized
+
+
+def rows(*shape, dtype=torch.quint8):
+    torch.manual_seed(0)
+    return torch.quantize_per_tensor(torch.rand(*shape), 0.05, 3, dtype)
+
+
+def numbers(result):
+    return result.int_repr().tolist() if result.is_quantized else result.tolist()
+
+
+def archived(module):
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module), file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+def convolution(dims, transposed, dynamic, relu=False, **options):
+    name = f"Conv{'ReLU' * relu}{'Transpose' * transposed}{dims}d"
+    made = getattr(nniq if relu else nnqd if dynamic else nnq, name)(2, 4, 2, padding=1, **options)
+    shape = ((2, 4) if transposed else (4, 2)) + (2,) * dims
+    made.set_weight_bias(torch.quantize_per_tensor(rows(*shape).dequantize() - 0.5, 0.01, 0, torch.qint8), torch.arange(4.0))
+    made.scale, made.zero_point = 0.05, 3
+    x = rows(1, 2, *[5] * dims)
+    return made, (x.dequantize() if dynamic else x)
+
+
+def linear(**options):
+    made = nnq.Linear(4, 3)
+    weight = torch.quantize_per_channel(torch.arange(12.0).reshape(3, 4) - 6, torch.tensor([0.5, 1.0, 2.0]), torch.tensor([0, 0, 0]), 0, torch.qint8)
+    made.set_weight_bias(weight, torch.ones(3))
+    made.scale, made.zero_point = 0.5, 10
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:The current implementation")
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["plain", "transposed", "dynamic", "transposed dynamic", "relu"])
+def test_convolutions(dims, kind):
+    module, x = convolution(dims, "transposed" in kind, "dynamic" in kind, kind == "relu")
+    assert numbers(archived(module)(x)) == numbers(module(x)) == numbers(copy.deepcopy(module)(x))
+    with pytest.raises(Exception, match="Input shape must be `[(]N, C, "):
+        archived(module)(x[0])
+
+
+def test_padding_by_reflection():
+    module, x = convolution(2, False, False, padding_mode="reflect")
+    assert numbers(archived(module)(x)) == numbers(module(x))
+
+
+MODULES = [
+    (linear(), rows(2, 4)), (nnqd.Linear(4, 3), torch.rand(2, 4)), (nnqd.Linear(4, 3, dtype=torch.float16), torch.rand(2, 4)),
+    (nn.Sequential(nnq.Quantize(0.1, 3, torch.quint8), linear(), nn.ReLU(), nnq.DeQuantize()), torch.rand(2, 4)),
+    (nnq.BatchNorm2d(3), rows(1, 3, 2, 2)), (nniq.BNReLU3d(3), rows(1, 3, 2, 2, 2)), (nnq.ELU(0.1, 0), rows(2, 4)), (nnq.Embedding(5, 4), torch.tensor([1, 2])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("module, x", MODULES, ids=lambda value: type(value).__name__)
+def test_modules(module, x):
+    assert numbers(archived(module)(x)) == numbers(module(x))
+    bag = nnq.EmbeddingBag(5, 4)
+    assert numbers(archived(bag)(torch.tensor([1, 2]), torch.tensor([0]))) == numbers(bag(torch.tensor([1, 2]), torch.tensor([0])))
+
+
+def test_tensors_of_all_schemes():
+    w = torch.arange(12.0).reshape(3, 4) - 6
+
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("a", torch.quantize_per_tensor(w, 0.5, 3, torch.qint8))
+            self.register_buffer("b", torch.quantize_per_channel(w, torch.tensor([0.5, 1.0, 2.0]), torch.tensor([1, 2, 3]), 0, torch.quint8))
+            self.register_buffer("c", torch.quantize_per_channel(w, torch.tensor([0.5, 1.0, 2.0, 3.0]), torch.tensor([1.0, 2.5, 3, 0]), 1, torch.quint8))
+            self.register_buffer("d", torch.quantize_per_tensor(w, 0.25, 0, torch.qint32).t())
+
+        def forward(self, x):
+            return x + self.a.dequantize()
+
+    module = Module()
+    read = archived(module)
+    for name in "abcd":
+        expected, found = getattr(module, name), getattr(read, name)
+        assert (found.dtype, found.qscheme(), found.stride()) == (expected.dtype, expected.qscheme(), expected.stride()), name
+        assert numbers(found) == numbers(expected) and found.dequantize().equal(expected.dequantize()), name
+    assert read(torch.ones(3, 4)).equal(module(torch.ones(3, 4)))
+
+
+def test_packed_weights_in_the_form_of_pytorch():
+    weight = torch.quantize_per_tensor(torch.ones(1, 1, 1), 0.03, 0, torch.qint8)
+    version, (order, packed), bias = ops.conv1d_prepack(weight, torch.ones(1), [2], [1], [1], 1).__getstate__()
+    assert version == "2" and order.dtype is torch.int16 and packed.shape == (1, 1, 1, 1) and bias[0].tolist() == [1.0]
+    assert order.tolist() == [2, 1, 2, 0, 1, 1, 1, 0, 0, 1, 0]  # as two dimensions: strides, paddings, dilations, output paddings, groups, transposed
+    order = ops.conv_transpose2d_prepack(weight[None], None, [2, 1], [1, 0], [1, 0], [1, 1], 1).__getstate__()[1][0]
+    assert order.tolist() == [2, 2, 1, 1, 0, 1, 1, 1, 0, 1, 1]
+    order = ops.conv3d_prepack(weight[None, None], None, [2, 1, 1], [1, 0, 0], [1, 1, 1], 1).__getstate__()[1][0]
+    assert order.tolist() == [3, 2, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 1, 0]
+    assert ops.linear_prepack(weight[0], None).__getstate__()[1] is None
+    table = torch.quantize_per_channel(torch.ones(2, 8), torch.ones(2), torch.ones(2), 0, torch.quint8)
+    version, (kept,), doubles, bits = ops.embedding_bag_prepack(table).__getstate__()
+    assert (version, doubles, bits) == (1, [], [8]) and kept.int_repr().equal(table.int_repr())
+
+
+def test_types_and_schemes_are_numbers():
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kind, self.scheme = torch.quint8, torch.per_tensor_symmetric
+
+        def forward(self, x):
+            if self.scheme == torch.per_tensor_symmetric and self.kind == torch.quint8:
+                return torch.quantize_per_tensor(x, 0.5, 1, self.kind), self.kind, self.scheme
+            return x, 0, 0
+
+    made, kind, scheme = torch.jit.script(Module())(torch.ones(2))
+    assert made.int_repr().tolist() == [3, 3] and made.dtype is torch.quint8 and (kind, scheme) == (13, 2)
+
+
+def test_fake_quantization_in_scripts():
+    def both(x, scale, zero_point):
+        one = torch.fake_quantize_per_tensor_affine(x, 0.1, 1, 0, 15)
+        return one, torch.fake_quantize_per_channel_affine(x, scale, zero_point, 1, 0, 255)
+
+    x = torch.tensor([[0.05, 0.33], [1.0, -1.0]], requires_grad=True)
+    scale, zero_point = torch.tensor([0.1, 0.2]), torch.tensor([0, 1], dtype=torch.int32)
+    found, expected = torch.jit.script(both)(x, scale, zero_point), both(x, scale, zero_point)
+    assert [v.tolist() for v in found] == [v.tolist() for v in expected]
+    assert torch.autograd.grad(found[0].sum(), x)[0].tolist() == [[1, 1], [1, 0]]
