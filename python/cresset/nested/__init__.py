@@ -53,7 +53,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
             raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
         ts = ts.to(dtype=dtype or ts.dtype, device=device or ts.device)
         if not jagged:
-            return strided_from_list(ts.unbind())
+            return StridedNested(ts.view(-1), [tuple(ts.shape[1:])] * len(ts)) if ts.is_contiguous() else strided_from_list(ts.unbind())
         n, length = ts.shape[:2]
         offsets = cresset.arange(0, n * length + 1, max(length, 1), device=ts.device) if length else cresset.zeros(n + 1, dtype=cresset.int64)
         return NestedTensor(ts.reshape(n * length, *ts.shape[2:]), offsets, _min_seqlen=length, _max_seqlen=length)

@@ -6,7 +6,8 @@ import pytest
 
 import cresset as torch
 from cresset.nested import nested_tensor, nested_tensor_from_jagged, to_padded_tensor
-from cresset.nested._internal.nested_tensor import jagged_from_list
+from cresset.nested._internal.nested_tensor import jagged_from_list, nested_from_padded
+from cresset.nested._internal.ops import _outer_to_inner_dim
 
 DATA = torch.arange(24.0).reshape(2, 3, 4)
 MASK = torch.tensor([[True, True, False], [True, True, True]])
@@ -65,3 +66,39 @@ def test_shared_offsets():
 def test_views():
     nt = nested_tensor_from_jagged(torch.ones(4, 3), torch.tensor([0, 2, 4]))
     assert [x._is_view() for x in (nt.unsqueeze(1), nt.transpose(1, 2), nt.unsqueeze(2).squeeze(2), nt * 2)] == [True, True, True, False]
+
+
+def test_pieces_of_the_batch_are_views():
+    nt = nested_tensor([torch.ones(2, 3), torch.full((4, 3), 2.0), torch.full((3, 3), 3.0)], layout=torch.jagged)
+    a, b = nt.chunk(2)
+    assert (a.offsets().tolist(), b.offsets().tolist(), a._is_view(), a._get_max_seqlen(), b._get_min_seqlen()) == ([0, 2, 6], [0, 3], True, 4, 3)
+    a.values().mul_(10)
+    assert nt.values()[:, 0].tolist() == [10, 10, 20, 20, 20, 20, 3, 3, 3] and lists(b) == [[[3, 3, 3]] * 3]
+    holes = nested_tensor_from_jagged(torch.arange(10.0)[:, None], torch.tensor([0, 4, 7, 10]), lengths=torch.tensor([2, 3, 2]))
+    assert [lists(part) for part in holes.chunk(2)] == [[[[0], [1]], [[4], [5], [6]]], [[[7], [8]]]]
+    dense = torch.arange(12.0).reshape(2, 3, 2).clone()
+    for layout in (torch.strided, torch.jagged):
+        made = torch.nested.as_nested_tensor(dense, layout=layout)
+        assert made._is_view() and made._base is dense and lists(made) == dense.tolist()
+    assert lists(torch.nested.as_nested_tensor(dense.transpose(1, 2))) == dense.transpose(1, 2).tolist()
+
+
+def test_rows_by_offsets():
+    padded = torch.arange(12.0).reshape(2, 3, 2).requires_grad_()
+    nt = nested_from_padded(padded, torch.tensor([0, 1, 4]))
+    assert lists(nt) == [[[0, 1]], [[6, 7], [8, 9], [10, 11]]]
+    nt.values().sum().backward()
+    assert padded.grad[:, :, 0].tolist() == [[1, 0, 0], [1, 1, 1]]
+    assert lists(nested_from_padded(padded.transpose(1, 2), torch.tensor([0, 1, 4]), ragged_idx=2)) == [[[0], [1]], [[6, 8, 10], [7, 9, 11]]]
+
+
+def test_dimensions_of_the_values():
+    inner = _outer_to_inner_dim
+    assert [inner(4, 0, 1), inner(4, 3, 2), inner(4, -1, 2, canonicalize=True), inner(4, [0, 1, 3], 1), inner(4, (0, 2), 2, canonicalize=True)] == [0, 2, 2, [0, 2], (1,)]
+    with pytest.raises(AssertionError, match="a dimension from 0 to 3 was required; got -1."):
+        inner(4, -1, 1)
+
+
+def test_a_python_function_on_each_element():
+    nt = nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged, requires_grad=True)
+    assert nt.apply_(lambda v: v * 2) is nt and nt.values().tolist() == [2] * 5 and nt.grad is None

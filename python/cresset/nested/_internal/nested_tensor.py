@@ -208,3 +208,11 @@ def jagged_from_list(tensors, offsets, dtype=None, device=None):
         raise RuntimeError(f"jagged_from_list: offsets {made._rows.offsets.tolist()} were required; got {offsets.tolist()}.")
     low, high = made._seqlens
     return NestedTensor(made._packed, offsets, _ragged_idx=made._ragged_idx, _min_seqlen=low, _max_seqlen=high), offsets
+
+
+def nested_from_padded(padded, offsets, ragged_idx=1, sum_S=None):
+    """The rows of a padded tensor that offsets say, a component of each; gradients flow to it. `sum_S`, the number of rows, is not needed. IndexError where a
+    component is longer than the padded tensor."""
+    component, position, _ = rows_of(offsets).index()
+    values = padded.movedim(ragged_idx, 1)[component, position].movedim(0, ragged_idx - 1)
+    return NestedTensor(values, offsets, _ragged_idx=ragged_idx)

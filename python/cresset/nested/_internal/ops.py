@@ -8,7 +8,7 @@ import cresset
 from cresset.nn import functional as F
 
 from .nested_int import NestedInt
-from .nested_tensor import NestedTensor, from_list
+from .nested_tensor import NestedTensor
 
 __all__ = ["call", "from_padded"]
 
@@ -98,6 +98,18 @@ alpha_dropout threshold detach clone to type double float half bfloat16 cdouble 
 nan_to_num zeros_like ones_like empty_like full_like rand_like randn_like randint_like detach_ zero_ fill_ copy_ positive type_as pin_memory data
 native_dropout square isnan isinf isfinite logical_not bernoulli abs_ conj normal_ uniform_ masked_fill_ clamp_ clamp_min clamp_max neg_ nan_to_num_ float_power
 """.split())  # fmt: skip
+
+
+def _outer_to_inner_dim(ndim, dim, ragged_dim, canonicalize=False):
+    """The dimension of the values, or a list of them, that a dimension of a nested tensor of `ndim` dimensions stands for; for the batch the one in which
+    the components lie one behind the other. With `canonicalize` dimensions may count from the end."""
+    if isinstance(dim, (tuple, list)):
+        return type(dim)(dict.fromkeys(_outer_to_inner_dim(ndim, d, ragged_dim, canonicalize) for d in dim))
+    if canonicalize:
+        dim = cresset._prims_common.canonicalize_dim(ndim, dim)
+    if not 0 <= dim < ndim:
+        raise AssertionError(f"_outer_to_inner_dim: a dimension from 0 to {ndim - 1} was required; got {dim}.")
+    return (dim or ragged_dim) - 1
 
 
 def _refuse_pair(func, a, b):
@@ -536,12 +548,26 @@ def _unflatten(func, nt, dim, sizes):
     return nt._like(nt._packed.unflatten(inner, sizes), nt._ragged_idx + (len(sizes) - 1 if inner + 1 < nt._ragged_idx else 0))
 
 
+def _some_components(nt, first, end):
+    """Those from `first` on, a view."""
+    rows, places, counts = nt._rows, nt._rows.offsets.tolist(), nt._rows.counts[first:end]
+    begin, end = places[first], min(end, len(rows.counts))
+    values = nt._packed.narrow(nt._ragged_idx - 1, begin, places[end] - begin)
+    lengths = None if rows.lengths is None else rows.lengths[first:end]
+    return NestedTensor(values, rows.offsets[first : end + 1] - begin, lengths=lengths, _ragged_idx=nt._ragged_idx, _min_seqlen=min(counts), _max_seqlen=max(counts))
+
+
+@handles("apply_")
+def _apply(func, nt, function):
+    nt._packed.detach().apply_(function)
+    return nt
+
+
 @handles("chunk", "tensor_split")
 def _chunk(func, nt, chunks, dim=0):
     if _wrap(nt, dim) == 0 and name_of(func) == "chunk":
-        step = -(-len(nt._rows.counts) // chunks)
-        parts = components(nt)
-        return tuple(from_list(parts[i : i + step], ragged=nt._ragged_idx - 1) for i in range(0, len(parts), step))
+        step = max(-(-len(nt._rows.counts) // chunks), 1)
+        return tuple(_some_components(nt, i, i + step) for i in range(0, len(nt._rows.counts), step))
     inner = _inner(func, nt, dim)
     return tuple(nt._like(v) for v in func(nt._packed, chunks, inner))
 

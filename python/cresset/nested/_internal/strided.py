@@ -203,6 +203,11 @@ def _dim_of(nt, dim):
     return dim % rank
 
 
+@_handles("_is_view")
+def _is_view(func, nt):
+    return nt._buffer._is_view()
+
+
 @_handles("size", "get shape")
 def _size(func, nt, dim=None):
     if dim is None:
