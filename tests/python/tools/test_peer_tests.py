@@ -29,6 +29,12 @@ class TestSmall(unittest.TestCase):
     def test_expected_failure(self):
         self.fail()
 
+    def test_a_sample_that_was_expected_to_fail(self):
+        for sample in range(2):
+            with self.subTest(sample):
+                if not CONTROL:
+                    self.fail("RuntimeError not raised\\nAssociated xfail rule: rule_of_the_other_one")
+
     def test_wrong(self):
         self.assertTrue(CONTROL)
 
@@ -143,7 +149,7 @@ def test_each_cause_is_told_from_the_others(folders):
     assert done.returncode == 1, done.stderr
     total = table(done.stdout)
     assert {cause: int(total[cause]) for cause in CAUSES} == CAUSES, done.stdout
-    assert (total["tests"], total["run"], total["eligible"], total["passed"]) == ("18", "18", "16", "3")
+    assert (total["tests"], total["run"], total["eligible"], total["passed"]) == ("19", "19", "17", "4")
     results = found["test_small.py"]["results"]
     assert results["TestSmall.test_crash"]["message"] == "ended by SIGSEGV"
     assert results["TestSmall.test_exit"]["message"] == "exited with 3"
