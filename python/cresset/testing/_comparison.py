@@ -150,6 +150,7 @@ def _scalar_text(actual, expected, rtol, atol):
 
 def _compare_tensors(actual, expected, options):
     facts = [("shape", actual.shape, expected.shape, True), ("layout", actual.layout, expected.layout, options.check_layout),
+             ("is_quantized", actual.is_quantized, expected.is_quantized, True),
              ("device", actual.device, expected.device, options.check_device), ("dtype", actual.dtype, expected.dtype, options.check_dtype),
              ("stride()", actual.stride(), expected.stride(), options.check_stride)]
     for name, have, want, checked in facts:
@@ -157,6 +158,11 @@ def _compare_tensors(actual, expected, options):
             return f"The values for attribute '{name}' do not match: {have} != {want}."
     if actual.device.type == "meta" or expected.device.type == "meta":
         return None  # no values
+    if actual.is_quantized:
+        if actual.qscheme() != expected.qscheme():
+            return f"The values for attribute 'qscheme()' do not match: {actual.qscheme()} != {expected.qscheme()}."
+        problem = _compare_tensors(actual.dequantize(), expected.dequantize(), options)
+        return None if problem is None else "Quantized " + problem[0].lower() + problem[1:]
     rtol, atol = options.tolerances(actual.dtype, expected.dtype)
     # On the CPU: a device may lack the operators of a comparison, and must not judge itself.
     actual, expected = (t.detach().resolve_conj().resolve_neg().cpu() for t in (actual, expected))

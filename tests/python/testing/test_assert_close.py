@@ -1,6 +1,7 @@
 """assert_close and TestCase.assertEqual: what counts as close, and the words of a difference (as PyTorch has them)."""
 
 import math
+import re
 
 import cresset
 import numpy as np
@@ -98,3 +99,25 @@ def test_not_equal(x, y, text):
         case.assertEqual(x, y, msg="mine")
     assert text in str(error.value)
     case.assertNotEqual(x, y)
+
+
+def test_quantized_tensors():
+    x = T([[0.0, 1.0], [2.0, 3.0]])
+
+    def q(real, scale=0.1, dtype=cresset.quint8):
+        return cresset.quantize_per_tensor(real, scale, 0, dtype)
+
+    rows = cresset.quantize_per_channel(x, T([0.1, 0.2]), T([0, 0]), 0, cresset.quint8)
+    assert_close(q(x), q(x, 0.05))
+    assert_close(rows, rows)
+    assert_close(q(x), q(x + 0.1), atol=0.2, rtol=0)
+    for other, words in (
+        (x, "The values for attribute 'is_quantized' do not match: True != False."),
+        (q(x, dtype=cresset.qint8), "The values for attribute 'dtype' do not match: torch.quint8 != torch.qint8."),
+        (rows, "The values for attribute 'qscheme()' do not match: torch.per_tensor_affine != torch.per_channel_affine."),
+        (q(x + 0.1), "Quantized tensor-likes are not close!\n\nMismatched elements: 4 / 4 (100.0%)"),
+    ):
+        with pytest.raises(AssertionError, match=re.escape(words)):
+            assert_close(q(x), other)
+    with pytest.raises(AssertionError, match="Quantized scalars are not close!\n\nExpected 1.0 but got 0.0."):
+        assert_close(q(x)[0, 0], q(x)[0, 1])
