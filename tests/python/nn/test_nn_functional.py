@@ -348,6 +348,15 @@ def test_recurrent_weights_by_name():
     assert layer._all_weights[1] == [name + "_l0_reverse" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")]
     layer._flat_weights = [nn.Parameter(cresset.full_like(w, 0.5)) for w in layer._flat_weights]
     assert layer.weight_hh_l1.unique().tolist() == [0.5] and len(layer._flat_weights) == 20
+    layer, double, x = nn.GRU(2, 3), nn.GRU(2, 3), cresset.ones(4, 1, 2)
+    double.load_state_dict({name: 2 * p for name, p in layer.state_dict().items()})
+    layer._flat_weights = [2 * w for w in layer._flat_weights]  # as weights of which some are dropped: gradients go through them to the parameters
+    found, expected = layer(x)[0], double(x)[0]
+    assert found.equal(expected) and len(list(layer.parameters())) == 4
+    found.sum().backward()
+    expected.sum().backward()
+    for p, q in zip(layer.parameters(), double.parameters(), strict=True):
+        assert cresset.allclose(p.grad, 2 * q.grad)
 
 
 def test_recurrent_states_continue_a_sequence():

@@ -1,5 +1,6 @@
 """Recurrent layers and cells."""
 
+import itertools
 import math
 import numbers
 import warnings
@@ -131,12 +132,18 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self):
-        return [getattr(self, name) for name in self._flat_weights_names]
+        return [getattr(self, name) if given is None else given for name, given in zip(self._flat_weights_names, self.__dict__.get("_given", itertools.repeat(None)))]
 
     @_flat_weights.setter
     def _flat_weights(self, weights):
+        # Parameters take the places of those of the layer; it computes with tensors beside them, as those that are made of parameters.
+        given = [None if isinstance(weight, Parameter) else weight for weight in weights]
         for name, weight in zip(self._flat_weights_names, weights, strict=True):
-            setattr(self, name, weight)
+            if isinstance(weight, Parameter):
+                setattr(self, name, weight)
+        self.__dict__.pop("_given", None)
+        if any(weight is not None for weight in given):
+            self.__dict__["_given"] = given
 
     def _state_shape(self, batch: int, width: int) -> Tuple[int, int, int]:
         return (self.num_layers * (2 if self.bidirectional else 1), batch, width)
