@@ -1,16 +1,19 @@
 """Functions of the package that few programs call by this name: compositions of operators."""
 
+import math
 import warnings
 from typing import Optional
 
 import cresset
 
 from ._C import Tensor
+from ._dtype_info import word_of
 from ._overridable import overridable
 
 __all__ = [
     "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
     "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
+    "_rowwise_prune", "_transform_bias_rescale_qkv",
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
@@ -400,3 +403,35 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
 def mkldnn_convolution(input, weight, bias, padding, stride, dilation, groups):
     """`convolution` with its arguments in oneDNN's order."""
     return cresset.convolution(input, weight, bias, stride, padding, dilation, False, [0] * (input.dim() - 2), groups)
+
+
+@overridable
+def _rowwise_prune(weight, mask, compressed_indices_dtype):
+    """The rows of a matrix where the mask (bool, one of a row) is true, and for each old row its new number, or -1. RuntimeError for other shapes and
+    dtypes; the numbers are int32 or int64."""
+    if weight.dim() != 2:
+        raise RuntimeError("'weights' should have 2 dimensions.")
+    if mask.dtype is not cresset.bool:
+        raise RuntimeError(f"expected scalar type Bool but found {word_of(mask.dtype)}")
+    if mask.numel() != weight.shape[0]:
+        raise RuntimeError("Number of elements in 'mask' should be equivalent to the number of rows in 'weights'.")
+    if compressed_indices_dtype not in (cresset.int32, cresset.int64):
+        raise RuntimeError("compressed_indices_dtype should be either int(int32) or long(int64).")
+    mask = mask.reshape(-1)
+    return weight[mask], cresset.where(mask, mask.cumsum(0) - 1, -1).to(compressed_indices_dtype)
+
+
+@overridable
+def _transform_bias_rescale_qkv(qkv, qkv_bias, num_heads):
+    """The three parts of (N, L, 3 D) with their biases added, as (N, num_heads, L, D / num_heads); the first divided by the square root of the last size.
+    A nested tensor is filled up with zeros. RuntimeError where the sizes do not fit."""
+    if qkv.is_nested:
+        qkv = qkv.to_padded_tensor(0.0)
+    if qkv.dim() != 3 or qkv.shape[-1] % 3 or qkv_bias.shape != qkv.shape[-1:]:
+        raise RuntimeError(f"_transform_bias_rescale_qkv: (N, L, 3 D) and a bias of size 3 D were required; got {list(qkv.shape)} and {list(qkv_bias.shape)}.")
+    size = qkv.shape[-1] // 3
+    if num_heads <= 0 or size % num_heads:
+        raise RuntimeError(f"_transform_bias_rescale_qkv: a number of heads that divides {size} was required; got {num_heads}.")
+    parts = (qkv + qkv_bias).unflatten(-1, (3, num_heads, size // num_heads)).unbind(2)
+    q, k, v = (part.transpose(1, 2).contiguous() for part in parts)
+    return q / math.sqrt(size // num_heads), k, v

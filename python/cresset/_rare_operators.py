@@ -24,6 +24,8 @@ def _dynamic(self, dtype, reduce_range):
 _WATCHED = "Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point"
 _ROWS = {
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,
+    "_rowwise_prune(Tensor weight, Tensor mask, ScalarType compressed_indices_dtype) -> (Tensor, Tensor)": _rare_functions._rowwise_prune,
+    "_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)": _rare_functions._transform_bias_rescale_qkv,
     "quantize_per_tensor(Tensor self, float scale, int zero_point, int dtype) -> Tensor": _with_type(_quantized.quantize_per_tensor),
     "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, int dtype) -> Tensor": _with_type(_quantized.quantize_per_channel),
     "quantize_per_tensor_dynamic(Tensor self, int dtype, bool reduce_range) -> Tensor": _dynamic,

@@ -172,3 +172,33 @@ def test_batch_norm_that_gives_its_running_statistics():
         for value, wanted in zip(found, (*expected, *kept)):
             assert cresset.allclose(value, wanted)
         assert mean.tolist() == [1, 1, 1] and var.tolist() == [2, 2, 2]
+
+
+def test_rows_that_are_pruned():
+    w = cresset.arange(12.0).reshape(4, 3)
+    mask = cresset.tensor([True, False, True, False])
+    for function in (cresset._rowwise_prune, cresset.ops.aten._rowwise_prune):
+        rows, numbers = function(w, mask, cresset.int32)
+        assert rows.tolist() == [[0, 1, 2], [6, 7, 8]] and numbers.tolist() == [0, -1, 1, -1] and numbers.dtype is cresset.int32
+    assert cresset._rowwise_prune(w, ~(mask | ~mask), cresset.int64)[0].shape == (0, 3)
+    for call, words in (
+        (lambda: cresset._rowwise_prune(w, mask[:3], cresset.int64), "Number of elements in 'mask' should be equivalent to the number of rows in 'weights'."),
+        (lambda: cresset._rowwise_prune(w, mask.long(), cresset.int64), "expected scalar type Bool but found Long"),
+        (lambda: cresset._rowwise_prune(w, mask, cresset.int16), "compressed_indices_dtype should be either int[(]int32[)] or long[(]int64[)]."),
+        (lambda: cresset._rowwise_prune(w[0], mask, cresset.int64), "'weights' should have 2 dimensions."),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
+
+
+def test_parts_of_a_projection():
+    x, bias = cresset.arange(24.0).reshape(1, 2, 12), cresset.arange(12.0)
+    q, k, v = cresset._transform_bias_rescale_qkv(x, bias, 2)
+    root = 2**0.5
+    assert cresset.allclose(q * root, cresset.tensor([[[[0.0, 2.0], [12.0, 14.0]], [[4.0, 6.0], [16.0, 18.0]]]]))
+    assert k.tolist() == [[[[8, 10], [20, 22]], [[12, 14], [24, 26]]]] and v.tolist() == [[[[16, 18], [28, 30]], [[20, 22], [32, 34]]]]
+    assert [t.stride() for t in (q, k, v)] == [(8, 4, 2, 1)] * 3
+    with pytest.raises(RuntimeError, match="a number of heads that divides 4 was required; got 3."):
+        cresset._transform_bias_rescale_qkv(x, bias, 3)
+    with pytest.raises(RuntimeError, match="a bias of size 3 D were required"):
+        cresset._transform_bias_rescale_qkv(x, bias[:6], 2)
