@@ -9,6 +9,7 @@ import typing
 
 from cresset import _C
 from cresset._C import ListType, ScriptDefinition, ScriptThing
+from cresset._quantized_types import script_number
 from cresset.nn import common_types
 
 from . import _marks
@@ -171,7 +172,8 @@ def _defaults_of(function):
             sizes = getattr(p.annotation, "_broadcasts", None)
             if not sizes and not _is_hashable(p.default):
                 raise RuntimeError(_MUTABLE_DEFAULT.format(type(p.default), p.name) + _first_line(function))
-            out[p.name] = [p.default] * sizes[0] if sizes and not isinstance(p.default, list) else p.default
+            default = script_number(p.default)
+            out[p.name] = [default] * sizes[0] if sizes and not isinstance(default, list) else default
     return out
 
 

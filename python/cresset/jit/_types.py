@@ -22,7 +22,7 @@ class UnknownType(TypeError):
 
 _SIMPLE = {
     int: _C.IntType, float: _C.FloatType, complex: _C.ComplexType, bool: _C.BoolType, str: _C.StringType, type(None): NoneType, None: NoneType,
-    typing.Any: AnyType, cresset.device: _C.DeviceObjType, cresset.dtype: _C.IntType, cresset.layout: _C.IntType, cresset.memory_format: _C.IntType,
+    typing.Any: AnyType, cresset.device: _C.DeviceObjType, cresset.dtype: _C.IntType, cresset.qscheme: _C.IntType, cresset.layout: _C.IntType, cresset.memory_format: _C.IntType,
     cresset.Generator: getattr(_C, "_GeneratorType"), cresset.Tensor: TensorType, enum.Enum: _C.AnyEnumType,
 }  # fmt: skip
 _NEEDS_ELEMENTS = {list: "list", dict: "dict", tuple: "tuple", typing.List: "List", typing.Dict: "Dict", typing.Tuple: "Tuple", typing.Optional: "Optional", typing.Union: "Union"}

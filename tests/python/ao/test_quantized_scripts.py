@@ -9,6 +9,7 @@ import cresset as torch
 from cresset import nn
 from cresset.ao.nn import quantized as nnq
 from cresset.ao.nn.intrinsic import quantized as nniq
+from cresset.ao import quantization as quant
 from cresset.ao.nn.quantized import dynamic as nnqd
 
 ops = torch.ops.quantized
@@ -140,3 +141,25 @@ def test_fake_quantization_in_scripts():
     found, expected = torch.jit.script(both)(x, scale, zero_point), both(x, scale, zero_point)
     assert [v.tolist() for v in found] == [v.tolist() for v in expected]
     assert torch.autograd.grad(found[0].sum(), x)[0].tolist() == [[1, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("made", [
+    quant.MinMaxObserver(), quant.MinMaxObserver(dtype=torch.qint8, qscheme=torch.per_tensor_symmetric), quant.MovingAverageMinMaxObserver(),
+    quant.PerChannelMinMaxObserver(ch_axis=1), quant.PerChannelMinMaxObserver(qscheme=torch.per_channel_affine_float_qparams),
+    quant.MovingAveragePerChannelMinMaxObserver(qscheme=torch.per_channel_symmetric, dtype=torch.qint8), quant.HistogramObserver(bins=64),
+    quant.FakeQuantize(), quant.default_fused_per_channel_wt_fake_quant(),
+], ids=lambda made: type(made).__name__)  # fmt: skip
+def test_observers(made):
+    torch.manual_seed(0)
+    script, inputs = archived(copy.deepcopy(made)), [torch.randn(3, 4), torch.randn(3, 4) * 2]
+    for x in inputs:
+        assert script(x).equal(made(x))
+    for found, expected in zip(script.calculate_qparams(), made.calculate_qparams(), strict=True):
+        assert found.equal(expected) and found.dtype is expected.dtype
+    if isinstance(made, quant.FakeQuantize):
+        script.disable_fake_quant()
+        script.apply(quant.disable_observer)
+        assert script(inputs[0]).equal(inputs[0]) and script.observer_enabled.tolist() == [0]
+    elif not isinstance(made, quant.HistogramObserver):
+        script.reset_min_max_vals()
+        assert script.min_val.numel() == 0 or script.min_val.item() == float("inf")

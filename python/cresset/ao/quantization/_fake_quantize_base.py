@@ -29,18 +29,22 @@ class FakeQuantizeBase(ABC, nn.Module):
     def calculate_qparams(self, **kwargs):
         """(scale, zero point)"""
 
-    def enable_fake_quant(self, enabled=True):
+    @cresset.jit.export
+    def enable_fake_quant(self, enabled: bool = True) -> None:
         """Round from now on, or not."""
         self.fake_quant_enabled[0] = 1 if enabled else 0
 
+    @cresset.jit.export
     def disable_fake_quant(self):
         """Round no more."""
         self.enable_fake_quant(False)
 
-    def enable_observer(self, enabled=True):
+    @cresset.jit.export
+    def enable_observer(self, enabled: bool = True) -> None:
         """Watch from now on, or not."""
         self.observer_enabled[0] = 1 if enabled else 0
 
+    @cresset.jit.export
     def disable_observer(self):
         """Watch no more."""
         self.enable_observer(False)

@@ -1,15 +1,15 @@
 """The observer that clips: it keeps a histogram, and takes the range whose quantization error is least."""
 
 import warnings
+from typing import List, Tuple
 
 import cresset
+from cresset import Tensor
 
 from ._observer_base import _EPS, UniformQuantizationObserverBase
 from .utils import is_per_tensor
 
 __all__ = ["HistogramObserver"]
-
-_STEP = 1e-5  # the part of the values that each try gives up
 
 
 class HistogramObserver(UniformQuantizationObserverBase):
@@ -36,36 +36,38 @@ class HistogramObserver(UniformQuantizationObserverBase):
         self.dst_nbins = 2 ** (8 * self.dtype.itemsize)
         self.upsample_rate = 16  # parts of a bin, when it is laid into other bins
 
-    def _get_norm(self, delta_begin, delta_end, density):
+    def _get_norm(self, delta_begin: Tensor, delta_end: Tensor, density: Tensor) -> Tensor:
         """The integral of the square over [begin, end], times the density."""
         return density * (delta_end**3 - delta_begin**3) / 3
 
-    def _compute_quantization_error(self, next_start_bin, next_end_bin):
+    def _compute_quantization_error(self, next_start_bin: int, next_end_bin: int) -> float:
         """The expected square of the error when the bins from the first to the last are spread over the whole numbers."""
-        bin_width = (self.max_val.item() - self.min_val.item()) / self.bins
+        bin_width = (float(self.max_val) - float(self.min_val)) / self.bins
         step = bin_width * (next_end_bin - next_start_bin + 1) / self.dst_nbins
         if step == 0.0:
             return 0.0
         begin = (cresset.arange(self.bins) - next_start_bin) * bin_width
         end = begin + bin_width
-        first, last = (cresset.div(edge, step, rounding_mode="floor").clamp(0, self.dst_nbins - 1) for edge in (begin, end))
+        first = cresset.div(begin, step, rounding_mode="floor").clamp(0, self.dst_nbins - 1)
+        last = cresset.div(end, step, rounding_mode="floor").clamp(0, self.dst_nbins - 1)
         density = self.histogram / bin_width
         half = cresset.ones(self.bins) * (step / 2)
         norm = self._get_norm(begin - (first + 0.5) * step, half, density)
         norm += (last - first - 1) * self._get_norm(cresset.tensor(-step / 2), cresset.tensor(step / 2), density)
         norm += self._get_norm(-half, end - (last + 0.5) * step, density)
-        return norm.sum().item()
+        return float(norm.sum())
 
-    def _non_linear_param_search(self):
+    def _non_linear_param_search(self) -> Tuple[Tensor, Tensor]:
         """(least, greatest) value of the best range."""
         if self.histogram.size()[0] != self.bins:
             raise AssertionError("bins mismatch")
         bin_width = (self.max_val - self.min_val) / self.bins
-        total = cresset.sum(self.histogram).item()
-        sums = cresset.cumsum(self.histogram, dim=0).tolist()
+        total = float(cresset.sum(self.histogram))
+        sums: List[float] = cresset.cumsum(self.histogram, dim=0).tolist()
+        step = 1e-5  # the part of the values that each try gives up
         low_part, high_part, first, last, least = 0.0, 1.0, 0, self.bins - 1, float("inf")
         while low_part < high_part:
-            next_low, next_high = low_part + _STEP, high_part - _STEP
+            next_low, next_high = low_part + step, high_part - step
             left, right = first, last
             while left < last and sums[left] < next_low * total:
                 left += 1
@@ -76,7 +78,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
                 next_first, low_part = left, next_low
             else:
                 next_last, high_part = right, next_high
-            if (next_first, next_last) == (first, last):
+            if next_first == first and next_last == last:
                 continue
             norm = self._compute_quantization_error(next_first, next_last)
             if norm > least:
@@ -134,13 +136,15 @@ class HistogramObserver(UniformQuantizationObserverBase):
         self._keep(self._combine_histograms(self.histogram, self.min_val, self.max_val, seen, low, high), low, high)
         return x_orig
 
+    @cresset.jit.export
     def calculate_qparams(self):
         if self.min_val == float("inf") and self.max_val == float("-inf"):
             warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
             return cresset.tensor([1.0]), cresset.tensor([0])
         if self.bins != len(self.histogram):
             raise AssertionError("The number of bins in histogram should be equal to the number of bins supplied while making this observer")
-        return self._calculate_qparams(*self._non_linear_param_search())
+        low, high = self._non_linear_param_search()
+        return self._calculate_qparams(low, high)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         version = local_metadata.get("version", None)

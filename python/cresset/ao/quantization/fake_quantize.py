@@ -61,13 +61,14 @@ class FakeQuantize(FakeQuantizeBase):
             raise AssertionError(f"Only per channel and per tensor quantization are supported in fake quantize got qscheme: {self.qscheme}")
         self.is_per_channel = is_per_channel(self.qscheme)
 
+    @cresset.jit.export
     def calculate_qparams(self):
         return self.activation_post_process.calculate_qparams()
 
     def forward(self, X):
         if self.observer_enabled[0] == 1:
             self.activation_post_process(X.detach())
-            scale, zero_point = (v.to(self.scale.device) for v in self.calculate_qparams())
+            scale, zero_point = self.calculate_qparams()
             self.scale.resize_(scale.shape).copy_(scale)
             self.zero_point.resize_(zero_point.shape).copy_(zero_point)
         if self.fake_quant_enabled[0] == 1:
@@ -108,6 +109,7 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         if not is_per_tensor(self.qscheme):
             raise AssertionError("Only per tensor quantization is supported FixedQParamsFakeQuantize module, got qscheme:" + str(self.qscheme))
 
+    @cresset.jit.export
     def calculate_qparams(self):
         return self.scale, self.zero_point
 

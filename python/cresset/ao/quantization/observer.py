@@ -62,12 +62,14 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         self.min_val.copy_(cresset.minimum(low, self.min_val))
         self.max_val.copy_(cresset.maximum(high, self.max_val))
 
+    @cresset.jit.export
     def calculate_qparams(self):
         return self._calculate_qparams(self.min_val, self.max_val)
 
     def extra_repr(self):
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
+    @cresset.jit.export
     def reset_min_max_vals(self):
         """Forget what was seen."""
         self.min_val.copy_(cresset.tensor(float("inf")))
@@ -136,6 +138,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         self.min_val.resize_(low.shape).copy_(low)
         self.max_val.resize_(high.shape).copy_(high)
 
+    @cresset.jit.export
     def calculate_qparams(self):
         return self._calculate_qparams(self.min_val, self.max_val)
 
@@ -152,9 +155,11 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         make_room(self, ("min_val", "max_val"), state_dict, prefix, strict, missing_keys)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
 
+    @cresset.jit.export
     def reset_min_max_vals(self):
         """Forget what was seen."""
-        self.min_val, self.max_val = cresset.rand(0), cresset.rand(0)
+        self.min_val = cresset.rand(0)
+        self.max_val = cresset.rand(0)
 
 
 class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
@@ -198,6 +203,7 @@ class FixedQParamsObserver(ObserverBase):
     def forward(self, X):
         return X
 
+    @cresset.jit.export
     def calculate_qparams(self):
         return self.scale, self.zero_point
 
@@ -224,6 +230,7 @@ class PlaceholderObserver(ObserverBase):
     def extra_repr(self):
         return f"dtype={self.dtype}, is_dynamic={self.is_dynamic}"
 
+    @cresset.jit.export
     def calculate_qparams(self):
         raise Exception("calculate_qparams should not be called for PlaceholderObserver")
 
@@ -241,6 +248,7 @@ class RecordingObserver(ObserverBase):
         self.tensor_val.append(x.clone())
         return x
 
+    @cresset.jit.export
     def calculate_qparams(self):
         raise Exception("calculate_qparams should not be called for RecordingObserver")
 
@@ -260,6 +268,7 @@ class NoopObserver(ObserverBase):
     def forward(self, x):
         return x
 
+    @cresset.jit.export
     def calculate_qparams(self):
         raise Exception("calculate_qparams should not be called for NoopObserver")
 
@@ -273,6 +282,7 @@ class ReuseInputObserver(ObserverBase):
     def forward(self, x):
         return x
 
+    @cresset.jit.export
     def calculate_qparams(self):
         raise Exception("calculate_qparams should not be called for ReuseInputObserver")
 

@@ -1,10 +1,10 @@
 """Questions about quantization schemes, ranges and configurations."""
 
 import warnings
-from typing import Any
+from typing import Any, Tuple
 
 import cresset
-from cresset import nn
+from cresset import Tensor, nn
 
 from .quant_type import QuantType
 
@@ -20,7 +20,6 @@ _DTYPES = {  # dtype: (smallest, largest, those of the reduced range)
     cresset.qint32: (-(2**31), 2**31 - 1, -(2**31), 2**31 - 1), cresset.int32: (-(2**31), 2**31 - 1, -(2**31), 2**31 - 1),
     cresset.uint16: (0, 2**16 - 1, 0, 2**16 - 1), cresset.int16: (-(2**15), 2**15 - 1, -(2**15), 2**15 - 1),
 }  # fmt: skip
-UNSIGNED = (cresset.quint8, cresset.uint8)
 
 
 def is_per_tensor(qscheme):
@@ -33,9 +32,9 @@ def is_per_channel(qscheme):
     return qscheme in (cresset.per_channel_affine, cresset.per_channel_affine_float_qparams, cresset.per_channel_symmetric)
 
 
-def is_symmetric(qscheme):
+def is_symmetric(qscheme: cresset.qscheme) -> bool:
     """Is the zero point fixed in the middle?"""
-    return qscheme in (cresset.per_tensor_symmetric, cresset.per_channel_symmetric)
+    return qscheme == cresset.per_tensor_symmetric or qscheme == cresset.per_channel_symmetric
 
 
 def to_underlying_dtype(qdtype):
@@ -169,18 +168,19 @@ def get_quant_type(qconfig):
     raise Exception(f"Unrecognized dtype combination in get_quant_type: activation({activation.dtype}),weight({weight})")
 
 
-def check_min_max_valid(min_val, max_val):
+# What scripts of observers compile has types.
+
+
+def check_min_max_valid(min_val: Tensor, max_val: Tensor) -> bool:
     """Has a range been seen? With a warning where not; AssertionError for one whose start is above its end."""
     if min_val.numel() == 0 or max_val.numel() == 0:
         warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
         return False
     if min_val.dim() == 0 or max_val.dim() == 0:
-        if min_val == float("inf") and max_val == float("-inf"):
+        if bool(min_val == float("inf")) and bool(max_val == float("-inf")):
             warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
             return False
-        if not min_val <= max_val:
-            raise AssertionError(f"min {min_val} should be less than max {max_val}")
-    elif not bool((min_val <= max_val).all()):
+    if not bool((min_val <= max_val).all()):
         raise AssertionError(f"min {min_val} should be less than max {max_val}")
     return True
 
@@ -202,7 +202,7 @@ def calculate_qmin_qmax(quant_min, quant_max, has_customized_qrange, dtype, redu
     return (low // 2, high // 2) if reduce_range else (low, high)
 
 
-def validate_qmin_qmax(quant_min, quant_max):
+def validate_qmin_qmax(quant_min: int, quant_max: int) -> None:
     """AssertionError unless the range given includes 0 and is not empty."""
     if not quant_min <= 0 <= quant_max:
         raise AssertionError("Used-specified quantization range must include 0.")
@@ -210,32 +210,39 @@ def validate_qmin_qmax(quant_min, quant_max):
         raise AssertionError("qmin must be strictly less than qmax for user-specified quantization range.")
 
 
-def determine_qparams(min_val, max_val, quant_min, quant_max, dtype, eps, has_customized_qrange, qscheme=cresset.per_tensor_affine):
+def determine_qparams(
+    min_val: Tensor, max_val: Tensor, quant_min: int, quant_max: int, dtype: cresset.dtype, eps: Tensor, has_customized_qrange: bool,
+    qscheme: cresset.qscheme = cresset.per_tensor_affine,
+) -> Tuple[Tensor, Tensor]:  # fmt: skip
     """(scales, zero points) by which the ranges from min_val to max_val, made to hold 0, cover the whole numbers from quant_min to quant_max."""
     if not check_min_max_valid(min_val, max_val):
         return cresset.tensor([1.0], device=min_val.device), cresset.tensor([0], device=min_val.device)
     low, high = min_val.clamp_max(0), max_val.clamp_min(0)
     steps = float(quant_max - quant_min)
     eps = eps.to(low.device)
+    least = eps.view([]) if eps.numel() == 1 else eps
     if is_symmetric(qscheme):
         high = cresset.maximum(-low, high)
-        scale = cresset.maximum(high / (steps / 2), eps.view(()) if eps.numel() == 1 else eps)
+        scale = cresset.maximum(high / (steps / 2), least)
         middle = 0
-        if dtype in UNSIGNED:
+        if dtype == cresset.quint8 or dtype == cresset.uint8:
             middle = (quant_min + quant_max) // 2 if has_customized_qrange else 128
-        elif dtype is cresset.uint16:
-            middle = (quant_min + quant_max) // 2 if has_customized_qrange else 2**15
+        elif dtype == cresset.uint16:
+            middle = (quant_min + quant_max) // 2 if has_customized_qrange else 32768
         zero = cresset.full(low.shape, middle, dtype=cresset.int64, device=low.device)
-    elif qscheme is cresset.per_channel_affine_float_qparams:
+    elif qscheme == cresset.per_channel_affine_float_qparams:
         scale = (max_val - min_val) / steps
         scale = cresset.where(scale > eps, scale, cresset.ones_like(scale))
         zero = -1 * min_val / scale
     else:
-        scale = cresset.maximum((high - low) / steps, eps.view(()) if eps.numel() == 1 else eps)
+        scale = cresset.maximum((high - low) / steps, least)
         zero = (quant_min - (low / scale).round().to(cresset.int32)).clamp(quant_min, quant_max)
     # Of one range: tensors of one element, as modules keep them.
-    scale, zero = (v.reshape(1) if v.dim() == 0 else v for v in (scale, zero))
-    return (scale.to(cresset.float32) if scale.dtype not in (cresset.float32, cresset.float64) else scale), zero
+    if scale.dim() == 0:
+        scale = scale.reshape(1)
+    if zero.dim() == 0:
+        zero = zero.reshape(1)
+    return (scale.to(cresset.float32) if scale.dtype != cresset.float32 and scale.dtype != cresset.float64 else scale), zero
 
 
 def has_no_children_ignoring_parametrizations(module):
