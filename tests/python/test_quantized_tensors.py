@@ -157,3 +157,10 @@ def test_numbers_between_two_steps():
             assert torch.quantize_per_tensor(x, 1.0, zero_point, dtype).int_repr().tolist() == expected
             assert torch.quantize_per_channel(x, torch.ones(2), torch.full((2,), zero_point), 0, dtype).int_repr().tolist() == expected
     assert torch.quantize_per_channel(x, torch.ones(2), torch.tensor([3.5, 4.5]), 0, torch.quint8).int_repr().tolist() == [[4, 5], [7, 4]]
+
+
+def test_the_older_constructor_is_refused():
+    q = torch.quantize_per_tensor(ROWS, 0.1, 0, torch.quint8)
+    for call in (lambda: q.new(2), lambda: q.new(device="cpu"), lambda: q.new(torch.Size([2, 3])), lambda: q.new([6]), lambda: q.new(ROWS)):
+        with pytest.raises(RuntimeError, match="expected key in DispatchKeySet.* but got: QuantizedCPU"):
+            call()

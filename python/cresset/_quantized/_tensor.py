@@ -71,6 +71,10 @@ class QuantizedTensor(Tensor):
     def dtype(self):
         return self._quantizer.dtype
 
+    def new(self, *args, **kwargs):
+        """Raises RuntimeError: the older constructor does not know how to quantize."""
+        raise RuntimeError("new(): expected key in DispatchKeySet(CPU, CUDA, HIP, XLA, MPS, IPU, XPU, HPU, Lazy, PrivateUse1, Meta) but got: QuantizedCPU")
+
     def _uniform(self):
         if not isinstance(self._quantizer, PerTensor):
             raise RuntimeError("Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false.")

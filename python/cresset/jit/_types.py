@@ -154,6 +154,8 @@ def type_of_value(value, depth=0):
     if isinstance(value, enum.Enum):
         return type_of_annotation(cls)
     if is_named_tuple(cls):
+        for field in value:
+            type_of_value(field, depth + 1)  # raises for what scripts cannot hold
         return type_of_annotation(cls)
     if cls is cresset.Size:
         return ListType.ofInts()

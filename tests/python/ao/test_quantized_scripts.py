@@ -163,3 +163,21 @@ def test_observers(made):
     elif not isinstance(made, quant.HistogramObserver):
         script.reset_min_max_vals()
         assert script.min_val.numel() == 0 or script.min_val.item() == float("inf")
+
+
+def test_graphs_in_training_and_converted():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn = nn.Conv2d(4, 1, 3, padding=1), nn.BatchNorm2d(1)
+
+        def forward(self, x):
+            return self.bn(self.conv(x))
+
+    fused = quant.fuse_modules_qat(torch.fx.symbolic_trace(Model()), [["conv", "bn"]])
+    made = quant.quantize_fx.prepare_qat_fx(fused, quant.get_default_qat_qconfig_mapping("fbgemm"), example_inputs=None)
+    torch.manual_seed(0)
+    script, x = torch.jit.script(copy.deepcopy(made)), torch.rand(1, 4, 5, 5)
+    assert script(x).equal(made(x))
+    converted = quant.quantize_fx.convert_fx(made.eval())
+    assert archived(converted)(x).equal(converted(x))
