@@ -1,8 +1,6 @@
 // torch::save and torch::load, torch::serialize.
 #pragma once
 
-#include <fstream>  // which sources that write archives to files take from here
-
 #include <cresset_compat/nn.h>
 #include <cresset_compat/script.h>
 

@@ -1,7 +1,8 @@
 // torch/script.h: scripts and their graphs as C++ sees them.
 #pragma once
 
-#include <deque>  // programs use it without an include, as behind PyTorch's header
+#include <deque>    // programs use it without an include, as behind PyTorch's header
+#include <fstream>  // likewise
 
 #include <cresset_compat/serialize.h>
 #include <cresset_compat/symbols.h>
