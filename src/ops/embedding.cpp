@@ -27,10 +27,12 @@ void check_indices(const char* op, const Tensor& indices) {
 Tensor embedding_impl(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
   CRESSET_CHECK(weight.dim() == 2, "'weight' must be 2-D");
   check_indices("embedding", indices);
-  if (indices.dim() == 1) return weight.index_select(0, indices);
-  DimVector sizes(indices.sizes());
+  // A table without values takes indices from anywhere.
+  const Tensor rows = weight.is_meta() && !indices.is_meta() ? indices.to(weight.device()) : indices;
+  if (rows.dim() == 1) return weight.index_select(0, rows);
+  DimVector sizes(rows.sizes());
   sizes.push_back(weight.size(1));
-  return weight.index_select(0, indices.reshape({-1})).reshape(sizes);
+  return weight.index_select(0, rows.reshape({-1})).reshape(sizes);
 }
 
 TensorSpec embedding_dense_backward_shape(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t, bool) {
@@ -78,11 +80,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_meta(const Tensor& weig
                                                               int64_t mode, bool, const std::optional<Tensor>& per_sample_weights,
                                                               bool include_last_offset, int64_t padding_idx) {
   check_embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset);
-  check_same_device("embedding_bag", weight, indices, "input");
-  check_same_device("embedding_bag", weight, offsets, "offsets");
-  if (per_sample_weights) check_same_device("embedding_bag", weight, *per_sample_weights, "per_sample_weights");
+  if (!weight.is_meta()) {  // a table without values takes indices from anywhere
+    check_same_device("embedding_bag", weight, indices, "input");
+    check_same_device("embedding_bag", weight, offsets, "offsets");
+    if (per_sample_weights) check_same_device("embedding_bag", weight, *per_sample_weights, "per_sample_weights");
+  }
   const int64_t bags = offsets.size(0) - (include_last_offset ? 1 : 0);
-  const TensorOptions integers = indices.options().dtype(promote_types(indices.scalar_type(), offsets.scalar_type()));
+  TensorOptions integers = indices.options().dtype(promote_types(indices.scalar_type(), offsets.scalar_type()));
+  if (weight.is_meta()) integers = integers.device(weight.device());
   // Plain sums need no record of which index went where; later operators work it out from the offsets.
   const int64_t recorded = mode == kBagSum && padding_idx < 0 ? 0 : indices.numel();
   Tensor maxima = mode == kBagMax ? cresset::empty({bags, weight.size(1)}, integers) : cresset::empty({bags}, integers);

@@ -124,9 +124,9 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         save_mean = save_rstd = input.new_zeros((0,))
         kind = input
     if weight is not None:
-        out = out * _spread(_float(weight), input.dim(), 1)
+        out = out * _spread(_float(weight.flatten()), input.dim(), 1)
     if bias is not None:
-        out = out + _spread(_float(bias), input.dim(), 1)
+        out = out + _spread(_float(bias.flatten()), input.dim(), 1)
     return out.to(input.dtype), _statistic(save_mean, kind), _statistic(save_rstd, kind), new_mean, new_var
 
 

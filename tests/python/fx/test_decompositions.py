@@ -204,3 +204,10 @@ def test_products_of_whole_numbers(dtype):
         for scales in ({},) if op in (aten.mv, aten.dot) else ({}, {"beta": 2, "alpha": 3}, {"beta": 2.5, "alpha": 1.5}):
             found, expected = decomposition_table[op.default](*args, **scales), op(*args, **scales)
             assert found.dtype is dtype and found.equal(expected), (op, scales)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_with_a_weight_of_more_dimensions(training):
+    x, mean, var = numbers(2, 3, 2, 2), numbers(3), numbers(3).abs() + 0.5
+    args = numbers(3).view(3, 1, 1, 1), numbers(3), mean, var, training, 0.1, 1e-5
+    assert_close(decompositions.native_batch_norm(x, *args[:2], mean.clone(), var.clone(), *args[4:])[0], aten.native_batch_norm(x, *args)[0])

@@ -207,3 +207,11 @@ def test_linear_cross_entropy_is_both():
     np.testing.assert_allclose(got.item(), want.item())
     with pytest.raises(RuntimeError, match="expected linear_bias shape"):
         F.linear_cross_entropy(x, w, target, linear_bias=b[:4])
+
+
+def test_tables_without_values_take_indices_from_anywhere():
+    table, indices, offsets = cresset.empty(10, 3, device="meta"), cresset.tensor([1, 2, 4, 5]), cresset.tensor([0, 2])
+    for made, shape in ((F.embedding(indices, table), (4, 3)), (F.embedding(indices[None], table), (1, 4, 3)), (F.embedding_bag(indices, table, offsets), (2, 3))):
+        assert made.is_meta and made.shape == shape
+    with pytest.raises(RuntimeError, match="input on cpu was required; got meta."):
+        cresset.embedding_bag(cresset.ones(10, 3), indices.to("meta"), offsets)
