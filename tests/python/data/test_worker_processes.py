@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import sys
 
 import cresset
@@ -201,3 +202,29 @@ def test_iterators_of_loaders_of_other_libraries(workers):
     cresset.manual_seed(0)
     list(D.DataLoader(range(3), num_workers=workers))
     assert cresset.equal(after, cresset.rand(1))  # one seed was drawn, as by loaders of this library
+
+
+KEEPS_ALL = """
+import resource
+import cresset
+from cresset.utils.data import DataLoader, IterableDataset
+
+class Many(IterableDataset):
+    def __iter__(self):
+        return (cresset.ones(2, 2) for _ in range(200))
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+kept = []
+try:
+    for batch in DataLoader(Many(), multiprocessing_context="fork", num_workers=1, persistent_workers=PERSISTENT):
+        kept.append(batch)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_too_many_open_files(persistent):
+    done = subprocess.run([sys.executable, "-c", KEEPS_ALL.replace("PERSISTENT", str(persistent))], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("Too many open files. Communication with the workers is no longer possible. Please increase the limit using `ulimit -n`"), done
+    assert "torch.multiprocessing.set_sharing_strategy('file_system')" in done.stdout

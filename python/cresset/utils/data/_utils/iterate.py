@@ -1,7 +1,10 @@
 """The iterators of a DataLoader: in the calling thread, with worker processes, with worker threads."""
 
 import contextlib
+import errno
+import itertools
 import multiprocessing.connection
+import os
 import pickle
 import queue
 import sys
@@ -16,6 +19,20 @@ from .pin_memory import pin_memory, pinning_device
 from .worker import Setting, WorkerInfo, _End, process_loop, seed_pipes, setter_of_pipes, thread_loop
 
 _SECONDS_TO_END = 5.0
+
+
+def _is_full_of_files():
+    """Has this process nearly as many open files as it may have?"""
+    pipes = []
+    try:
+        for _ in range(4):
+            pipes.append(os.pipe())
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for end in itertools.chain.from_iterable(pipes):
+            os.close(end)
+    return False
 
 
 class _BaseDataLoaderIter:
@@ -240,6 +257,13 @@ class _MultiProcessingDataLoaderIter(_Numbered):
                 return pickle.loads(results.recv_bytes())
             except (EOFError, ConnectionError, FileNotFoundError) as error:
                 self._died(error)
+            except (OSError, RuntimeError):  # a descriptor that finds no place in this process is lost on the way
+                if _is_full_of_files():
+                    raise RuntimeError(
+                        "Too many open files. Communication with the workers is no longer possible. Please increase the limit using `ulimit -n` in the shell or change "
+                        "the sharing strategy by calling `torch.multiprocessing.set_sharing_strategy('file_system')` at the beginning of your code"
+                    ) from None
+                raise
 
     def _died(self, error):
         for worker in self._workers:
