@@ -168,6 +168,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "indices_copy", "resize_as_sparse_", "row_indices_copy", "values_copy",
 ), "sparse._resize") | dict.fromkeys((
     "_nested_from_padded", "_nested_from_padded_and_nested_example", "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned",
+    "_nested_tensor_from_tensor_list",
 ), "nested._internal.padding")  # fmt: skip
 _OTHER_NAMES = {
     "Storage": "FloatStorage", "register_privateuse1_backend": "rename_privateuse1_backend", "range": "closed_range", "_VF": "_VariableFunctions", "JITException": "Error",

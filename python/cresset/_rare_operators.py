@@ -21,11 +21,22 @@ def _dynamic(self, dtype, reduce_range):
     return _quantized.quantize_per_tensor_dynamic(self, _TYPES.get(dtype, dtype), reduce_range)
 
 
+def _nested(name):
+    """A function of nested tensors, which are loaded when it is called."""
+    return lambda *args, **kwargs: getattr(cresset, name)(*args, **kwargs)
+
+
 _WATCHED = "Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point"
 _ROWS = {
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,
     "_rowwise_prune(Tensor weight, Tensor mask, ScalarType compressed_indices_dtype) -> (Tensor, Tensor)": _rare_functions._rowwise_prune,
     "_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)": _rare_functions._transform_bias_rescale_qkv,
+    "_nested_tensor_from_tensor_list(Tensor[] list, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor":
+    _nested("_nested_tensor_from_tensor_list"),
+    "_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor": _nested("_nested_tensor_from_mask"),
+    "_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool": _nested("_nested_tensor_from_mask_left_aligned"),
+    "_nested_from_padded(Tensor padded, Tensor cpu_nested_shape_example, bool fuse_transform_0213=False) -> Tensor": _nested("_nested_from_padded"),
+    "_nested_from_padded_and_nested_example(Tensor padded, Tensor nt_example) -> Tensor": _nested("_nested_from_padded_and_nested_example"),
     "quantize_per_tensor(Tensor self, float scale, int zero_point, int dtype) -> Tensor": _with_type(_quantized.quantize_per_tensor),
     "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, int dtype) -> Tensor": _with_type(_quantized.quantize_per_channel),
     "quantize_per_tensor_dynamic(Tensor self, int dtype, bool reduce_range) -> Tensor": _dynamic,

@@ -224,3 +224,18 @@ def test_frozen_modules_keep_methods_of_submodules():
 
     frozen = jit.freeze(jit.script(Outer().eval()), preserved_attrs=["plus.forward"])
     assert frozen.plus.forward(cresset.ones(1)).item() == 3 and frozen(cresset.ones(1)).item() == 3
+
+
+def test_objects_that_python_calls():
+    class Names:
+        @jit.ignore
+        def __call__(self, *args) -> str:
+            return type(args[0]).__name__
+
+    names = Names()
+
+    @jit.script
+    def name(x):
+        return names(x)
+
+    assert name(cresset.ones(2)) == "Tensor"

@@ -81,6 +81,9 @@ def thing_of(obj, name="", constant=False):
         return _partial_thing(obj)
     if inspect.isroutine(obj):
         return _function_thing(obj)
+    call = getattr(type(obj), "__call__", None)
+    if inspect.isfunction(call) and _marks.is_ignored(call):
+        return python_call(obj.__call__, bound=False)
     if constant and isinstance(obj, tuple):
         return ScriptThing.tuple(tuple(thing_of(v, name, True) for v in obj))
     return ScriptThing.error(_global_value_error(obj))

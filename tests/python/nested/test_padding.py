@@ -102,3 +102,16 @@ def test_dimensions_of_the_values():
 def test_a_python_function_on_each_element():
     nt = nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged, requires_grad=True)
     assert nt.apply_(lambda v: v * 2) is nt and nt.values().tolist() == [2] * 5 and nt.grad is None
+
+
+def test_lists_in_scripts():
+    @torch.jit.script
+    def joined(x: torch.Tensor, y: torch.Tensor):
+        return torch._nested_tensor_from_tensor_list([x, y], None, None, None, None)
+
+    x = torch.ones(2, 2, requires_grad=True)
+    nt = joined(x, torch.zeros(1, 2))
+    assert lists(nt) == [[[1, 1], [1, 1]], [[0, 0]]] and nt.requires_grad
+    assert torch.ops.aten._nested_tensor_from_tensor_list([x], dtype=torch.float64).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="the layout torch.strided was required; got"):
+        torch._nested_tensor_from_tensor_list([x], layout=torch.jagged)

@@ -52,3 +52,16 @@ def _nested_from_padded(padded, cpu_nested_shape_example, fuse_transform_0213=Fa
 def _nested_from_padded_and_nested_example(padded, nt_example):
     """The rows of a batch in the sizes of a nested tensor's components."""
     return _nested_from_padded(padded, nt_example._nested_tensor_size())
+
+
+def _nested_tensor_from_tensor_list(list, dtype=None, layout=None, device=None, pin_memory=None):
+    """The nested tensor of a list, through which gradients flow: nested.as_nested_tensor for scripts. RuntimeError for other layouts than strided."""
+    if layout not in (None, cresset.strided):
+        raise RuntimeError(f"_nested_tensor_from_tensor_list: the layout torch.strided was required; got {layout}.")
+    made = cresset.nested.as_nested_tensor(list, dtype=dtype, device=device)
+    return made._like(made._buffer.pin_memory()) if pin_memory else made
+
+
+for _function in (_nested_tensor_from_mask_left_aligned, _nested_tensor_from_mask, _nested_from_padded, _nested_from_padded_and_nested_example,
+                  _nested_tensor_from_tensor_list):  # fmt: skip
+    _function._script_operator = f"aten::{_function.__name__}"
