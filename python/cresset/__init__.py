@@ -148,6 +148,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "_sync",
 ), "_subclasses.functional_tensor") | {"_validate_compressed_sparse_indices": "sparse._validate"} | dict.fromkeys((
     "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant",
+    "_fake_quantize_learnable_per_channel_affine", "_fake_quantize_learnable_per_tensor_affine",
 ), "_fake_quantize") | dict.fromkeys((
     "AliasDb", "AnyType", "AwaitType", "Block", "BoolType", "ClassType", "CompilationUnit", "ComplexType", "DeviceObjType", "DictType",
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKeySet", "EnumType", "FloatType", "Future", "FutureType", "Graph", "IntType",

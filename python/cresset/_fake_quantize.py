@@ -4,7 +4,7 @@ import cresset
 
 from ._overridable import overridable
 
-__all__ = ["fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant"]
+__all__ = ["fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant", "Learnt"]
 
 
 class _Rounded(cresset.autograd.Function):
@@ -113,3 +113,46 @@ def fused_moving_avg_obs_fake_quant(input, observer_on, fake_quant_on, running_m
     if per_row_fake_quant:
         return fake_quantize_per_channel_affine(input, scale, zero_point, ch_axis, quant_min, quant_max)
     return fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
+
+
+class Learnt(cresset.autograd.Function):
+    """Rounded by scale and zero point, with gradients of both times a factor."""
+
+    @staticmethod
+    def forward(ctx, x, scale, zero_point, shape, low, high, factor):
+        if low > high:
+            raise RuntimeError("`quant_min` should be less than or         equal to `quant_max`.")
+        s, z = scale.view(shape), zero_point.detach().round().clamp(low, high).view(shape)
+        whole = (x * (1 / s) + z).round()
+        ctx.save_for_backward(x, s, z, whole)
+        ctx.facts = (scale.shape, shape, low, high, factor)
+        return (whole.clamp(low, high) - z) * s
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, s, z, whole = ctx.saved_tensors
+        size, shape, low, high, factor = ctx.facts
+        below, above = whole < low, whole > high
+        within = ~(below | above)
+        kept = whole.clamp(low, high)
+        of_scale = grad * cresset.where(within, kept - z - x / s, kept - z) * factor
+        of_zero = grad * cresset.where(within, 0.0, -1.0) * s * factor
+        others = [d for d in range(x.dim()) if len(shape) == 0 or shape[d] == 1]
+        of_scale, of_zero = (v.sum(others).reshape(size) if others else v.reshape(size) for v in (of_scale, of_zero))
+        return grad * within, of_scale, of_zero, None, None, None, None
+
+
+@overridable
+def _fake_quantize_learnable_per_tensor_affine(input, scale, zero_point, quant_min, quant_max, grad_factor=1.0):
+    """fake_quantize_per_tensor_affine with gradients of `scale` and `zero_point` (float32, of one element), which are multiplied by `grad_factor`."""
+    return Learnt.apply(input, scale, zero_point, [], quant_min, quant_max, grad_factor)
+
+
+@overridable
+def _fake_quantize_learnable_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max, grad_factor=1.0):
+    """The same with a scale and a zero point for each index of the dimension `axis`. RuntimeError where their numbers are not that dimension's size."""
+    if not 0 <= axis < input.dim():
+        raise RuntimeError("`axis` must be between 0 and number of dimensions of input")
+    if not len(scale) == len(zero_point) == input.shape[axis]:
+        raise RuntimeError("dimensions of scale and zero-point are not consistent with input tensor")
+    return Learnt.apply(input, scale, zero_point, [-1 if d == axis else 1 for d in range(input.dim())], quant_min, quant_max, grad_factor)

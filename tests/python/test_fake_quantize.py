@@ -33,6 +33,25 @@ def test_numbers_between_two_steps():
         assert made.tolist() == [[2.200000047683716, 2.200000047683716], [-0.4000000059604645, 0.4000000059604645]]
 
 
+def test_learnt_scales():
+    # Numbers and gradients of PyTorch 2.13.
+    x, weights = torch.tensor([[-1.0, 0.3, 0.8], [2.2, 5.0, 0.1]], requires_grad=True), torch.arange(1.0, 7.0).reshape(2, 3)
+    scale, zero_point = torch.tensor([0.5], requires_grad=True), torch.tensor([1.4], requires_grad=True)
+    made = torch._fake_quantize_learnable_per_tensor_affine(x, scale, zero_point, 0, 7, 0.5)
+    assert made.tolist() == [[-0.5, 0.5, 1.0], [2.0, 3.0, 0.0]]
+    of_x, of_scale, of_zero = torch.autograd.grad((made * weights).sum(), (x, scale, zero_point))
+    assert of_x.tolist() == [[0, 2, 3], [4, 0, 6]] and torch.allclose(of_scale, torch.tensor([14.1])) and of_zero.tolist() == [-1.5]
+    scale, zero_point = torch.tensor([0.5, 0.25, 1.0], requires_grad=True), torch.tensor([0.0, 1.0, -2.6], requires_grad=True)
+    made = torch._fake_quantize_learnable_per_channel_affine(x, scale, zero_point, 1, -4, 3)
+    assert made.tolist() == [[-1.0, 0.25, 1.0], [1.5, 0.5, 0.0]]
+    of_x, of_scale, of_zero = torch.autograd.grad((made * weights).sum(), (x, scale, zero_point))
+    assert of_x.tolist() == [[1, 2, 3], [0, 0, 6]] and torch.allclose(of_scale, torch.tensor([12, 9.6, 0]), atol=1e-6) and of_zero.tolist() == [-2, -1.25, 0]
+    with pytest.raises(RuntimeError, match="dimensions of scale and zero-point are not consistent with input tensor"):
+        torch._fake_quantize_learnable_per_channel_affine(x, scale, zero_point, 0, -4, 3)
+    with pytest.raises(RuntimeError, match="`quant_min` should be less than or"):
+        torch._fake_quantize_learnable_per_tensor_affine(x, scale[:1], zero_point[:1], 7, 0)
+
+
 ONE = torch.ones(2, 3)
 INT = torch.zeros(2, dtype=torch.int32)
 

@@ -102,6 +102,12 @@ def test_dynamic():
     assert ops.linear_relu_dynamic(-x, packed, True).item() == 0
     half = ops.linear_prepack_fp16(torch.tensor([[1.0001, 1e6]]), None)
     assert ops.linear_unpack_fp16(half)[0].tolist() == [[1.0, 65504.0]] and ops.linear_dynamic_fp16(torch.tensor([[2.0, 0.0]]), half).item() == 2
+    x, weight = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0001, 1e6]])
+    assert ops.linear_dynamic_fp16_unpacked_weight(x, weight, torch.ones(1)).item() == 1 + 2 * 65504 + 1
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Half"):
+        ops.linear_dynamic_fp16_unpacked_weight(x, weight.half(), None)
+    with pytest.raises(RuntimeError, match="The dimension of weight tensor should be equal to 2"):
+        ops.linear_dynamic_fp16_unpacked_weight(x, weight[0], None)
     # A convolution's result has the input's scale and range, as PyTorch's has: the range [-1, 2] over eight bits.
     conv = ops.conv1d_prepack(torch.quantize_per_tensor(torch.full((1, 1, 1), 3.0), 0.03, 0, torch.qint8), None, [1], [0], [1], 1)
     made = ops.conv1d_dynamic(torch.tensor([[[-1.0, 0.5, 2.0]]]), conv)

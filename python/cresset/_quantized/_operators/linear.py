@@ -1,6 +1,7 @@
 """Linear operators: whole numbers from quantized inputs, and real ones from inputs that are quantized as they come, or weights in float16."""
 
 import cresset
+from cresset._dtype_info import word_of
 from cresset.backends._quantized import require_engine
 
 from .._functions import _saturate_weight_to_fp16
@@ -101,6 +102,17 @@ def linear_dynamic_fp16(X, W_prepack):
     require_engine("quantized::linear_dynamic_fp16")
     weight, bias = W_prepack.unpack()
     return cresset.nn.functional.linear(X.detach().float(), weight, bias)
+
+
+@operator("linear_dynamic_fp16_unpacked_weight(Tensor X, Tensor weight, Tensor? bias) -> Tensor Y")
+def linear_dynamic_fp16_unpacked_weight(X, weight, bias):
+    """linear_dynamic_fp16 of a weight that is packed for this call. RuntimeError for other dtypes than float32, and for a weight that is no matrix."""
+    for tensor in (X, weight):
+        if tensor.dtype is not cresset.float32:
+            raise RuntimeError(f"expected scalar type Float but found {word_of(tensor.dtype)}")
+    if weight.dim() != 2:
+        raise RuntimeError("The dimension of weight tensor should be equal to 2")
+    return linear_dynamic_fp16(X, linear_prepack_fp16(weight, bias))
 
 
 @operator("linear_relu_dynamic_fp16(Tensor X, LINEAR W_prepack) -> Tensor Y")

@@ -1,37 +1,13 @@
 """A fake quantizer whose scale and zero point are learnt."""
 
 import cresset
+from cresset._fake_quantize import Learnt
 from cresset.nn import Parameter
 
 from .fake_quantize import FakeQuantizeBase
 from .utils import is_per_channel, is_per_tensor, is_symmetric
 
 __all__ = []
-
-
-class _Learnt(cresset.autograd.Function):
-    """Rounded by scale and zero point, with gradients of both."""
-
-    @staticmethod
-    def forward(ctx, x, scale, zero_point, shape, low, high, factor):
-        s, z = scale.view(shape), zero_point.detach().round().clamp(low, high).view(shape)
-        whole = (x * (1 / s) + z).round()
-        ctx.save_for_backward(x, s, z, whole)
-        ctx.facts = (scale.shape, shape, low, high, factor)
-        return (whole.clamp(low, high) - z) * s
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, s, z, whole = ctx.saved_tensors
-        size, shape, low, high, factor = ctx.facts
-        below, above = whole < low, whole > high
-        within = ~(below | above)
-        kept = whole.clamp(low, high)
-        of_scale = grad * cresset.where(within, kept - z - x / s, kept - z) * factor
-        of_zero = grad * cresset.where(within, 0.0, -1.0) * s * factor
-        others = [d for d in range(x.dim()) if len(shape) == 0 or shape[d] == 1]
-        of_scale, of_zero = (v.sum(others).reshape(size) if others else v.reshape(size) for v in (of_scale, of_zero))
-        return grad * within, of_scale, of_zero, None, None, None, None
 
 
 class _LearnableFakeQuantize(FakeQuantizeBase):
@@ -115,4 +91,4 @@ class _LearnableFakeQuantize(FakeQuantizeBase):
             self.zero_point.data.zero_()
         factor = 1.0 / (X.numel() * self.quant_max) ** 0.5 if self.use_grad_scaling else 1.0
         shape = [-1 if d == self.ch_axis else 1 for d in range(X.dim())] if is_per_channel(self.qscheme) else [1] * X.dim()
-        return _Learnt.apply(X, self.scale, self.zero_point, shape, self.quant_min, self.quant_max, factor)
+        return Learnt.apply(X, self.scale, self.zero_point, shape, self.quant_min, self.quant_max, factor)
