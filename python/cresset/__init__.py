@@ -142,7 +142,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
     "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
-    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_neg_view",
+    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_neg_view", "set_vital",
 ), "_rare_functions") | dict.fromkeys((
     "_enable_functionalization", "_disable_functionalization", "_to_functional_tensor", "_is_functional_tensor", "_from_functional_tensor", "_freeze_functional_tensor",
     "_sync",

@@ -19,7 +19,7 @@ __all__ = [
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
     "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
-    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_neg_view",
+    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_neg_view", "set_vital",
 ]  # fmt: skip
 
 
@@ -27,6 +27,11 @@ __all__ = [
 def _neg_view(input: Tensor) -> Tensor:
     """The negative of each element: computed, as by `neg`, not a view that is negated when it is read."""
     return cresset.neg(input)
+
+
+def set_vital(vital, attr, value):
+    """Nothing, with a warning: what programs tell PyTorch about themselves is kept nowhere."""
+    warnings.warn("'set_vital' is deprecated, please do not call", stacklevel=2)
 
 
 def _cast(name, dtype):

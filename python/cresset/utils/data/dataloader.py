@@ -20,6 +20,7 @@ from ._utils.iterate import (
 from ._utils.pin_memory import pinning_device, why_not_pinned
 from ._utils.worker import WorkerInfo, get_worker_info  # noqa: F401
 from .dataset import IterableDataset
+from .distributed import _get_distributed_settings  # noqa: F401
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 # Types of what a loader is given, by the names that libraries annotate with.
@@ -48,6 +49,16 @@ class _InfiniteConstantSampler(Sampler):
     def __iter__(self):
         while True:
             yield None
+
+
+def _sharding_worker_init_fn(worker_init_fn, world_size, rank_id, worker_id):
+    """What a worker of another library's loader begins with: its share of a data pipe, then the function of the user."""
+    from .datapipes.datapipe import _take_share
+
+    info = get_worker_info()
+    _take_share(world_size, rank_id, info.dataset, info)
+    if worker_init_fn is not None:
+        worker_init_fn(worker_id)
 
 
 def _context(given, num_workers):

@@ -1,12 +1,21 @@
 """DistributedSampler: each of several processes visits its own part of a dataset."""
 
 import math
+import sys
 
 import cresset
 
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]
+
+
+def _get_distributed_settings():
+    """Size and rank of the default process group; 1 and 0 without one."""
+    distributed = sys.modules.get("cresset.distributed")
+    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+        return 1, 0
+    return distributed.get_world_size(), distributed.get_rank()
 
 
 class DistributedSampler(Sampler):

@@ -15,6 +15,7 @@ import warnings
 import cresset
 from cresset._utils import ExceptionWrapper
 
+from ..distributed import _get_distributed_settings
 from .pin_memory import pin_memory, pinning_device
 from .worker import Setting, WorkerInfo, _End, process_loop, seed_pipes, setter_of_pipes, thread_loop
 
@@ -46,18 +47,25 @@ class _BaseDataLoaderIter:
         self._persistent_workers = loader.persistent_workers
         self._pin_memory_device = pinning_device(loader.pin_memory_device) if loader.pin_memory else None
         self._pin_memory = self._pin_memory_device is not None
+        self._world_size, self._rank = _get_distributed_settings()
         self._shared_seed = self._seed_pipes(loader)
-        # Drawn with workers or without, so that both leave the generator in the same state.
-        self._base_seed = cresset.empty((), dtype=cresset.int64, device="cpu").random_(generator=loader.generator).item()
         self._begin(loader)
+        # Drawn with workers or without, so that both leave the generator in the same state; after what a sampler draws when its iterator is made.
+        self._base_seed = cresset.empty((), dtype=cresset.int64, device="cpu").random_(generator=loader.generator).item()
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
 
-    @staticmethod
-    def _seed_pipes(loader):
-        """The seed from which all workers shuffle data pipes alike; None for other datasets."""
-        if setter_of_pipes(loader) is None or loader._dataset_kind != 1:
+    _pg = None  # the group over which the processes of a distributed program agree on that seed
+
+    def _seed_pipes(self, loader):
+        """The seed from which all workers of all processes shuffle data pipes alike; None for other datasets."""
+        if loader._dataset_kind != 1 or not hasattr(loader.dataset, "_loader_shuffle"):
             return None
         seed = loader._get_shared_seed()
+        if self._world_size > 1:
+            self._pg = self._pg or cresset.distributed.new_group(backend="gloo")
+            shared = cresset.tensor(seed)
+            cresset.distributed.broadcast(shared, 0, group=self._pg)
+            seed = shared.item()
         seed_pipes(loader.dataset, seed)
         return seed
 

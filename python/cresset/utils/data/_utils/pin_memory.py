@@ -1,10 +1,14 @@
 """Batches in pinned memory, from where a device copies while the processor goes on."""
 
+import queue
 from collections.abc import Mapping, Sequence
 
 import cresset
+from cresset._utils import ExceptionWrapper
 
 __all__ = ["pin_memory"]
+
+_SECONDS = 5.0  # after which a waiting thread looks whether it should end
 
 
 def pinning_device(name):
@@ -36,3 +40,26 @@ def pin_memory(data, device=None):
     if isinstance(data, tuple):
         return [pin_memory(v, device) for v in data]
     return type(data)(pin_memory(v, device) for v in data) if isinstance(data, Sequence) else data
+
+
+def _pin_memory_loop(in_queue, out_queue, device_id, done_event, device):
+    """The body of a thread that pins (number, batch) on their way from one queue to another, until done_event is set."""
+    cresset.set_num_threads(1)
+    while not done_event.is_set():
+        try:
+            message = in_queue.get(timeout=_SECONDS)
+        except queue.Empty:
+            continue
+        number, data = message
+        if not isinstance(data, ExceptionWrapper):
+            try:
+                data = pin_memory(data, device)
+            except Exception:
+                data = ExceptionWrapper(where=f"in pin memory thread for device {device_id}")
+        while not done_event.is_set():
+            try:
+                out_queue.put((number, data), timeout=_SECONDS)
+                break
+            except queue.Full:
+                continue
+        del message, data

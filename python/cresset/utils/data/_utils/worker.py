@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import threading
+from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 
 import cresset
@@ -44,6 +45,25 @@ class _End:
 
 
 _IterableDatasetStopIteration = _End
+
+
+@dataclass(frozen=True)
+class _ResumeIteration:
+    """What a loader of another library sends to persistent workers when another pass begins."""
+
+    seed: int | None = None
+
+
+class ManagerWatchdog:
+    """In a worker: does the process that started it still live?"""
+
+    def __init__(self):
+        self.manager_pid, self.manager_dead = os.getppid(), False
+
+    def is_alive(self):
+        """False once the parent is another one."""
+        self.manager_dead = self.manager_dead or os.getppid() != self.manager_pid
+        return not self.manager_dead
 
 
 def setter_of_pipes(loader):

@@ -3,11 +3,12 @@
 import enum
 import functools
 import inspect
-import sys
+import pickle
 
 import cresset
 
 from ..dataset import Dataset, IterableDataset
+from ..distributed import _get_distributed_settings
 
 __all__ = [
     "DataChunk", "DFIterDataPipe", "IterDataPipe", "MapDataPipe", "functional_datapipe", "argument_validation", "runtime_validation", "runtime_validation_disabled",
@@ -102,17 +103,12 @@ class _Steps:
 def _share_in_group():
     """What a loader, or a worker with its copy of the pipe, does when an iterator begins: takes the share of this process of the default process
     group, and of the worker."""
-    distributed = sys.modules.get("cresset.distributed")
-    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
-        return functools.partial(_take_share, 1, 0)
-    return functools.partial(_take_share, distributed.get_world_size(), distributed.get_rank())
+    return functools.partial(_take_share, *_get_distributed_settings())
 
 
 def _take_share(processes, rank, pipe, info):
-    if processes > 1:
-        apply_sharding(pipe, processes, rank, SHARDING_PRIORITIES.DISTRIBUTED)
-    if info is not None and info.worker_method == "multiprocessing":
-        apply_sharding(pipe, info.num_workers, info.id, SHARDING_PRIORITIES.MULTIPROCESSING)
+    workers, worker = (info.num_workers, info.id) if info is not None and info.worker_method == "multiprocessing" else (1, 0)
+    apply_sharding(pipe, workers * processes, worker * processes + rank)  # the processes first, so that they get equally many
 
 
 class _SnapshotState(enum.Enum):
@@ -244,6 +240,53 @@ class MapDataPipe(_Steps, Dataset):
     """Samples by index: subclasses define `__getitem__`, usually `__len__`."""
 
     functions = {}
+
+
+class _DataPipeSerializationWrapper:
+    """A pipe, pickled by itself, with dill where pickle cannot and dill is installed."""
+
+    def __init__(self, datapipe):
+        self._datapipe = datapipe
+
+    def __getstate__(self):
+        try:
+            return pickle.dumps(self._datapipe), False
+        except Exception:
+            try:
+                import dill
+            except ImportError:
+                dill = None
+            if dill is None:
+                raise
+            return dill.dumps(self._datapipe), True
+
+    def __setstate__(self, state):
+        value, with_dill = state
+        if with_dill:
+            import dill as reader
+        else:
+            reader = pickle
+        self._datapipe = reader.loads(value)
+
+    def __len__(self):
+        try:
+            return len(self._datapipe)
+        except Exception as error:
+            raise TypeError(f"{type(self).__name__} instance doesn't have valid length") from error
+
+
+class _IterDataPipeSerializationWrapper(_DataPipeSerializationWrapper, IterDataPipe):
+    """A pipe of samples in order."""
+
+    def __iter__(self):
+        yield from self._datapipe
+
+
+class _MapDataPipeSerializationWrapper(_DataPipeSerializationWrapper, MapDataPipe):
+    """A pipe of samples by index."""
+
+    def __getitem__(self, idx):
+        return self._datapipe[idx]
 
 
 # --- decorators -------------------------------------------------------------------------------------------------------------------
