@@ -50,3 +50,12 @@ def test_results_are_pytorchs_bit_for_bit():
 def test_refused(call, words):
     with pytest.raises(AssertionError, match=words):
         call(torch.ones(2, 2))
+
+
+def test_parameters_of_rows_are_as_many_as_rows():
+    from cresset.ao.quantization.fx._decomposed import _per_token_quant_qparam_dim_check as check
+
+    x, rows = torch.randn(2, 3, 4), torch.randn(2, 3, 1)
+    assert check(x, rows, rows) is None and check(x, rows[..., 0], rows) is None and check(x, rows.view(6, 1), rows.view(6)) is None
+    with pytest.raises(AssertionError, match=r"num_tokens: 6 zero_points: \w+.Size\(\[5\]\)"):
+        check(x, rows, torch.randn(5))

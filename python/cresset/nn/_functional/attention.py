@@ -6,10 +6,11 @@ from typing import Optional, Tuple
 
 import cresset
 from cresset import Tensor
-from cresset._C import _nn
 from cresset._overridable import overridable
 
 __all__ = ["multi_head_attention_forward"]
+
+# Functions of nn.functional are called by that name: programs put their own in their place.
 
 
 def _none_or_dtype(input: Optional[Tensor]) -> Optional[cresset.dtype]:
@@ -114,15 +115,15 @@ def _in_projection_packed(
     width = q.size(-1)
     if k is v:
         if q is k:
-            out = _nn.linear(q, w, b)
+            out = cresset.nn.functional.linear(q, w, b)
             # (..., 3E) -> three contiguous (..., E)
             out = out.unflatten(-1, [3, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
             return out[0], out[1], out[2]
         w_q, w_kv = w.split([width, 2 * width])
         b_q, b_kv = _split_bias(b, width)
-        out = _nn.linear(k, w_kv, b_kv)
+        out = cresset.nn.functional.linear(k, w_kv, b_kv)
         out = out.unflatten(-1, [2, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-        return _nn.linear(q, w_q, b_q), out[0], out[1]
+        return cresset.nn.functional.linear(q, w_q, b_q), out[0], out[1]
     w_q, w_k, w_v = w.chunk(3)
     return _project_apart(q, k, v, w_q, w_k, w_v, b)
 
@@ -131,9 +132,9 @@ def _project_apart(
     query: Tensor, key: Tensor, value: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, bias: Optional[Tensor]
 ) -> Tuple[Tensor, Tensor, Tensor]:
     if bias is None:
-        return _nn.linear(query, w_q), _nn.linear(key, w_k), _nn.linear(value, w_v)
+        return cresset.nn.functional.linear(query, w_q), cresset.nn.functional.linear(key, w_k), cresset.nn.functional.linear(value, w_v)
     b_q, b_k, b_v = bias.chunk(3)
-    return _nn.linear(query, w_q, b_q), _nn.linear(key, w_k, b_k), _nn.linear(value, w_v, b_v)
+    return cresset.nn.functional.linear(query, w_q, b_q), cresset.nn.functional.linear(key, w_k, b_k), cresset.nn.functional.linear(value, w_v, b_v)
 
 
 def _in_projection(
@@ -147,7 +148,7 @@ def _in_projection(
             raise AssertionError(f"expecting {what} weights shape of {(width, x.size(-1))}, but got {weight.shape}")
         if bias is not None and bias.shape != (width,):
             raise AssertionError(f"expecting {what} bias shape of {(width,)}, but got {bias.shape}")
-    return _nn.linear(q, w_q, b_q), _nn.linear(k, w_k, b_k), _nn.linear(v, w_v, b_v)
+    return cresset.nn.functional.linear(q, w_q, b_q), cresset.nn.functional.linear(k, w_k, b_k), cresset.nn.functional.linear(v, w_v, b_v)
 
 
 def _float_masks(
@@ -210,9 +211,9 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropou
     scaled = q * math.sqrt(1.0 / float(q.size(2)))
     transposed = k.transpose(-2, -1)
     scores = cresset.bmm(scaled, transposed) if attn_mask is None else cresset.baddbmm(attn_mask, scaled, transposed)
-    weights = cresset.softmax(scores, -1)
+    weights = cresset.nn.functional.softmax(scores, -1)
     if dropout_p > 0.0:
-        weights = cresset.dropout(weights, dropout_p, True)
+        weights = cresset.nn.functional.dropout(weights, dropout_p, True)
     return cresset.bmm(weights, v).transpose(0, 1).contiguous(), weights
 
 
@@ -226,7 +227,7 @@ def _attend_fused(
             attn_mask = attn_mask.unsqueeze(0)
         else:
             attn_mask = attn_mask.view(batch, heads, attn_mask.size(1), source)  # one row where padding alone is masked
-    out = _nn.scaled_dot_product_attention(
+    out = cresset.nn.functional.scaled_dot_product_attention(
         q.view(batch, heads, length, head), k.view(batch, heads, source, head), v.view(batch, heads, source, head),
         attn_mask, dropout_p, is_causal,
     )  # fmt: skip
@@ -296,13 +297,13 @@ def multi_head_attention_forward(
         dropout_p = 0.0
     if need_weights:
         out, weights = _attend(q, k, v, attn_mask, dropout_p)
-        out = _nn.linear(out.view(length * batch, width), out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
+        out = cresset.nn.functional.linear(out.view(length * batch, width), out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
         weights = weights.view(batch, num_heads, length, source)
         if average_attn_weights:
             weights = weights.mean(1)
         return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
     out = _attend_fused(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads)
-    out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
+    out = cresset.nn.functional.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     return (out if batched else out.squeeze(1)), None
 
 
@@ -316,4 +317,4 @@ def _unsqueezed(query: Tensor, key: Tensor, value: Tensor) -> Tuple[Tensor, Tens
 
 def _one_more(mask: Optional[Tensor]) -> Optional[Tensor]:
     """A mask with one more visible source position."""
-    return None if mask is None else _nn.pad(mask, [0, 1])
+    return None if mask is None else cresset.nn.functional.pad(mask, [0, 1])

@@ -8,6 +8,7 @@ from cresset.nn import functional as F
 from cresset.nn._functional._common import ntuple
 from cresset.nn.parameter import Parameter
 
+from ._by_name import ByName
 from ._parameters import reset_linear, weight_and_bias
 from .lazy import LazyModuleMixin
 from .module import Module
@@ -121,19 +122,19 @@ class _Conv(_ConvNd):
 class Conv1d(_Conv):
     """Convolution of (N, C, L) or (C, L); `padding` may be "same" or "valid"."""
 
-    _ndim, _function = 1, staticmethod(F.conv1d)
+    _ndim, _function = 1, ByName("conv1d")
 
 
 class Conv2d(_Conv):
     """Convolution of (N, C, H, W) or (C, H, W); `padding` may be "same" or "valid"."""
 
-    _ndim, _function = 2, staticmethod(F.conv2d)
+    _ndim, _function = 2, ByName("conv2d")
 
 
 class Conv3d(_Conv):
     """Convolution of (N, C, D, H, W) or (C, D, H, W); `padding` may be "same" or "valid"."""
 
-    _ndim, _function = 3, staticmethod(F.conv3d)
+    _ndim, _function = 3, ByName("conv3d")
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -189,19 +190,19 @@ _ConvTransposeMixin = _ConvTransposeNd  # its older name
 class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution of (N, C, L) or (C, L)."""
 
-    _ndim, _function = 1, staticmethod(F.conv_transpose1d)
+    _ndim, _function = 1, ByName("conv_transpose1d")
 
 
 class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution of (N, C, H, W) or (C, H, W)."""
 
-    _ndim, _function = 2, staticmethod(F.conv_transpose2d)
+    _ndim, _function = 2, ByName("conv_transpose2d")
 
 
 class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _ndim, _function = 3, staticmethod(F.conv_transpose3d)
+    _ndim, _function = 3, ByName("conv_transpose3d")
 
 
 class _LazyConvMixin(LazyModuleMixin):
@@ -261,39 +262,39 @@ class LazyConv1d(_LazyConv):
     """Conv1d that takes in_channels from the first input."""
 
     cls_to_become = Conv1d
-    _ndim, _function = 1, Conv1d._function
+    _ndim, _function = 1, ByName("conv1d")
 
 
 class LazyConv2d(_LazyConv):
     """Conv2d that takes in_channels from the first input."""
 
     cls_to_become = Conv2d
-    _ndim, _function = 2, Conv2d._function
+    _ndim, _function = 2, ByName("conv2d")
 
 
 class LazyConv3d(_LazyConv):
     """Conv3d that takes in_channels from the first input."""
 
     cls_to_become = Conv3d
-    _ndim, _function = 3, Conv3d._function
+    _ndim, _function = 3, ByName("conv3d")
 
 
 class LazyConvTranspose1d(_LazyConvTranspose):
     """ConvTranspose1d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose1d
-    _ndim, _function = 1, staticmethod(F.conv_transpose1d)
+    _ndim, _function = 1, ByName("conv_transpose1d")
 
 
 class LazyConvTranspose2d(_LazyConvTranspose):
     """ConvTranspose2d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose2d
-    _ndim, _function = 2, staticmethod(F.conv_transpose2d)
+    _ndim, _function = 2, ByName("conv_transpose2d")
 
 
 class LazyConvTranspose3d(_LazyConvTranspose):
     """ConvTranspose3d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose3d
-    _ndim, _function = 3, staticmethod(F.conv_transpose3d)
+    _ndim, _function = 3, ByName("conv_transpose3d")

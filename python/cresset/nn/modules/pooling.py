@@ -8,6 +8,7 @@ from cresset.nn import functional as F
 from cresset.nn._functional._common import ntuple
 from cresset.nn._functional.pooling import kept_sizes
 
+from ._by_name import ByName
 from .module import Module
 
 __all__ = [
@@ -44,19 +45,19 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Largest value of each window of (N, C, L) or (C, L)."""
 
-    _function = staticmethod(F.max_pool1d)
+    _function = ByName("max_pool1d")
 
 
 class MaxPool2d(_MaxPoolNd):
     """Largest value of each window of (N, C, H, W) or (C, H, W)."""
 
-    _function = staticmethod(F.max_pool2d)
+    _function = ByName("max_pool2d")
 
 
 class MaxPool3d(_MaxPoolNd):
     """Largest value of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _function = staticmethod(F.max_pool3d)
+    _function = ByName("max_pool3d")
 
 
 class _AvgPoolNd(Module):
@@ -106,13 +107,13 @@ class _AvgPool23d(_AvgPoolNd):
 class AvgPool2d(_AvgPool23d):
     """Mean of each window of (N, C, H, W) or (C, H, W)."""
 
-    _function = staticmethod(F.avg_pool2d)
+    _function = ByName("avg_pool2d")
 
 
 class AvgPool3d(_AvgPool23d):
     """Mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _function = staticmethod(F.avg_pool3d)
+    _function = ByName("avg_pool3d")
 
 
 class _LPPoolNd(Module):
@@ -133,19 +134,19 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """p-norm of each window of (N, C, L) or (C, L)."""
 
-    _function = staticmethod(F.lp_pool1d)
+    _function = ByName("lp_pool1d")
 
 
 class LPPool2d(_LPPoolNd):
     """p-norm of each window of (N, C, H, W) or (C, H, W)."""
 
-    _function = staticmethod(F.lp_pool2d)
+    _function = ByName("lp_pool2d")
 
 
 class LPPool3d(_LPPoolNd):
     """p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _function = staticmethod(F.lp_pool3d)
+    _function = ByName("lp_pool3d")
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -169,19 +170,19 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Max pooling to a given length."""
 
-    _function = staticmethod(F.adaptive_max_pool1d)
+    _function = ByName("adaptive_max_pool1d")
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Max pooling to a given plane size; None keeps a size."""
 
-    _function = staticmethod(F.adaptive_max_pool2d)
+    _function = ByName("adaptive_max_pool2d")
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Max pooling to a given volume size; None keeps a size."""
 
-    _function = staticmethod(F.adaptive_max_pool3d)
+    _function = ByName("adaptive_max_pool3d")
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -202,19 +203,19 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean pooling to a given length."""
 
-    _function = staticmethod(F.adaptive_avg_pool1d)
+    _function = ByName("adaptive_avg_pool1d")
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean pooling to a given plane size; None keeps a size."""
 
-    _function = staticmethod(F.adaptive_avg_pool2d)
+    _function = ByName("adaptive_avg_pool2d")
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean pooling to a given volume size; None keeps a size."""
 
-    _function = staticmethod(F.adaptive_avg_pool3d)
+    _function = ByName("adaptive_avg_pool3d")
 
 
 class _MaxUnpoolNd(Module):
@@ -236,19 +237,19 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Values of (N, C, L) or (C, L) back at the indices that MaxPool1d returned; zeros elsewhere."""
 
-    _ndim, _function = 1, staticmethod(F.max_unpool1d)
+    _ndim, _function = 1, ByName("max_unpool1d")
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Values of (N, C, H, W) or (C, H, W) back at the indices that MaxPool2d returned; zeros elsewhere."""
 
-    _ndim, _function = 2, staticmethod(F.max_unpool2d)
+    _ndim, _function = 2, ByName("max_unpool2d")
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Values of (N, C, D, H, W) or (C, D, H, W) back at the indices that MaxPool3d returned; zeros elsewhere."""
 
-    _ndim, _function = 3, staticmethod(F.max_unpool3d)
+    _ndim, _function = 3, ByName("max_unpool3d")
 
 
 class _FractionalMaxPoolNd(Module):
@@ -283,10 +284,10 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Largest values of randomly spaced windows of (N, C, H, W) or (C, H, W)."""
 
-    _ndim, _function = 2, staticmethod(F.fractional_max_pool2d)
+    _ndim, _function = 2, ByName("fractional_max_pool2d")
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Largest values of randomly spaced windows of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _ndim, _function = 3, staticmethod(F.fractional_max_pool3d)
+    _ndim, _function = 3, ByName("fractional_max_pool3d")

@@ -22,7 +22,7 @@ def _operator(*schemas):
     return declare
 
 
-def _check_limits(quant_min, quant_max, dtype):
+def _quant_min_max_bounds_check(quant_min, quant_max, dtype):
     if dtype in _FLOATS:
         info = cresset.finfo(dtype)
     elif dtype in _INTEGERS:
@@ -59,7 +59,7 @@ def _one(value, what):
 def quantize_per_tensor(input, scale, zero_point, quant_min, quant_max, dtype):
     """clamp(round(input / scale) + zero_point, quant_min, quant_max) in the dtype."""
     input = _as_float32(input)
-    _check_limits(quant_min, quant_max, dtype)
+    _quant_min_max_bounds_check(quant_min, quant_max, dtype)
     return (input * (1.0 / scale)).round().add(zero_point).clamp(quant_min, quant_max).to(dtype)
 
 
@@ -133,7 +133,7 @@ def quantize_per_channel(input, scales, zero_points, axis, quant_min, quant_max,
     input = _as_float32(input)
     if axis >= input.dim():
         raise AssertionError(f"Expecting axis to be < {input.dim()}")
-    _check_limits(quant_min, quant_max, dtype)
+    _quant_min_max_bounds_check(quant_min, quant_max, dtype)
     scale, zero = (_along(v, axis, input.dim()) for v in (scales, zero_points))
     return ((input * (1.0 / scale)).round() + zero).clamp(quant_min, quant_max).to(dtype)
 
@@ -147,7 +147,7 @@ def dequantize_per_channel(input, scales, zero_points, axis, quant_min, quant_ma
     _check_quantized(input, dtype)
     if axis >= input.dim():
         raise AssertionError(f"Expecting axis to be < {input.dim()}")
-    _check_limits(quant_min, quant_max, dtype)
+    _quant_min_max_bounds_check(quant_min, quant_max, dtype)
     centred = input if zero_points is None else input.to(cresset.int32 if dtype in _INTEGERS else cresset.float32) - _along(zero_points, axis, input.dim())
     return (centred * _along(scales, axis, input.dim())).to(cresset.float32 if out_dtype is None else out_dtype)
 
@@ -181,7 +181,7 @@ def choose_qparams_per_token_asymmetric(input, dtype):
 _choose_qparams_per_token_asymmetric_impl = choose_qparams_per_token_asymmetric
 
 
-def _check_rows(input, scales, zero_points):
+def _per_token_quant_qparam_dim_check(input, scales, zero_points):
     rows = input.shape[:-1].numel() if input.dim() > 1 else 1
     for name, values in (("scale", scales), ("zero_points", zero_points)):
         if values.numel() != rows:
@@ -191,8 +191,8 @@ def _check_rows(input, scales, zero_points):
 @_operator("quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor")
 def quantize_per_token(input, scales, zero_points, quant_min, quant_max, dtype):
     """quantize_per_tensor with a scale and a zero point for each row."""
-    _check_limits(quant_min, quant_max, dtype)
-    _check_rows(input, scales, zero_points)
+    _quant_min_max_bounds_check(quant_min, quant_max, dtype)
+    _per_token_quant_qparam_dim_check(input, scales, zero_points)
     return input.mul(1.0 / scales).add(zero_points).round().clamp(quant_min, quant_max).to(dtype)
 
 
