@@ -169,6 +169,20 @@ def test_the_code_of_a_function():
     )
 
 
+def test_gradients_in_a_saved_script():
+    def derivatives(x: cresset.Tensor):
+        x = x.detach().requires_grad_(True)
+        of_squares = cresset.autograd.grad([(x * x).sum()], [x], None, True, True)[0]
+        cresset.autograd.backward([(x * 3).sum()])
+        return of_squares, x.grad
+
+    script = jit.script(derivatives)
+    assert "torch.autograd.grad(" in script.code and "torch.autograd.backward(" in script.code
+    for f in (script, load(saved(script))):
+        of_squares, of_triples = f(cresset.arange(3.0))
+        assert of_squares.tolist() == [0.0, 2.0, 4.0] and of_triples.tolist() == [3.0, 3.0, 3.0]
+
+
 def test_constants_that_a_text_cannot_say():
     class M(nn.Module):
         def forward(self, x):

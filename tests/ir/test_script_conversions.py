@@ -63,3 +63,25 @@ def test_words_for_named_tuples_and_dimensions_of_lists():
     g = jit.CompilationUnit("def g(x):\n    return torch.jit.annotate(List[List[float]], x.tolist())\n").g
     with pytest.raises(RuntimeError, match="Output annotation list dimension and runtime tensor dimension must match"):
         g(cresset.ones(2))
+
+
+# torch 2.13: what a function with this parameter gets when a script passes this display of x = [1, 2, 3], or the words of its refusal.
+TUPLES = [
+    ("Tuple[int, float]", "(x[0], x[1])", (1, 2.0)), ("Tuple[int, Tuple[float, int]]", "(x[0], (x[1], x[2]))", (1, (2.0, 3))),
+    ("Optional[Tuple[int, int]]", "(x[0], x[1])", (1, 2)), ("Tuple[List[float], int]", "((1.0, 2.0), x[0])", ([1.0, 2.0], 1)),
+    ("Tuple[Optional[int], int]", "(x[0], 1)", (1, 1)), ("Tuple[Optional[int], int]", "(None, x[1])", (None, 2)),
+    ("Tuple[int, float]", "(1, 2)", "Expected a value of type 'Tuple[int, float]' for argument 'p' but instead found type 'Tuple[int, int]'."),
+    ("Tuple[int, float]", '(x[0], "a")', "Expected a value of type 'Tuple[int, float]' for argument 'p' but instead found type 'Tuple[int, str]'."),
+    ("Tuple[int, Tuple[float, int]]", "(x[0], (x[1], x[2], x[0]))", "for argument 'p' but instead found type 'Tuple[int, Tuple[Tensor, Tensor, Tensor]]'."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, given, expected", TUPLES)
+def test_members_of_a_tuple_become_what_a_parameter_wants(kind, given, expected):
+    text = f"def inner(p: {kind}):\n    return p\ndef f(x):\n    return inner({given})\ndef g(x):\n    t = {given}\n    return inner(t)\n"
+    if isinstance(expected, str):
+        with pytest.raises(RuntimeError, match=re.escape(expected)):
+            jit.CompilationUnit(text)
+        return
+    unit = jit.CompilationUnit(text)
+    assert unit.f(cresset.arange(1, 4)) == unit.g(cresset.arange(1, 4)) == expected

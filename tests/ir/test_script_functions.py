@@ -83,7 +83,9 @@ def creation(x):
 def rearranging(x):
     return (
         torch.cat([x, x], dim=1), torch.stack((x, x)), torch.split(x, 1), torch.chunk(x, 2), x.unbind(0), torch.einsum("ij,jk->ik", x, x),
-        torch.tensordot(x, x, 1), torch.tensordot(x, x, [[0], [1]]), torch.meshgrid(x[0], x[1], indexing="ij"), torch.unique(x),
+        torch.tensordot(x, x, 1), torch.tensordot(x, x, [[0], [1]]),
+        torch.functional.tensordot(x, x, 1, out=None), torch.tensordot(x, x, 2, out=torch.zeros(())),
+        torch.meshgrid(x[0], x[1], indexing="ij"), torch.unique(x),
         torch.broadcast_tensors(x, x[0]), torch.norm(x), torch.max(x, dim=0), torch.where(x > 0, x, torch.zeros_like(x)), x.masked_fill(x > 0, 5.0),
     )  # fmt: skip
 

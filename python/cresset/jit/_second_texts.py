@@ -17,7 +17,7 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def tensordot(a: Tensor, b: Tensor, dims: Union[int, List[List[int]]] = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Union[int, List[List[int]]] = 2, out: Optional[Tensor] = None) -> Tensor:
     dims_a: List[int] = []
     dims_b: List[int] = []
     if isinstance(dims, int):
@@ -26,6 +26,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Union[int, List[List[int]]] = 2) -> Te
             dims_b.append(i)
     else:
         dims_a, dims_b = dims[0], dims[1]
+    if out is not None:
+        return cresset.ops.aten.tensordot(a, b, dims_a, dims_b, out=out)
     return cresset.ops.aten.tensordot(a, b, dims_a, dims_b)
 
 

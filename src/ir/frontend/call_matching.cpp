@@ -8,13 +8,14 @@
 namespace cresset::jit {
 namespace {
 
-enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Retype, Default };
+enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Retype, Members, Default };
 
 struct Planned {
   Conversion how = Conversion::None;
   std::vector<Value*> values;
-  TypePtr type;       // of a made list: its type
-  std::size_t N = 0;  // of Repeat
+  TypePtr type;                  // of a made list: its type
+  std::size_t N = 0;             // of Repeat
+  std::vector<TypePtr> members;  // of Members: the types that they are to have
 };
 
 bool is_number(const Type& t) {
@@ -88,7 +89,7 @@ class Planner {
       }
       if (!given) {
         if (!formal.default_value) return refuse("Argument " + formal.name + " not provided.");
-        plan.push_back({Conversion::Default, {}, nullptr, 0});
+        plan.push_back({Conversion::Default, {}, nullptr, 0, {}});
         continue;
       }
       Planned p;
@@ -102,7 +103,7 @@ class Planner {
         return refuse("Expected at most " + std::to_string(allowed) + " arguments but found " + std::to_string(positional.size()) +
                       " positional arguments.");
       }
-      for (; next < positional.size(); ++next) plan.push_back({Conversion::None, {positional[next]}, nullptr, 0});
+      for (; next < positional.size(); ++next) plan.push_back({Conversion::None, {positional[next]}, nullptr, 0, {}});
     }
     for (std::size_t k = 0; k < args.size(); ++k)
       if (!args[k].name.empty() && !used[k]) return refuse("Keyword argument " + args[k].name + " unknown.");
@@ -139,52 +140,74 @@ class Planner {
     });
   }
 
-  bool fit(const Argument& formal, Value* v, Planned& p) {
-    p.values = {v};
-    const TypePtr& actual = v->type();
+  // How a value of type `actual` becomes one for the formal argument, and its type then: `actual` where nothing is converted. `v` is null
+  // for the member of a tuple.
+  TypePtr converted(const Argument& formal, const Value* v, const TypePtr& actual, Planned& p) {
     const TypePtr& wanted = without_optional(formal.type);
-    TypePtr as = actual;
-    if (is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
+    if (v && is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
       p.how = Conversion::Retype;
-      p.type = as = value_type_of(wanted, variables_);
-    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple && !(formal.alias && formal.alias->is_write)) {
+      return p.type = value_type_of(wanted, variables_);
+    }
+    if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple && !(formal.alias && formal.alias->is_write)) {
       // A list made of a tuple is new: nobody would see what is written into it.
       if (TypePtr list = list_of_tuple(wanted, *actual)) {
         p.how = Conversion::TupleToList;
-        p.type = as = list;
+        return p.type = list;
       }
     } else if (wanted->kind == TypeKind::Union && actual->kind == TypeKind::Tuple && !actual->is_subtype_of(*wanted)) {
       for (const TypePtr& member : wanted->contained) {
         const TypePtr list = member->kind == TypeKind::List ? list_of_tuple(member, *actual) : nullptr;
         if (!list) continue;
         p.how = Conversion::TupleToList;
-        p.type = as = list;
-        break;
+        return p.type = list;
       }
+    } else if (wanted->kind == TypeKind::Tuple && actual->kind == TypeKind::Tuple && wanted->contained.size() == actual->contained.size() &&
+               !wanted->has_free_variables() && !actual->is_subtype_of(*wanted)) {
+      return tuple_by_members(*wanted, *actual, p);
     } else if (wanted->kind == TypeKind::List && formal.N && actual->is_subtype_of(*value_type_of(wanted->element(), {}))) {
       p.how = Conversion::Repeat;
       p.N = static_cast<std::size_t>(*formal.N);
-      p.type = as = list_of(actual);
+      return p.type = list_of(actual);
     } else if (convert_ && wanted->kind == TypeKind::Device && actual->kind == TypeKind::String) {
       p.how = Conversion::ToDevice;
-      as = basic_type(TypeKind::Device);
+      return basic_type(TypeKind::Device);
     } else if (convert_ && actual->kind == TypeKind::Tensor && is_number(*wanted)) {
       p.how = wanted->kind == TypeKind::Float     ? Conversion::ToFloat
               : wanted->kind == TypeKind::Complex ? Conversion::ToComplex
               : wanted->kind == TypeKind::Number  ? Conversion::ToScalar
                                                   : Conversion::ToInt;
-      as = value_type_of(wanted, {});
+      return value_type_of(wanted, {});
     } else if (convert_ && actual->kind == TypeKind::Number && (wanted->kind == TypeKind::Int || wanted->kind == TypeKind::Float)) {
       p.how = wanted->kind == TypeKind::Float ? Conversion::ToFloat : Conversion::ToInt;
-      as = wanted;
+      return wanted;
     }
+    return actual;
+  }
+
+  // (tensor, tensor) for Tuple[int, float]: each member as an argument of its type.
+  TypePtr tuple_by_members(const Type& wanted, const Type& actual, Planned& p) {
+    std::vector<TypePtr> members;
+    for (std::size_t i = 0; i < actual.contained.size(); ++i) {
+      Argument member;
+      member.type = wanted.contained[i];
+      Planned ignored;
+      members.push_back(converted(member, nullptr, actual.contained[i], ignored));
+    }
+    p.how = Conversion::Members;
+    p.members = wanted.contained;
+    return tuple_of(std::move(members));
+  }
+
+  bool fit(const Argument& formal, Value* v, Planned& p) {
+    p.values = {v};
+    const TypePtr actual = v->type(), as = converted(formal, v, actual, p);
     std::string why_not;
     if (match_type(formal.type, as, variables_, &why_not)) return true;
     if (formal.type->has_free_variables())
       return refuse("Could not match type " + type_words(actual) + " to " + formal.type->annotation_str() + " in argument '" + formal.name +
                     "': " + why_not);
     std::string text = "Expected a value of type '" + formal.type->annotation_str() + "' for argument '" + formal.name +
-                       "' but instead found type '" + type_words(actual) + "'.";
+                       "' but instead found type '" + type_words(p.how == Conversion::Members ? as : actual) + "'.";
     if (actual == inferred_tensor()) text += "\n" + inferred_words("the value for argument '" + formal.name + "'");
     // Objects and interfaces that lack a method of an interface.
     std::string details;
@@ -224,6 +247,15 @@ Value* emit(const SourceRange& range, Graph& g, const Planned& p, const Argument
       Node* unpack = g.insertNode(g.createTupleUnpack(v));
       unpack->setSourceRange(range);
       return made_list(range, g, p.type, unpack->outputs());
+    }
+    case Conversion::Members: {
+      Node* unpack = g.insertNode(g.createTupleUnpack(v));
+      unpack->setSourceRange(range);
+      std::vector<Value*> members;
+      for (std::size_t i = 0; i < p.members.size(); ++i) members.push_back(convert_to(range, g, unpack->outputs()[i], p.members[i]));
+      Node* n = g.insertNode(g.createTuple(members));
+      n->setSourceRange(range);
+      return n->output();
     }
     case Conversion::ToInt: return insert_call(range, g, v->type()->kind == TypeKind::Tensor ? "IntImplicit" : "Int", v, TypeKind::Int);
     case Conversion::ToFloat:

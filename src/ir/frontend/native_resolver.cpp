@@ -45,6 +45,7 @@ const char* operator_prefix(std::string_view package) {
                                                                     {"torch._C._nn", "aten::"},
                                                                     {"torch._nn", "aten::"},
                                                                     {"torch._VF", "aten::"},
+                                                                    {"torch.autograd", "aten::"},
                                                                     {"torch.linalg", "aten::linalg_"},
                                                                     {"torch._C._linalg", "aten::"},
                                                                     {"torch.fft", "aten::fft_"},
