@@ -748,3 +748,37 @@ def test_methods_that_only_an_interface_asks_for():
             return self.step.one(x)
 
     assert jit.script(Through())(cresset.ones(2)).tolist() == [2, 2]
+
+
+class Projection(nn.Module):
+    def __init__(self, projection):
+        super().__init__()
+        self.projection = projection
+
+    def forward(self, x):
+        if self.projection is not None:
+            if isinstance(self.projection, nn.Linear):
+                x = self.projection(x)
+            else:
+                x = x @ self.projection
+        return x
+
+
+class Kinds(nn.Module):
+    def __init__(self, member):
+        super().__init__()
+        self.member = member
+
+    def forward(self, x):
+        y = self.member
+        return isinstance(y, nn.Linear), isinstance(self.member, (nn.Linear, nn.Identity)), not isinstance(self.member, nn.Identity), isinstance(x, nn.Linear)
+
+
+def test_members_are_asked_for_their_class():
+    x = cresset.arange(6.0).view(2, 3)
+    for member in (nn.Linear(3, 3), nn.Linear(3, 2, bias=False), nn.Parameter(2 * cresset.eye(3)), None):
+        m = Projection(member)
+        assert jit.script(m)(x).equal(m(x))
+    for member in (nn.Linear(3, 3), nn.Parameter(cresset.eye(3)), None, nn.Identity(), nn.Sequential(nn.Linear(3, 3))):
+        m = Kinds(member)
+        assert jit.script(m)(x) == m(x)

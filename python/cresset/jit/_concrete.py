@@ -74,6 +74,7 @@ class ConcreteType:
     def create(self):
         """Make the class."""
         self.type = _C._jit_class(qualified_name(self.cls), True)
+        _state.concrete_types.add(self)
         for name, (kind, parameter, buffer) in self.attributes.items():
             _C._jit_class_attribute(self.type, name, kind, parameter, buffer)
         for name, sub in self.submodules.items():

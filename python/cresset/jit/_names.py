@@ -229,6 +229,13 @@ def static_thing(cls, name):
     return None
 
 
+def module_types(cls):
+    """The types of compiled modules that are objects of this class; None for a class that is none of modules."""
+    if not issubclass(cls, cresset.nn.Module):
+        return None
+    return [concrete.type for concrete in _state.concrete_types if concrete.type is not None and issubclass(concrete.cls, cls)]
+
+
 def object_thing(kind, name):
     """The thing of what objects of a compiled class have in Python beside attributes and methods, or None."""
     cls = _classes.class_of_type(kind)

@@ -7,6 +7,7 @@ __all__ = ["functions", "compiling", "replacement_of"]
 
 functions = weakref.WeakKeyDictionary()  # {Python function: ScriptFunction}
 _jit_caching_layer = functions  # PyTorch's name, by which libraries make the package forget
+concrete_types = weakref.WeakSet()  # the ConcreteTypes of modules
 compiling = []  # Python functions whose compilation is under way, outermost first
 _replacements = None
 

@@ -56,6 +56,10 @@ void add_types(const SugaredValuePtr& v, const SourceRange& range, GraphFunction
     types.push_back(t);
     return;
   }
+  if (const auto all = v->asTypes()) {
+    types.insert(types.end(), all->begin(), all->end());
+    return;
+  }
   if (!v->plainValue() && !v->asConstant()) {
     for (const SugaredValuePtr& part : v->asTuple(range, m)) add_types(part, range, m, types);
     return;

@@ -128,6 +128,10 @@ void add_types(const FormCall& c, const CallArgument& a, std::vector<TypePtr>& o
       out.push_back(std::move(t));
     return;
   }
+  if (const auto all = a.value->asTypes()) {
+    out.insert(out.end(), all->begin(), all->end());
+    return;
+  }
   for (const SugaredValuePtr& part : a.value->asTuple(a.range, c.m)) add_types(c, {a.range, part, ""}, out);
 }
 

@@ -33,6 +33,9 @@ class CRESSET_API SugaredValue : public std::enable_shared_from_this<SugaredValu
   virtual Value* plainValue() const { return nullptr; }
   /// A type, where one is needed (isinstance, annotate, List[...]); null when it is none.
   virtual TypePtr asType() const { return nullptr; }
+  /// The types of the objects that a script can have of this class, where isinstance asks: a class of modules has one for each kind of
+  /// module that was compiled. Nothing when this is no such class.
+  virtual std::optional<std::vector<TypePtr>> asTypes() const { return std::nullopt; }
   /// A constant known while compiling, when it is one (also modules' constants, None).
   virtual std::optional<IValue> asConstant() const { return std::nullopt; }
   virtual SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field);

@@ -117,7 +117,7 @@ class RefusalValue final : public SugaredValue {
   std::string message_;
 };
 
-/// A class that scripts cannot make objects of (nn.Module): only its static members.
+/// A class that scripts cannot make objects of (nn.Module): only its static members, and what isinstance asks of members of modules.
 class StaticMembers final : public UnusableValue {
  public:
   StaticMembers(PyObject* cls, std::string why) : UnusableValue(std::move(why)), cls_(std::make_shared<Held>(cls)) {}
@@ -125,6 +125,14 @@ class StaticMembers final : public UnusableValue {
     const GilAcquire gil;
     const Ref thing = ask(names_module().get(), "static_thing", cls_->get(), text_object(field).get());
     return thing.get() == Py_None ? UnusableValue::attr(range, m, field) : to_sugared(thing.get(), {range, m});
+  }
+  std::optional<std::vector<TypePtr>> asTypes() const override {
+    const GilAcquire gil;
+    const Ref types = ask(names_module().get(), "module_types", cls_->get());
+    if (types.get() == Py_None) return std::nullopt;
+    std::vector<TypePtr> out;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types.get()); ++i) out.push_back(to_type(PyList_GET_ITEM(types.get(), i)));
+    return out;
   }
 
  private:
