@@ -96,6 +96,7 @@ _place_part("_profiler", "_profiler_c")
 _place_part("_acc", "_acc_c")
 _place_part("_cpu", "_cpu_c")
 _place_part("_distributed_c10d", "_distributed_c")
+_place_part("_distributed_rpc", "_distributed_rpc_c")
 
 from . import _c_names  # noqa: E402,F401
 

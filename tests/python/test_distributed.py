@@ -31,8 +31,8 @@ def test_import_loads_none_of_it():
     import sys
 
     code = "import sys, cresset; print([m for m in sys.modules if m.startswith('cresset') and 'distributed' in m])"
-    # The name of a part of PyTorch's extension module, which loads when it is asked.
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "['cresset._C._distributed_c10d']\n"
+    # The names of parts of PyTorch's extension module, which load when they are asked.
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "['cresset._C._distributed_c10d', 'cresset._C._distributed_rpc']\n"
 
 
 def test_what_programs_import_before_they_ask():
@@ -43,6 +43,10 @@ def test_what_programs_import_before_they_ask():
 
     assert not rpc.is_available() and not dist_autograd.is_available()
     assert not isinstance(torch.ones(1), DTensor) and not isinstance(None, (DeviceMesh, torch.distributed.ProcessGroup))
+    # torchrl asks this of each of its collectors.
+    assert not isinstance(None, torch._C._distributed_rpc.PyRRef)
+    with pytest.raises(RuntimeError, match="PyRRef: calls in other processes are not part of this build"):
+        torch._C._distributed_rpc.PyRRef(1)
     with pytest.raises(RuntimeError, match="not part of Cresset"):
         dist_autograd.context().__enter__()
 
