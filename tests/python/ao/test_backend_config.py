@@ -112,3 +112,12 @@ def test_decomposed_weights():
     torch.testing.assert_close(made, torch.tensor([[1.5, 0.0], [0.6, -0.2]]))
     with pytest.raises(ValueError, match=r"Unsupported dtype and qscheme: \w+.int8, torch.per_tensor_affine"):
         reference_utils._quantize_weight(weight, torch.per_tensor_affine, torch.int8, torch.tensor(0.1), torch.tensor(0), 0)
+
+
+def test_root_of_a_pattern():
+    from cresset.ao.quantization.fx.quantize_handler import _default_root_node_getter as root
+
+    first, last = list(torch.fx.symbolic_trace(torch.nn.ReLU()).graph.nodes)[:2]
+    assert root(first) is first and root((last, (last, first))) is first
+    with pytest.raises(TypeError, match="a node or a pattern of nodes was required; got 'conv'."):
+        root(("relu", "conv"))
