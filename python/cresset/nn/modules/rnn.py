@@ -1,6 +1,5 @@
 """Recurrent layers and cells."""
 
-import itertools
 import math
 import numbers
 import warnings
@@ -132,7 +131,9 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self):
-        return [getattr(self, name) if given is None else given for name, given in zip(self._flat_weights_names, self.__dict__.get("_given", itertools.repeat(None)))]
+        if not hasattr(self, "_given"):
+            return [getattr(self, name) for name in self._flat_weights_names]
+        return [getattr(self, name) if given is None else given for name, given in zip(self._flat_weights_names, self._given, strict=True)]
 
     @_flat_weights.setter
     def _flat_weights(self, weights):
