@@ -7,7 +7,8 @@ import types
 
 import cresset
 from cresset._same_names import own_module
-from cresset.nn import Module
+from cresset.nn import Module, functional
+from cresset.nn.modules._by_name import ByName
 
 from .errors import Unsupported
 from .recorder import CONSTANT_TYPES
@@ -208,6 +209,8 @@ class Attributes:
             return Bound(v, Known(member))
         if isinstance(member, staticmethod):
             return Known(member.__func__, self.rec.guards.constant(member.__func__))
+        if isinstance(member, ByName):
+            return self.attribute(Known(functional, self.rec.guards.constant(functional)), member.name)
         if type(member) in CONSTANT_TYPES or isinstance(member, (type, list, tuple, dict, enum.Enum)):
             return self.wrap(member, self.rec.guards.constant(member), name)
         raise Unsupported(f"reads .{name} of a {kind.__name__}")

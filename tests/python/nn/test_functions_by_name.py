@@ -71,3 +71,11 @@ def test_attention_calls_its_parts(called):
 def test_a_function_put_in_its_place_computes_the_layer(monkeypatch):
     monkeypatch.setattr(functional, "conv2d", lambda input, weight, bias, *rest: input.sum() * weight.numel())
     assert nn.Conv2d(1, 2, 3)(cresset.ones(1, 1, 4, 4)).item() == 16 * 18
+
+
+def test_compiled_layers_follow(monkeypatch):
+    layer, x = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2), nn.ConvTranspose2d(2, 1, 2)), cresset.randn(1, 1, 6, 6)
+    fast = cresset.compile(layer, fullgraph=True)
+    assert fast(x).allclose(layer(x), atol=1e-6)
+    monkeypatch.setattr(functional, "max_pool2d", lambda input, *rest: functional.avg_pool2d(input, 2))
+    assert fast(x).allclose(layer(x), atol=1e-6)
