@@ -1,7 +1,5 @@
 """Names of PyTorch's extension module that libraries use and that are Python here: importing this puts them into `_C`."""
 
-import enum
-
 from . import _C
 from ._settings import has_lapack, has_spectral
 
@@ -61,31 +59,6 @@ def _are_functorch_transforms_active():
 def _is_torch_function_mode_enabled():
     """Is a mode of the torch-function protocol on, and not switched off with all of it?"""
     return bool(_C._len_torch_function_stack()) and not _C._is_torch_function_all_disabled()
-
-
-@_in_c
-class _TorchFunctionState(enum.Enum):
-    """Who overrides operations in this thread: types and modes, modes alone, nobody."""
-
-    ENABLED = 0
-    SUBCLASSES_DISABLED = 1
-    ALL_DISABLED = 2
-
-
-@_in_c
-def _get_torch_function_state():
-    """Who overrides operations in this thread."""
-    if _C._is_torch_function_all_disabled():
-        return _TorchFunctionState.ALL_DISABLED
-    return _TorchFunctionState.ENABLED if _C._is_torch_function_enabled() else _TorchFunctionState.SUBCLASSES_DISABLED
-
-
-@_in_c
-def _set_torch_function_state(state):
-    """Says who overrides operations in this thread. TypeError for what is no _TorchFunctionState."""
-    if not isinstance(state, _TorchFunctionState):
-        raise TypeError(f"_set_torch_function_state(): a _TorchFunctionState was required; got {type(state).__name__}.")
-    _C._disable_torch_function(state is not _TorchFunctionState.ENABLED, state is _TorchFunctionState.ALL_DISABLED)
 
 
 @_in_c
@@ -200,6 +173,7 @@ _ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
     "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
+    **{name: f"overrides.{name}" for name in ("_TorchFunctionState", "_get_torch_function_state", "_set_torch_function_state")},
     "_get_flash_sdp_enabled": "backends.cuda.flash_sdp_enabled", "_get_math_sdp_enabled": "backends.cuda.math_sdp_enabled",
     "_get_cudnn_enabled": "backends.cudnn.enabled", "has_mkl": "backends.mkl.is_available()", "has_openmp": "backends.openmp.is_available()",
     "_has_mkldnn": "backends.mkldnn.is_available()", "_has_distributed": "distributed.is_available", "_get_mem_efficient_sdp_enabled":

@@ -1,6 +1,7 @@
 """Helpers of the __torch_function__ protocol for functions written in Python."""
 
 import contextlib
+import enum
 import functools
 import importlib
 import inspect
@@ -382,3 +383,28 @@ def enable_reentrant_dispatch():
     autograd = _C.DispatchKeySet("AutogradOther", "AutogradCPU", "ADInplaceOrView")
     with _C._ForceDispatchKeyGuard(_C._dispatch_tls_local_include_set(), keys - autograd):
         yield
+
+
+# Names of PyTorch's extension module (_c_names.py).
+
+
+class _TorchFunctionState(enum.Enum):
+    """Who overrides operations in this thread: types and modes, modes alone, nobody."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state():
+    """Who overrides operations in this thread."""
+    if _C._is_torch_function_all_disabled():
+        return _TorchFunctionState.ALL_DISABLED
+    return _TorchFunctionState.ENABLED if _C._is_torch_function_enabled() else _TorchFunctionState.SUBCLASSES_DISABLED
+
+
+def _set_torch_function_state(state):
+    """Says who overrides operations in this thread. TypeError for what is no _TorchFunctionState."""
+    if not isinstance(state, _TorchFunctionState):
+        raise TypeError(f"_set_torch_function_state(): a _TorchFunctionState was required; got {type(state).__name__}.")
+    _C._disable_torch_function(state is not _TorchFunctionState.ENABLED, state is _TorchFunctionState.ALL_DISABLED)

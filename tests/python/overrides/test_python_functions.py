@@ -38,7 +38,7 @@ DO_NOT_ASK = {
         "are_deterministic_algorithms_enabled", "broadcast_shapes", "compile", "compile_report", "compiled_with_cxx11_abi", "cond", "while_loop", "fork", "fork_rng", "init_num_threads", "from_file", "parse_schema", "sym_constrain_range", "sym_constrain_range_for_size", "wait", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_ipu_enabled",
         "is_autocast_xla_enabled", "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
         "get_default_device", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision", "get_num_interop_threads", "get_printoptions",
-        "get_rng_state", "initial_seed", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled", "is_storage", "is_tensor",
+        "get_rng_state", "initial_seed", "set_vital", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled", "is_storage", "is_tensor",
         "is_vulkan_available", "is_warn_always_enabled", "manual_seed", "printoptions", "range", "register_privateuse1_backend", "seed", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
         "set_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_ipu_enabled", "is_autocast_xla_enabled",
         "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled", "init_num_threads", "get_autocast_dtype", "set_autocast_dtype", "set_autocast_enabled", "set_default_device", "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
