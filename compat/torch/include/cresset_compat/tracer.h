@@ -72,7 +72,7 @@ inline std::pair<std::shared_ptr<TracingState>, Stack> trace(Stack inputs, const
     for (const IValue& output : outputs) state->set_output(output);
   }
   if (self) state->make_methods();
-  cresset::jit::tracer::clean_up(state->graph, state->is_method());
+  cresset::jit::tracer::clean_up(state->graph);
   return {state, std::move(outputs)};
 }
 
