@@ -71,12 +71,12 @@ def test_inputs_are_checked_against_the_sizes_of_the_program():
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory):
-    """{name: (file, calls)} of make_exported.py, run by a Python that has torch: CRESSET_TORCH_PYTHON or this one."""
+    """{name: (file, calls)} of make_exported.py, run by a Python that has torch: CRESSET_ORACLE_PYTHON or this one."""
     folder = tmp_path_factory.mktemp("exported")
-    python = os.environ.get("CRESSET_TORCH_PYTHON", sys.executable)
+    python = os.environ.get("CRESSET_ORACLE_PYTHON", sys.executable)
     has_torch = subprocess.run([python, "-c", "import torch.export; print(torch.__version__)"], capture_output=True, text=True)
     if has_torch.returncode or tuple(int(v) for v in has_torch.stdout.split(".")[:2]) < (2, 8):
-        pytest.skip("needs torch 2.8 or newer (CRESSET_TORCH_PYTHON names a Python that has it)")
+        pytest.skip("needs torch 2.8 or newer (CRESSET_ORACLE_PYTHON names a Python that has it)")
     subprocess.run([python, HERE / "make_exported.py", folder], check=True, capture_output=True)
     with open(folder / "calls.pickle", "rb") as f:
         calls = pickle.load(f)

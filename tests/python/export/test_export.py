@@ -377,10 +377,10 @@ json.dump(found, open(f"{folder}/found.json", "w"))
 
 
 def test_torch_runs_the_files(tmp_path):
-    python = os.environ.get("CRESSET_TORCH_PYTHON", sys.executable)
+    python = os.environ.get("CRESSET_ORACLE_PYTHON", sys.executable)
     has_torch = subprocess.run([python, "-c", "import torch.export; print(torch.__version__)"], capture_output=True, text=True)
     if has_torch.returncode or tuple(int(v) for v in has_torch.stdout.split(".")[:2]) < (2, 9):
-        pytest.skip("needs torch 2.9 or newer (CRESSET_TORCH_PYTHON names a Python that has it)")
+        pytest.skip("needs torch 2.9 or newer (CRESSET_ORACLE_PYTHON names a Python that has it)")
     for name in MODELS:
         save(program(name)[0], tmp_path / f"{name}.pt2")
     save(export(Sizes(), (cresset.rand(5, 4), {"k": cresset.rand(3)}), dynamic_shapes=({0: Dim("b", min=3)}, None)), tmp_path / "sizes.pt2")
