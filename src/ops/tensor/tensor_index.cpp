@@ -186,8 +186,11 @@ bool modes_look() {
   return impl::tls_is_dispatch_key_included(DispatchKey::Python) && !impl::tls_is_dispatch_key_excluded(DispatchKey::Python);
 }
 
-// A constant of the program: it is made unseen, and traces and modes see a tensor that exists.
+// The number as a tensor of self's type on its device. To traces and modes it is a constant of the program: it is made unseen, and they
+// see a tensor that exists.
 Tensor number_like(const Tensor& self, const Scalar& value) {
+  if (!is_recorded() && !modes_look())
+    return Tensor(cresset::empty({}, TensorOptions(self.scalar_type()).device(self.device()))).fill_(value);
   Tensor number = cresset::detail::empty_cpu({}, self.scalar_type());
   CRESSET_DISPATCH(self.scalar_type(), "fill_", CRESSET_STORED_AND_ALL_TYPES,
                    [&] { *static_cast<scalar_t*>(number.data_ptr()) = value.to<scalar_t>(); });
