@@ -11,6 +11,7 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "ops/shared/fresh_memory.h"
+#include "ops/shared/lifted.h"
 #include "python/bind.h"
 #include "python/graph_part.h"
 #include "python/override.h"
@@ -168,15 +169,6 @@ void require_grad_of_new(Tensor t) {
   t.requires_grad_(true);
 }
 
-Tensor lifted(Tensor t) {
-  if (CRESSET_LIKELY(!impl::tls_is_dispatch_key_included(DispatchKey::Python) || impl::tls_is_dispatch_key_excluded(DispatchKey::Python)))
-    return t;
-  static const OperatorHandle lift = Dispatcher::singleton().findSchemaOrThrow("aten::lift_fresh", "");
-  Stack stack{IValue(std::move(t))};
-  lift.callBoxed(stack);
-  return stack.back().toTensor();
-}
-
 namespace {
 bool may_be_storage(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyUnicode_Check(o))
@@ -194,7 +186,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
     const Tensor& t = unwrap(over.get());
     return device && *device != t.device() ? copy_of(t, dtype, device) : t;
   }
-  if (is_array(data) && !is_numpy_scalar(data)) return copy_of(lifted(tensor_from_array(data)), dtype, device);
+  if (is_array(data) && !is_numpy_scalar(data)) return copy_of(ops::lifted(tensor_from_array(data)), dtype, device);
   if (PyUnicode_Check(data)) CRESSET_THROW(TypeError, "new(): invalid data type 'str'");
   const DimVector sizes = infer_sizes(data);
   const ScalarType type = dtype ? *dtype : infer_type(data, 0);
@@ -205,7 +197,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
       fill_elements(out, data, sizes, 0);
     });
   }
-  t = lifted(std::move(t));
+  t = ops::lifted(std::move(t));
   // A trace has a constant and its way to the device.
   if (CRESSET_UNLIKELY(is_tracing())) return cresset::to(t, device.value_or(Device(kCPU)), type);
   if (!device || device->is_cpu()) return t;
@@ -309,7 +301,7 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
                         [&] { return cresset::to(t, TensorOptions(a.dtype.value_or(t.scalar_type())).device(where)); });
   };
   if (is_tensor(a.data)) return wrap(keep(unwrap(a.data)));
-  if (is_array(a.data) && !is_numpy_scalar(a.data)) return wrap(keep(lifted(tensor_from_array(a.data))));
+  if (is_array(a.data) && !is_numpy_scalar(a.data)) return wrap(keep(ops::lifted(tensor_from_array(a.data))));
   return wrap(tensor_from_data(a.data, a.dtype, a.device));
   CRESSET_PY_CATCH(nullptr)
 }

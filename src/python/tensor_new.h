@@ -9,8 +9,6 @@ namespace cresset::python {
 
 /// A tensor with a copy of nested sequences, numbers, tensors, arrays or buffers; the dtype is inferred when not given.
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device);
-/// A tensor that was just made from Python data, as the modes of __torch_dispatch__ want to have it: they see aten.lift_fresh.
-Tensor lifted(Tensor t);
 /// For the argument requires_grad of what makes tensors.
 void require_grad_of_new(Tensor t);
 /// Does o expose NumPy's array interface (an array, not a scalar)?

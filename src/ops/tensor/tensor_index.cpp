@@ -1,6 +1,5 @@
 // Indexing: basic indices become views, tensors become index and index_put_.
 #include <cresset/core/dispatch_types.h>
-#include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
@@ -12,6 +11,8 @@
 #include <ostream>
 #include <string_view>
 #include <vector>
+
+#include "ops/shared/lifted.h"
 
 namespace cresset {
 
@@ -182,24 +183,15 @@ void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& v
 
 namespace {
 
-bool modes_look() {
-  return impl::tls_is_dispatch_key_included(DispatchKey::Python) && !impl::tls_is_dispatch_key_excluded(DispatchKey::Python);
-}
-
 // The number as a tensor of self's type on its device. To traces and modes it is a constant of the program: it is made unseen, and they
 // see a tensor that exists.
 Tensor number_like(const Tensor& self, const Scalar& value) {
-  if (!is_recorded() && !modes_look())
+  if (!is_recorded() && !ops::modes_look())
     return Tensor(cresset::empty({}, TensorOptions(self.scalar_type()).device(self.device()))).fill_(value);
   Tensor number = cresset::detail::empty_cpu({}, self.scalar_type());
   CRESSET_DISPATCH(self.scalar_type(), "fill_", CRESSET_STORED_AND_ALL_TYPES,
                    [&] { *static_cast<scalar_t*>(number.data_ptr()) = value.to<scalar_t>(); });
-  if (modes_look()) {
-    static const OperatorHandle lift = Dispatcher::singleton().findSchemaOrThrow("aten::lift_fresh", "");
-    Stack stack{IValue(std::move(number))};
-    lift.callBoxed(stack);
-    number = stack.back().toTensor();
-  }
+  number = ops::lifted(std::move(number));
   return self.is_cpu() ? number : number.to(self.device());
 }
 
@@ -209,7 +201,7 @@ void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& v
   Sliced s = apply(self, indices);
   if (!s.indices.empty()) {
     s.view.index_put_(s.indices, number_like(self, value));
-  } else if (is_recorded() || modes_look()) {
+  } else if (is_recorded() || ops::modes_look()) {
     s.view.fill_(number_like(self, value));
   } else {
     s.view.fill_(value);
