@@ -128,52 +128,6 @@ def test_is_tracing_inside():
     assert seen == [True]
 
 
-GRAPHS = [
-    (
-        lambda x: x.view(x.size(0), -1),
-        """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
-  %1 : int = prim::Constant[value=0]()
-  %2 : int = aten::size(%x, %1)
-  %3 : Long(device=cpu) = prim::NumToTensor(%2)
-  %4 : int = aten::Int(%3)
-  %5 : int = prim::Constant[value=-1]()
-  %6 : int[] = prim::ListConstruct(%4, %5)
-  %7 : Float(2, 12, strides=[12, 1], requires_grad=0, device=cpu) = aten::view(%x, %6)
-  return (%7)
-""",
-    ),
-    (
-        lambda x: x.add_(1).relu(),
-        """graph(%x.1 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
-  %1 : Long(requires_grad=0, device=cpu) = prim::Constant[value={1}]()
-  %2 : int = prim::Constant[value=1]()
-  %x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::add_(%x.1, %1, %2)
-  %4 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::relu(%x)
-  return (%4)
-""",
-    ),
-    (
-        lambda x: x[:, 0],
-        """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
-  %1 : int = prim::Constant[value=0]()
-  %2 : int = prim::Constant[value=0]()
-  %3 : int = prim::Constant[value=9223372036854775807]()
-  %4 : int = prim::Constant[value=1]()
-  %5 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::slice(%x, %1, %2, %3, %4)
-  %6 : int = prim::Constant[value=1]()
-  %7 : int = prim::Constant[value=0]()
-  %8 : Float(2, 4, strides=[12, 1], requires_grad=0, device=cpu) = aten::select(%5, %6, %7)
-  return (%8)
-""",
-    ),
-]
-
-
-@pytest.mark.parametrize(("f", "text"), GRAPHS)
-def test_graph_text(f, text):
-    assert jit.trace(f, rand(2, 3, 4)).graph.str(False) == text
-
-
 # PyTorch's traces of these have the same operators; what is left out is computed while tracing.
 OPERATORS = {
     "conv2d": (lambda x: F.conv2d(x, cresset.ones(3, 2, 3, 3)), ["_convolution"]),

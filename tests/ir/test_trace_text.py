@@ -149,6 +149,52 @@ def test_text(case):
     assert told(traced.graph) == textwrap.dedent(EXPECTED[case]).strip().splitlines()
 
 
+GRAPHS = [
+    (
+        lambda x: x.view(x.size(0), -1),
+        """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
+  %1 : int = prim::Constant[value=0]()
+  %2 : int = aten::size(%x, %1)
+  %3 : Long(device=cpu) = prim::NumToTensor(%2)
+  %4 : int = aten::Int(%3)
+  %5 : int = prim::Constant[value=-1]()
+  %6 : int[] = prim::ListConstruct(%4, %5)
+  %7 : Float(2, 12, strides=[12, 1], requires_grad=0, device=cpu) = aten::view(%x, %6)
+  return (%7)
+""",
+    ),
+    (
+        lambda x: x.add_(1).relu(),
+        """graph(%x.1 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
+  %1 : Long(requires_grad=0, device=cpu) = prim::Constant[value={1}]()
+  %2 : int = prim::Constant[value=1]()
+  %x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::add_(%x.1, %1, %2)
+  %4 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::relu(%x)
+  return (%4)
+""",
+    ),
+    (
+        lambda x: x[:, 0],
+        """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
+  %1 : int = prim::Constant[value=0]()
+  %2 : int = prim::Constant[value=0]()
+  %3 : int = prim::Constant[value=9223372036854775807]()
+  %4 : int = prim::Constant[value=1]()
+  %5 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::slice(%x, %1, %2, %3, %4)
+  %6 : int = prim::Constant[value=1]()
+  %7 : int = prim::Constant[value=0]()
+  %8 : Float(2, 4, strides=[12, 1], requires_grad=0, device=cpu) = aten::select(%5, %6, %7)
+  return (%8)
+""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("f", "text"), GRAPHS)
+def test_graph_text(f, text):
+    assert torch.jit.trace(f, torch.ones(2, 3, 4)).graph.str(False) == text
+
+
 def test_slices_hold_for_other_sizes():
     traced = torch.jit.trace(lambda x: x[0:3, 0:2], torch.ones(3, 2))
     assert traced(torch.ones(5, 4)).shape == (3, 2)
