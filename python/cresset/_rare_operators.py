@@ -51,6 +51,11 @@ _ROWS = {
     "dequantize.self(Tensor self) -> Tensor": lambda self: self.dequantize(),
 }
 
+_ROWS |= {f"{name}(Tensor self) -> {result}": (lambda name: lambda self: getattr(self, name)())(name) for name, result in (
+    ("int_repr", "Tensor"), ("q_scale", "float"), ("q_zero_point", "int"), ("q_per_channel_scales", "Tensor"),
+    ("q_per_channel_zero_points", "Tensor"), ("q_per_channel_axis", "int"),
+)}  # fmt: skip
+
 NAMES = frozenset(schema.partition("(")[0].partition(".")[0] for schema in _ROWS)
 
 _library = cresset.library.Library("aten", "FRAGMENT")

@@ -50,6 +50,7 @@ KeyError::~KeyError() = default;
 AttributeError::~AttributeError() = default;
 NotImplementedError::~NotImplementedError() = default;
 ZeroDivisionError::~ZeroDivisionError() = default;
+BufferError::~BufferError() = default;
 OutOfMemoryError::~OutOfMemoryError() = default;
 LinAlgError::~LinAlgError() = default;
 InternalError::~InternalError() = default;

@@ -61,20 +61,19 @@ Library& Library::def(FunctionSchema schema, std::vector<std::string> tags) {
 
 Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f, AliasAnalysisKind alias) {
   auto parsed = parse_schema_or_name(name_or_schema);
-  std::string name;
-  if (auto* schema = std::get_if<FunctionSchema>(&parsed)) {
-    name = schema->operator_name().str();
-    def(std::move(*schema));
-  } else {
-    const OperatorName& n = std::get<OperatorName>(parsed);
-    CRESSET_CHECK(
-        f.inferred_, "def(\"", n,
-        "\"): Full schema string was not specified, and we couldn't infer schema either. Please explicitly provide a schema string.");
-    name = n.str();
-    FunctionSchema inferred(n, f.inferred_->arguments(), f.inferred_->returns());
-    inferred.set_alias_analysis(alias);
-    def(std::move(inferred));
-  }
+  if (auto* schema = std::get_if<FunctionSchema>(&parsed)) return def_with_kernel(std::move(*schema), std::move(f));
+  const OperatorName& n = std::get<OperatorName>(parsed);
+  CRESSET_CHECK(
+      f.inferred_, "def(\"", n,
+      "\"): Full schema string was not specified, and we couldn't infer schema either. Please explicitly provide a schema string.");
+  FunctionSchema inferred(n, f.inferred_->arguments(), f.inferred_->returns());
+  inferred.set_alias_analysis(alias);
+  return def_with_kernel(std::move(inferred), std::move(f));
+}
+
+Library& Library::def_with_kernel(FunctionSchema schema, CppFunction f) {
+  const std::string name = schema.operator_name().str();
+  def(std::move(schema));
   // The kernel of a def serves every backend unless it names a key.
   const OperatorName full = qualify(parse_operator_name(name), "def");
   const std::string debug = f.debug_.empty() ? place() : f.debug_;

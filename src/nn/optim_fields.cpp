@@ -7,6 +7,18 @@
 
 namespace cresset::optim {
 
+namespace {
+[[noreturn]] void not_overridden(const char* what) {
+  CRESSET_THROW(Error, what,
+                " has not been overridden by these options: derive OptimizerCloneableOptions instead of OptimizerOptions, or override it.");
+}
+}  // namespace
+std::unique_ptr<OptimizerOptions> OptimizerOptions::clone() const { not_overridden("OptimizerOptions::clone()"); }
+double OptimizerOptions::get_lr() const { not_overridden("OptimizerOptions::get_lr()"); }
+void OptimizerOptions::set_lr(double /*lr*/) { not_overridden("OptimizerOptions::set_lr()"); }
+void OptimizerOptions::serialize(serialize::OutputArchive& /*archive*/) const { not_overridden("OptimizerOptions::serialize()"); }
+void OptimizerOptions::serialize(serialize::InputArchive& /*archive*/) { not_overridden("OptimizerOptions::serialize()"); }
+
 bool same_field(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   return cresset::equal(a, b);

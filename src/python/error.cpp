@@ -21,6 +21,7 @@ PyObject* class_of_kind(const Error& e) {
   if (dynamic_cast<const AttributeError*>(&e)) return PyExc_AttributeError;
   if (dynamic_cast<const NotImplementedError*>(&e)) return PyExc_NotImplementedError;
   if (dynamic_cast<const ZeroDivisionError*>(&e)) return PyExc_ZeroDivisionError;
+  if (dynamic_cast<const BufferError*>(&e)) return PyExc_BufferError;
   if (dynamic_cast<const OutOfMemoryError*>(&e)) return out_of_memory_error;
   if (dynamic_cast<const LinAlgError*>(&e)) return linalg_error;
   return PyExc_RuntimeError;

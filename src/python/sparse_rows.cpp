@@ -1,5 +1,6 @@
-// Sparse tensors are written in Python; gradients of tables and factories ask for one from C++.
+// Sparse tensors are written in Python; gradients of tables and factories ask for one from C++, and programs for their operators.
 #include <cresset/dispatch/library.h>
+#include <cresset/ops/python_operators.h>
 
 #include "python/bind.h"
 #include "python/convert.h"
@@ -31,6 +32,20 @@ Tensor new_sparse(IntArrayRef size, ScalarType dtype, Layout layout, std::option
     return Py_BuildValue("NNNN", to_python(IValue(size.vec()), true), wrap_dtype(dtype), wrap_layout(layout), where);
   });
 }
+
+// The modules that register them, which nothing else may have needed yet.
+void define_python_operators() {
+  GilAcquire gil;
+  try {
+    for (const char* module : {"cresset.sparse._operators", "cresset._rare_operators"}) checked(PyImport_ImportModule(module));
+  } catch (const ErrorAlreadySet&) {
+    throw_python_error();
+  }
+}
+const bool operators_are_known = [] {
+  cresset::detail::define_python_operators = &define_python_operators;
+  return true;
+}();
 
 CRESSET_LIBRARY_FRAGMENT(aten, m) {
   m.def("_sparse_rows(Tensor values, Tensor rows, SymInt count) -> Tensor");

@@ -16,11 +16,8 @@ del RECORDED["torch"]
 # What is computed in another way here.
 OTHERWISE = {
     "CrossMapLRN": "a layer of operators, where PyTorch has an autograd.Function",
-    "EmbeddingBag": "the number of indices is computed of the sizes",
     "f:index": "an index in a list is made before the full slice in front of it",
     **dict.fromkeys(("RNNCell", "LSTMCell", "GRUCell"), "gates are not written in place"),
-    **dict.fromkeys(("MHA0", "MHAbf0", "MHA1", "MHAbf1", "TEL0", "TEL1", "TE0", "TE1", "TDL0", "TDL1"), "sizes of heads, views and projections"),
-    **dict.fromkeys(("L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss"), "tensors of equal shapes are not broadcast first"),
 }
 
 

@@ -61,6 +61,8 @@ CRESSET_ERROR_CLASS(KeyError, Error);
 CRESSET_ERROR_CLASS(AttributeError, Error);
 CRESSET_ERROR_CLASS(NotImplementedError, Error);
 CRESSET_ERROR_CLASS(ZeroDivisionError, Error);
+/// Memory that cannot be given to another library.
+CRESSET_ERROR_CLASS(BufferError, Error);
 /// An allocation that could not be made (Python: RuntimeError subclass OutOfMemoryError).
 CRESSET_ERROR_CLASS(OutOfMemoryError, Error);
 /// A matrix that a factorisation or solve cannot handle, such as a singular one (Python: cresset.linalg.LinAlgError).

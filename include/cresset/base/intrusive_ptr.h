@@ -146,9 +146,6 @@ class intrusive_ptr {
     intrusive_ops::init(p);
     return reclaim(p);
   }
-  friend bool operator==(const intrusive_ptr& a, const intrusive_ptr& b) noexcept { return a.p_ == b.p_; }
-  friend bool operator<(const intrusive_ptr& a, const intrusive_ptr& b) noexcept { return a.p_ < b.p_; }
-  friend bool operator==(const intrusive_ptr& a, std::nullptr_t) noexcept { return a.p_ == nullptr; }
 
  private:
   template <class U, class N>
@@ -158,6 +155,20 @@ class intrusive_ptr {
   }
   T* p_ = nullptr;
 };
+
+// Templates, so that a comparison of the holders that a program writes for its own class comes first.
+template <class T, class N, class U, class M>
+bool operator==(const intrusive_ptr<T, N>& a, const intrusive_ptr<U, M>& b) noexcept {
+  return a.get() == b.get();
+}
+template <class T, class N, class U, class M>
+bool operator<(const intrusive_ptr<T, N>& a, const intrusive_ptr<U, M>& b) noexcept {
+  return a.get() < b.get();
+}
+template <class T, class N>
+bool operator==(const intrusive_ptr<T, N>& a, std::nullptr_t) noexcept {
+  return a.get() == nullptr;
+}
 
 template <class T, class Null = void, class... Args>
 intrusive_ptr<T, Null> make_intrusive(Args&&... args) {

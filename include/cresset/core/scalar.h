@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -20,7 +21,10 @@ class CRESSET_API Scalar {
       if (v > static_cast<T>(std::numeric_limits<int64_t>::max())) tag_ = Tag::Unsigned;
     v_.i = static_cast<int64_t>(v);
   }
-  Scalar(bool v) : tag_(Tag::Bool) { v_.i = v; }
+  template <std::same_as<bool> T>  // a pointer is no number
+  Scalar(T v) : tag_(Tag::Bool) {
+    v_.i = v;
+  }
   Scalar(float v) : Scalar(static_cast<double>(v)) {}
   Scalar(double v) : tag_(Tag::Double) {
     v_.d[0] = v;

@@ -62,6 +62,11 @@ enum class ScalarType : int8_t {
       Undefined = 45,
   NumOptions = 46,
 };
+/// Whole numbers with a scale and a zero point, which the tensor has.
+constexpr bool isQuantizedType(ScalarType t) {
+  return t == ScalarType::QInt8 || t == ScalarType::QUInt8 || t == ScalarType::QInt32 || t == ScalarType::QUInt4x2 ||
+         t == ScalarType::QUInt2x4;
+}
 inline constexpr uint16_t NumScalarTypes = static_cast<uint16_t>(ScalarType::NumOptions);
 
 inline constexpr ScalarType kByte = ScalarType::Byte, kUInt8 = ScalarType::Byte, kChar = ScalarType::Char, kInt8 = ScalarType::Char,

@@ -113,8 +113,14 @@ class CRESSET_API Tensor : public TensorBase {
   // Forms of the operators below under their older or symbolic names.
   Tensor cpu() const;
   Tensor cuda() const;
+  /// Makes this tensor show a storage: all of it as a row, or from an offset with the given sizes (contiguous without strides).
+  Tensor& set_(const Storage& source) const;
+  Tensor& set_(const Storage& source, int64_t storage_offset, IntArrayRef size, IntArrayRef stride = {}) const;
   Tensor toType(ScalarType t) const;
-  bool is_pinned() const;
+  /// In memory that a device can reach without a copy; the device makes no difference.
+  bool is_pinned(std::optional<Device> device = std::nullopt) const;
+  /// A copy in such memory of the device's, or the accelerator's.
+  Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
   Tensor view_symint(SymIntArrayRef size) const;
   Tensor reshape_symint(SymIntArrayRef size) const;
   Tensor expand_symint(SymIntArrayRef size, bool implicit = false) const;
@@ -124,6 +130,40 @@ class CRESSET_API Tensor : public TensorBase {
                       SymInt step = 1) const;
   Tensor new_empty_symint(SymIntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_zeros_symint(SymIntArrayRef size, const TensorOptions& options = {}) const;
+
+  // Operators whose kernels are Python's, of sparse and quantized tensors, which are made there: a program without Python gets a
+  // NotImplementedError (cresset/ops/python_operators.h).
+  Tensor to_sparse(int64_t sparse_dim) const;
+  Tensor to_sparse(std::optional<Layout> layout = std::nullopt, OptionalIntArrayRef blocksize = std::nullopt,
+                   std::optional<int64_t> dense_dim = std::nullopt) const;
+  Tensor to_sparse_csr(std::optional<int64_t> dense_dim = std::nullopt) const;
+  Tensor to_sparse_csc(std::optional<int64_t> dense_dim = std::nullopt) const;
+  Tensor to_sparse_bsr(IntArrayRef blocksize, std::optional<int64_t> dense_dim = std::nullopt) const;
+  Tensor to_sparse_bsc(IntArrayRef blocksize, std::optional<int64_t> dense_dim = std::nullopt) const;
+  Tensor to_dense(std::optional<ScalarType> dtype = std::nullopt, std::optional<bool> masked_grad = std::nullopt) const;
+  /// Raises: there is no such layout.
+  Tensor to_mkldnn(std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor coalesce() const;
+  bool is_coalesced() const;
+  Tensor indices() const;
+  Tensor values() const;
+  Tensor _indices() const;
+  Tensor _values() const;
+  Tensor crow_indices() const;
+  Tensor col_indices() const;
+  Tensor ccol_indices() const;
+  Tensor row_indices() const;
+  int64_t _nnz() const;
+  int64_t sparse_dim() const;
+  int64_t dense_dim() const;
+  Tensor sparse_mask(const Tensor& mask) const;
+  Tensor dequantize() const;
+  Tensor int_repr() const;
+  double q_scale() const;
+  int64_t q_zero_point() const;
+  Tensor q_per_channel_scales() const;
+  Tensor q_per_channel_zero_points() const;
+  int64_t q_per_channel_axis() const;
 
   // A generated method for each operator of the table that is a method: add, view, sum, …
 #include <cresset/ops/tensor_methods.inc>

@@ -112,7 +112,7 @@ class CRESSET_API TensorBase {
   bool is_floating_point() const { return isFloatingType(scalar_type()); }
   bool is_signed() const { return isSignedType(scalar_type()); }
   bool is_sparse() const { return layout() == Layout::Sparse; }
-  bool is_quantized() const { return false; }
+  bool is_quantized() const { return isQuantizedType(scalar_type()); }
   bool is_conj() const { return false; }
   bool is_neg() const { return false; }
   bool is_inference() const { return impl_->is_inference(); }

@@ -92,6 +92,19 @@ class Dict {
     }
     return insert(std::move(key), std::move(value));
   }
+  /// What only an explicit constructor makes a key or a value of, such as a std::string_view.
+  template <class A, class B>
+    requires(std::is_constructible_v<K, A &&> && std::is_constructible_v<V, B &&> &&
+             !(std::is_convertible_v<A &&, K> && std::is_convertible_v<B &&, V>))
+  std::pair<iterator, bool> insert(A&& key, B&& value) const {
+    return insert(K(std::forward<A>(key)), V(std::forward<B>(value)));
+  }
+  template <class A, class B>
+    requires(std::is_constructible_v<K, A &&> && std::is_constructible_v<V, B &&> &&
+             !(std::is_convertible_v<A &&, K> && std::is_convertible_v<B &&, V>))
+  std::pair<iterator, bool> insert_or_assign(A&& key, B&& value) const {
+    return insert_or_assign(K(std::forward<A>(key)), V(std::forward<B>(value)));
+  }
   std::size_t erase(const K& key) const {
     const iterator it = find(key);
     if (it == end()) return 0;

@@ -123,6 +123,11 @@ class CRESSET_API Library final {
   Library& def(std::string_view name_or_schema, F&& f) {
     return def_with_kernel(name_or_schema, CppFunction(std::forward<F>(f)));
   }
+  template <class F, class = std::enable_if_t<!std::is_convertible_v<F, std::vector<std::string>> &&
+                                              !std::is_same_v<std::decay_t<F>, std::vector<Tag>>>>
+  Library& def(FunctionSchema schema, F&& f) {
+    return def_with_kernel(std::move(schema), CppFunction(std::forward<F>(f)));
+  }
   /// Gives an operator a kernel for the block's key.
   template <class F>
   Library& impl(std::string_view name, F&& f) {
@@ -162,6 +167,7 @@ class CRESSET_API Library final {
   friend class RegisterOperators;
   /// `inferred` is how the results of a schema that is made from the kernel's signature may share memory, of which that says nothing.
   Library& def_with_kernel(std::string_view name_or_schema, CppFunction f, AliasAnalysisKind inferred = AliasAnalysisKind::CONSERVATIVE);
+  Library& def_with_kernel(FunctionSchema schema, CppFunction f);
   Library& impl_kernel(std::string_view name, CppFunction f);
   Library& fallback_kernel(CppFunction f);
   OperatorName qualify(OperatorName name, const char* call) const;

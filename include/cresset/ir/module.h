@@ -99,6 +99,10 @@ class CRESSET_API Module : public Object {
   void register_parameter(const std::string& name, Tensor value, bool is_buffer = false) const;
   void register_buffer(const std::string& name, Tensor value) const { register_parameter(name, std::move(value), true); }
   void register_attribute(const std::string& name, TypePtr type, IValue value, bool is_parameter = false, bool is_buffer = false) const;
+  void register_attribute(const std::string& name, const Type* type, IValue value, bool is_parameter = false,
+                          bool is_buffer = false) const {
+    register_attribute(name, type->shared_from_this(), std::move(value), is_parameter, is_buffer);
+  }
   void register_module(const std::string& name, const Module& module) const;
 
   // With names as paths ("layer1.0.weight"), in the order of slots; a tensor or module met before is left out.

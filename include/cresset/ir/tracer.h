@@ -69,6 +69,8 @@ class CRESSET_API TracingState {
     Value* value;
   };
   std::vector<Stashed> stashed;
+  /// In an operator that is recorded by what it calls, its numbers serve all of that.
+  bool by_parts = false;
   /// One subscript: a slice's start, stop and step, or an index, as an operator will see them.
   struct Subscript {
     bool slice;

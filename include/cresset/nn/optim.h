@@ -48,6 +48,7 @@ class CRESSET_API Optimizer {
   Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults)
       : Optimizer(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
   Optimizer(const Optimizer&) = delete;
+  Optimizer(Optimizer&&) = default;
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 

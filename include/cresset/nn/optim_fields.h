@@ -86,15 +86,16 @@ void read_fields(serialize::InputArchive& archive, Derived& fields) {
 
 // ---- options and states
 
-/// What an optimiser is told: its defaults, and each group's own.
+/// What an optimiser is told: its defaults, and each group's own. A program's own options derive OptimizerCloneableOptions; what a class
+/// does not override raises.
 class CRESSET_API OptimizerOptions {
  public:
   virtual ~OptimizerOptions() = default;
-  virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
-  virtual double get_lr() const = 0;
-  virtual void set_lr(double lr) = 0;
-  virtual void serialize(serialize::OutputArchive& archive) const = 0;
-  virtual void serialize(serialize::InputArchive& archive) = 0;
+  virtual std::unique_ptr<OptimizerOptions> clone() const;
+  virtual double get_lr() const;
+  virtual void set_lr(double lr);
+  virtual void serialize(serialize::OutputArchive& archive) const;
+  virtual void serialize(serialize::InputArchive& archive);
 };
 
 /// Derived::visit(f) calls f(name, reference) for every option; options without it cannot be saved, without lr() not scheduled.

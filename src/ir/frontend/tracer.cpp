@@ -355,8 +355,10 @@ void stash(std::string_view argument, int64_t element, const Tensor& t, const IV
   Value* tensor = state.find(t);
   if (!tensor) return;
   // An empty name: the number of a subscript, which the caller keeps.
-  Value* value = state.create(conversion_to(number, false), {tensor})->output();
-  value->setType(basic_type(number.isInt() ? TypeKind::Int : TypeKind::Float));
+  Node* conversion = state.create(conversion_to(number, false), {tensor});
+  // Beside what it converts, as in PyTorch's traces: programs that read them look for the pair.
+  if (Node* n = tensor->node(); n->kind() != prim::Param && n->owningBlock() == conversion->owningBlock()) conversion->moveAfter(n);
+  Value* value = conversion->output()->setType(basic_type(number.isInt() ? TypeKind::Int : TypeKind::Float));
   state.stashed.push_back({std::string(argument), element, number, value});
 }
 
@@ -442,7 +444,7 @@ std::vector<Value*> TracingState::operands(const OperatorHandle& op, const IValu
     Value* value = subscript && i >= 2 ? subscript->values[i - 2] : nullptr;
     out.push_back(value ? value : operand(formals[i], arguments[i]));
   }
-  stashed.clear();
+  if (!by_parts) stashed.clear();
   return out;
 }
 
@@ -532,10 +534,27 @@ Node* create_outplace(TracingState& state, const OperatorHandle& op, std::vector
   return create_if_known(state, name, operands);
 }
 
+void record_parts(TracingState& state, const OperatorHandle& op, DispatchKeySet below, Stack* stack) {
+  // The sizes of `split` have another name in the operator that is recorded, split_with_sizes.
+  if (op.operator_name().name == "aten::split")
+    for (TracingState::Stashed& s : state.stashed)
+      if (s.argument == "split_size") s.argument = "split_sizes";
+  struct Parts {
+    TracingState& state;
+    explicit Parts(TracingState& s) : state(s) { state.by_parts = true; }
+    ~Parts() {
+      state.by_parts = false;
+      state.stashed.clear();
+    }
+  };
+  const Parts parts(state);
+  op.redispatchBoxed(below, stack);
+}
+
 void record(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::Tracer);
-  if (recorded_by_parts(op)) return op.redispatchBoxed(below, stack);
   const std::shared_ptr<TracingState> state = current();
+  if (state && recorded_by_parts(op)) return record_parts(*state, op, below, stack);
   const FunctionSchema& schema = op.schema();
   if (!state || !is_recorded(schema)) {
     const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);

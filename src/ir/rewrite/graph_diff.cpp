@@ -27,7 +27,7 @@ std::string hidden_of(const Node& n) {
   return out;
 }
 
-struct Entry {
+struct DiffEntry {
   Node* node;
   std::string core, hidden;
   std::size_t hash = 0;  // of what it computes from the graph's inputs
@@ -137,7 +137,7 @@ class Comparison {
     for (std::size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + name(values[i], second);
     return out + ")";
   }
-  std::string line(const Entry& e, bool second) {
+  std::string line(const DiffEntry& e, bool second) {
     return formals(e.node->outputs(), second, "", " = ") + e.core + results(e.node->inputs(), second, "(");
   }
 
@@ -152,8 +152,8 @@ class Comparison {
     out_.lines.push_back({kind, a.empty() ? a : indent + a, b.empty() ? b : indent + b});
   }
 
-  std::vector<Entry> entries(const Block* b, const Hashes& hashes) {
-    std::vector<Entry> out;
+  std::vector<DiffEntry> entries(const Block* b, const Hashes& hashes) {
+    std::vector<DiffEntry> out;
     for (Node* n : b->nodes()) out.push_back({n, kind_and_attributes(*n), hidden_of(*n), hashes.node(n)});
     return out;
   }
@@ -164,8 +164,8 @@ class Comparison {
   }
 
   void block(const Block* first, const Block* second, std::size_t depth) {
-    const std::vector<Entry> a = first ? entries(first, hashes_a_) : std::vector<Entry>(),
-                             b = second ? entries(second, hashes_b_) : std::vector<Entry>();
+    const std::vector<DiffEntry> a = first ? entries(first, hashes_a_) : std::vector<DiffEntry>(),
+                                 b = second ? entries(second, hashes_b_) : std::vector<DiffEntry>();
     Pairs pairs = aligned(0, a.size(), 0, b.size(), [&](std::size_t i, std::size_t j) { return a[i].hash == b[j].hash; });
     refine(pairs, a.size(), b.size(), [&](std::size_t i, std::size_t j) { return a[i].core == b[j].core && a[i].hidden == b[j].hidden; });
     refine(pairs, a.size(), b.size(), [&](std::size_t i, std::size_t j) { return same_sort(*a[i].node, *b[j].node); });
@@ -196,7 +196,7 @@ class Comparison {
     pairs = std::move(all);
   }
 
-  void single(const Entry& e, bool second, std::size_t depth) {
+  void single(const DiffEntry& e, bool second, std::size_t depth) {
     const std::string own = line(e, second);
     add(second ? Kind::New : Kind::Gone, second ? "" : own, second ? own : "", depth);
     ++(second ? out_.fresh : out_.gone);
@@ -204,7 +204,7 @@ class Comparison {
       second ? inner(nullptr, e.node->blocks()[k], k, depth) : inner(e.node->blocks()[k], nullptr, k, depth);
   }
 
-  void pair(const Entry& a, const Entry& b, std::size_t depth) {
+  void pair(const DiffEntry& a, const DiffEntry& b, std::size_t depth) {
     const std::string one = line(a, false), other = line(b, true);
     const bool same = one == other && a.hidden == b.hidden;
     add(same ? Kind::Same : Kind::Changed, one, other, depth);

@@ -23,6 +23,8 @@ Tensor pin_memory(const Tensor& self, std::optional<Device> device) {
   return empty_pinned(self.sizes(), strides, pinned_memory_allocator(*kind), self.scalar_type()).copy_(self);
 }
 
+Tensor Tensor::pin_memory(std::optional<Device> device) const { return cresset::pin_memory(*this, device); }
+
 namespace detail {
 
 Tensor empty_host(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, std::optional<bool> pin_memory) {

@@ -20,8 +20,22 @@ const TensorBase& TensorBase::zero_() const {
 }
 Tensor Tensor::cpu() const { return to(Device(kCPU)); }
 Tensor Tensor::cuda() const { return to(Device(kCUDA)); }
+
+namespace {
+// All elements of `type` that a storage has room for.
+Tensor row_of(const Storage& storage, ScalarType type) {
+  const auto elements = static_cast<int64_t>(storage.nbytes() / element_size(type));
+  return Tensor(
+      make_intrusive<TensorImpl>(storage, key_set_for_device(storage.device().type()), type, IntArrayRef{elements}, IntArrayRef{1}, 0));
+}
+}  // namespace
+Tensor& Tensor::set_(const Storage& source) const { return set_(row_of(source, scalar_type())); }
+Tensor& Tensor::set_(const Storage& source, int64_t storage_offset, IntArrayRef size, IntArrayRef stride) const {
+  return set_(row_of(source, scalar_type()), storage_offset, size, stride);
+}
+
 Tensor Tensor::toType(ScalarType t) const { return to(t); }
-bool Tensor::is_pinned() const { return is_cpu() && has_storage() && is_pinned_ptr(storage().data()); }
+bool Tensor::is_pinned(std::optional<Device> /*device*/) const { return is_cpu() && has_storage() && is_pinned_ptr(storage().data()); }
 Tensor Tensor::view_symint(SymIntArrayRef size) const { return view(IntArrayRef(size)); }
 Tensor Tensor::reshape_symint(SymIntArrayRef size) const { return reshape(size); }
 Tensor Tensor::expand_symint(SymIntArrayRef size, bool implicit) const { return expand(size, implicit); }

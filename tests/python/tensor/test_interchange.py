@@ -141,6 +141,48 @@ def test_arrays_as_indices():
         x[np.array([3])]
 
 
+def test_dlpack_says_its_version_to_those_who_ask():
+    x = torch.arange(3)
+    assert '"dltensor"' in repr(x.__dlpack__()) and '"dltensor"' in repr(x.__dlpack__(max_version=(0, 8)))
+    capsule = x.__dlpack__(max_version=(1, 0))
+    assert '"dltensor_versioned"' in repr(capsule)
+    back = torch.from_dlpack(capsule)
+    assert back.data_ptr() == x.data_ptr() and '"used_dltensor_versioned"' in repr(capsule)
+    with pytest.raises(RuntimeError, match="can be consumed only once"):
+        torch.from_dlpack(capsule)
+    with pytest.raises(TypeError, match="max_version must be a tuple of two ints or None"):
+        x.__dlpack__(max_version=1)
+
+
+def test_exporters_are_told_that_versions_are_known():
+    x, asked = torch.arange(3), []
+
+    class New:
+        def __dlpack__(self, **options):
+            asked.append(options)
+            return x.__dlpack__(**options)
+
+    class Old:
+        def __dlpack__(self):
+            return x.__dlpack__()
+
+    assert torch.from_dlpack(New()).data_ptr() == torch.from_dlpack(Old()).data_ptr() == x.data_ptr()
+    assert asked == [{"max_version": (1, 0)}]
+
+    class Broken:
+        def __dlpack__(self, **options):
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        torch.from_dlpack(Broken())
+
+
+def test_read_only_memory_of_numpy_is_taken_in():
+    a = np.arange(3.0)
+    a.flags.writeable = False
+    assert torch.from_dlpack(a).tolist() == [0, 1, 2]  # as PyTorch 2.13 does: its writes are the caller's business
+
+
 def test_dlpack_by_its_module():
     from cresset.utils import dlpack
 

@@ -16,6 +16,7 @@
 #include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/from_blob.h>
 #include <cresset/ops/functions.h>
+#include <cresset/ops/python_operators.h>
 #include <cresset/ops/tensor_index.h>
 #include <cresset/ops/tensor_literal.h>
 #include <cresset/ops/type_properties.h>
@@ -456,17 +457,78 @@ struct Array {
 inline const Generator& getDefaultCPUGenerator() { return cresset::default_cpu_generator(); }
 inline Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) { return cresset::make_cpu_generator(seed); }
 }  // namespace detail
-// Templates, so that `index(x, {i, j})` has one meaning.
-template <class L, class = std::enable_if_t<std::is_same_v<L, c10::List<std::optional<Tensor>>>>>
+using cresset::_sparse_log_softmax;
+using cresset::_sparse_mm;
+using cresset::_sparse_softmax;
+using cresset::_sparse_sum;
+using cresset::dequantize;
+using cresset::fake_quantize_per_channel_affine;
+using cresset::fake_quantize_per_tensor_affine;
+using cresset::hspmm;
+using cresset::quantize_per_channel;
+using cresset::quantize_per_tensor;
+using cresset::quantize_per_tensor_dynamic;
+using cresset::smm;
+using cresset::sparse_bsc_tensor;
+using cresset::sparse_bsr_tensor;
+using cresset::sparse_compressed_tensor;
+using cresset::sparse_coo_tensor;
+using cresset::sparse_csc_tensor;
+using cresset::sparse_csr_tensor;
+using cresset::sparse_sampled_addmm;
+using cresset::sspaddmm;
+// Lists of indices as scripts have them. Templates, so that `index(x, {i, j})` has one meaning.
+template <class L>
+concept ListOfIndices = std::is_same_v<L, c10::List<std::optional<Tensor>>>;
+template <ListOfIndices L>
 Tensor index(const Tensor& self, const L& indices) {
-  const std::vector<std::optional<Tensor>> v = indices.vec();
-  return cresset::index(self, v);
+  return cresset::index(self, c10::OptionalTensorList(indices.vec()));
 }
-inline Tensor index_put(const Tensor& self, const c10::List<std::optional<Tensor>>& indices, const Tensor& values,
-                        bool accumulate = false) {
-  const std::vector<std::optional<Tensor>> v = indices.vec();
-  return cresset::index_put(self, v, values, accumulate);
+template <ListOfIndices L>
+Tensor& index_out(Tensor& out, const Tensor& self, const L& indices) {
+  return cresset::index_out(out, self, c10::OptionalTensorList(indices.vec()));
 }
+template <ListOfIndices L>
+Tensor index_put(const Tensor& self, const L& indices, const Tensor& values, bool accumulate = false) {
+  return cresset::index_put(self, c10::OptionalTensorList(indices.vec()), values, accumulate);
+}
+template <ListOfIndices L>
+Tensor& index_put_(Tensor& self, const L& indices, const Tensor& values, bool accumulate = false) {
+  return cresset::index_put_(self, c10::OptionalTensorList(indices.vec()), values, accumulate);
+}
+template <ListOfIndices L>
+Tensor& index_put_out(Tensor& out, const Tensor& self, const L& indices, const Tensor& values, bool accumulate = false) {
+  return cresset::index_put_out(out, self, c10::OptionalTensorList(indices.vec()), values, accumulate);
+}
+template <ListOfIndices L>
+Tensor& _index_put_impl_(Tensor& self, const L& indices, const Tensor& values, bool accumulate = false, bool unsafe = false) {
+  return cresset::_index_put_impl_(self, c10::OptionalTensorList(indices.vec()), values, accumulate, unsafe);
+}
+template <ListOfIndices L>
+Tensor _unsafe_index(const Tensor& self, const L& indices) {
+  return cresset::_unsafe_index(self, c10::OptionalTensorList(indices.vec()));
+}
+template <ListOfIndices L>
+Tensor _unsafe_index_put(const Tensor& self, const L& indices, const Tensor& values, bool accumulate = false) {
+  return cresset::_unsafe_index_put(self, c10::OptionalTensorList(indices.vec()), values, accumulate);
+}
+template <ListOfIndices L>
+Tensor _unsafe_masked_index(const Tensor& self, const Tensor& mask, const L& indices, const Scalar& fill) {
+  return cresset::_unsafe_masked_index(self, mask, c10::OptionalTensorList(indices.vec()), fill);
+}
+template <ListOfIndices L>
+Tensor _unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mask, const L& indices, const Tensor& values) {
+  return cresset::_unsafe_masked_index_put_accumulate(self, mask, c10::OptionalTensorList(indices.vec()), values);
+}
+// What a tensor says of itself, as functions.
+inline bool is_complex(const Tensor& t) { return t.is_complex(); }
+inline bool is_conj(const Tensor& t) { return t.is_conj(); }
+inline bool is_neg(const Tensor& t) { return t.is_neg(); }
+inline bool is_inference(const Tensor& t) { return t.is_inference(); }
+inline bool is_signed(const Tensor& t) { return t.is_signed(); }
+inline bool is_floating_point(const Tensor& t) { return t.is_floating_point(); }
+inline bool is_distributed(const Tensor& /*t*/) { return false; }
+inline bool is_vulkan_available() { return false; }
 inline Tensor empty_symint(c10::SymIntArrayRef size, TensorOptions options = {}, std::optional<MemoryFormat> format = std::nullopt) {
   return cresset::empty(size, options, format);
 }
@@ -524,6 +586,12 @@ enum class BlasBackend : int8_t { Default, Cublas, Cublaslt, Ck };
 enum class SDPBackend { error = -1, math = 0, flash_attention = 1, efficient_attention = 2, cudnn_attention = 3, overrideable = 4 };
 enum class QEngine : uint8_t { NoQEngine, FBGEMM, QNNPACK, ONEDNN, X86 };
 
+enum class CuBLASReductionOption : uint8_t {
+  AllowReducedPrecisionWithSplitK = 0,
+  DisallowReducedPrecisionAllowSplitK = 1,
+  DisallowReducedPrecisionDisallowSplitK = 2,
+};
+
 /// Facts about the process.
 class Context {
  public:
@@ -539,14 +607,41 @@ class Context {
   static bool hasCuDNN() { return false; }
   bool deterministicAlgorithms() const { return false; }
   bool deterministicCuDNN() const { return false; }
-  bool benchmarkCuDNN() const { return false; }
-  bool userEnabledCuDNN() const { return false; }
-  bool allowTF32CuBLAS() const { return false; }
+  bool benchmarkCuDNN() const { return benchmark_; }
+  void setBenchmarkCuDNN(bool on) { benchmark_ = on; }
+  bool userEnabledCuDNN() const { return cudnn_; }
+  void setUserEnabledCuDNN(bool on) { cudnn_ = on; }
+  bool userEnabledMkldnn() const { return mkldnn_; }
+  void setUserEnabledMkldnn(bool on) { mkldnn_ = on; }
+  bool allowTF32CuBLAS() const { return tf32_products_; }
+  void setAllowTF32CuBLAS(bool on) { tf32_products_ = on; }
+  bool allowTF32CuDNN() const { return tf32_convolutions_; }
+  void setAllowTF32CuDNN(bool on) { tf32_convolutions_ = on; }
+  CuBLASReductionOption allowFP16ReductionCuBLAS() const { return half_sums_; }
+  void setAllowFP16ReductionCuBLAS(bool on, bool split = true) { half_sums_ = sums_of(on, split); }
+  CuBLASReductionOption allowBF16ReductionCuBLAS() const { return bfloat16_sums_; }
+  void setAllowBF16ReductionCuBLAS(bool on, bool split = true) { bfloat16_sums_ = sums_of(on, split); }
+  bool userEnabledFlashSDP() const { return flash_; }
+  void setSDPUseFlash(bool on) { flash_ = on; }
+  bool userEnabledMemEfficientSDP() const { return memory_efficient_; }
+  void setSDPUseMemEfficient(bool on) { memory_efficient_ = on; }
+  bool userEnabledMathSDP() const { return math_; }
+  void setSDPUseMath(bool on) { math_ = on; }
   void setDeterministicAlgorithms(bool, bool) {}
   void lazyInitCUDA() {}
   void lazyInitDevice(DeviceType) {}
   static void alertNotDeterministic(std::string_view) {}
   const Generator& defaultGenerator(Device device) { return cresset::default_generator_of(device); }
+
+ private:
+  static CuBLASReductionOption sums_of(bool on, bool split) {
+    using enum CuBLASReductionOption;
+    return !on ? (split ? DisallowReducedPrecisionAllowSplitK : DisallowReducedPrecisionDisallowSplitK) : AllowReducedPrecisionWithSplitK;
+  }
+  // What libraries of other processors are asked for: kept for who asks, and read by nothing here.
+  bool benchmark_ = false, cudnn_ = false, mkldnn_ = true;
+  bool tf32_products_ = false, tf32_convolutions_ = true, flash_ = true, memory_efficient_ = true, math_ = true;
+  CuBLASReductionOption half_sums_ = CuBLASReductionOption::AllowReducedPrecisionWithSplitK, bfloat16_sums_ = half_sums_;
 };
 inline Context& globalContext() {
   static Context c;
@@ -649,6 +744,7 @@ inline ScalarType get_lower_precision_fp_from_device_type(DeviceType type) { ret
 }  // namespace autocast
 
 // --- profiler marks
+using RecordFunctionHandle = uint64_t;
 enum class RecordScope : uint8_t {
   FUNCTION,
   BACKWARD_FUNCTION,

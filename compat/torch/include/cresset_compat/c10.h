@@ -231,7 +231,7 @@ inline DispatchKey computeDispatchKey(std::optional<ScalarType>, std::optional<L
   return backendKey(device_or_default(device).type());
 }
 inline std::string get_privateuse1_backend(bool lower_case = true) { return cresset::DeviceTypeName(kPrivateUse1, lower_case); }
-inline bool isQIntType(ScalarType t) { return t == kQInt8 || t == kQUInt8 || t == kQInt32; }
+inline bool isQIntType(ScalarType t) { return cresset::isQuantizedType(t); }
 inline bool isFloat8Type(ScalarType t) { return t >= kFloat8_e5m2 && t <= kFloat8_e4m3fnuz; }
 inline bool isBarebonesUnsignedType(ScalarType t) { return t == kUInt16 || t == kUInt32 || t == kUInt64; }
 inline bool isUnderlying(ScalarType, ScalarType) { return false; }

@@ -5,6 +5,13 @@
 
 #include <cresset/nn/chunk_dataset.h>
 
+// Each namespace by itself: programs open them to add their own.
 namespace torch::data {
 using namespace cresset::data;
+namespace datasets {
+using namespace cresset::data::datasets;
 }
+namespace transforms {
+using namespace cresset::data::transforms;
+}
+}  // namespace torch::data

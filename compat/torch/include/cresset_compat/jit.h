@@ -60,11 +60,6 @@ inline bool setTensorExprFuserEnabled(bool on) {
   TORCH_CHECK(!on, "setTensorExprFuserEnabled: there is no fuser of tensor expressions here.");
   return false;
 }
-/// For how many sets of sizes a fuser may compile: none, whatever is asked for.
-enum class FusionBehavior : uint8_t { STATIC, DYNAMIC };
-using FusionStrategy = std::vector<std::pair<FusionBehavior, std::size_t>>;
-inline FusionStrategy getFusionStrategy() { return {}; }
-inline FusionStrategy setFusionStrategy(FusionStrategy& /*strategy*/) { return {}; }
 inline bool getFusionGroupInlining() { return false; }
 /// Nor is there one that compiles graphs for CUDA.
 namespace fuser::cuda {

@@ -92,6 +92,7 @@
 #define TORCH_CHECK_INDEX(cond, ...) CRESSET_COMPAT_CHECK_(IndexError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_VALUE(cond, ...) CRESSET_COMPAT_CHECK_(ValueError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_TYPE(cond, ...) CRESSET_COMPAT_CHECK_(TypeError, cond, ##__VA_ARGS__)
+#define TORCH_CHECK_BUFFER(cond, ...) CRESSET_COMPAT_CHECK_(BufferError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_LINALG(cond, ...) CRESSET_COMPAT_CHECK_(LinAlgError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_NOT_IMPLEMENTED(cond, ...) CRESSET_COMPAT_CHECK_(NotImplementedError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_TENSOR_ALL(cond, ...) TORCH_CHECK((cond)._is_all_true().item<bool>(), ##__VA_ARGS__)
@@ -110,11 +111,12 @@
 #define TORCH_WARN(...) ::cresset::warn(::c10::str(__VA_ARGS__))
 #define TORCH_WARN_WITH(category, ...) ::cresset::warn(::c10::str(__VA_ARGS__), #category)
 #define TORCH_WARN_DEPRECATION(...) ::cresset::warn(::c10::str(__VA_ARGS__), "DeprecationWarning")
+// A whole statement, as PyTorch's is: programs leave out the semicolon.
 #define TORCH_WARN_ONCE(...)                                                      \
-  do {                                                                            \
+  {                                                                               \
     static const bool warned_ = (::cresset::warn(::c10::str(__VA_ARGS__)), true); \
     (void)warned_;                                                                \
-  } while (false)
+  }
 #define TORCH_RETHROW(e, ...)               \
   do {                                      \
     e.add_context(::c10::str(__VA_ARGS__)); \

@@ -1,6 +1,7 @@
 // torch/script.h: scripts and their graphs as C++ sees them.
 #pragma once
 
+#include <atomic>
 #include <deque>    // programs use it without an include, as behind PyTorch's header
 #include <fstream>  // likewise
 
@@ -25,6 +26,18 @@ using cresset::jit::ClassAttribute;
 }  // namespace c10
 namespace torch {
 namespace jit {
+
+/// For how many sets of sizes a fuser may compile: none, whatever is asked for.
+enum class FusionBehavior : uint8_t { STATIC, DYNAMIC };
+using FusionStrategy = std::vector<std::pair<FusionBehavior, std::size_t>>;
+inline FusionStrategy getFusionStrategy() { return {}; }
+inline FusionStrategy setFusionStrategy(FusionStrategy& /*strategy*/) { return {}; }
+namespace detail {
+inline std::atomic<bool> optimizes_graphs{true};
+}
+/// Kept for who asks: graphs run through the same passes either way, and none of them changes an answer.
+inline void setGraphExecutorOptimize(bool on) { detail::optimizes_graphs = on; }
+inline bool getGraphExecutorOptimize() { return detail::optimizes_graphs; }
 
 // ir.h
 using cresset::jit::Attribute;

@@ -1,20 +1,29 @@
 // c10::str and the text of checks: anything with a stream operator becomes text.
 #pragma once
 
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cresset_compat/namespaces.h>
 
 #include <cresset/base/error.h>
 
-// PyTorch's logging header lets sources print vectors; they find it beside std::vector only.
+// PyTorch's logging header lets sources print containers; they find it beside std::vector only.
 namespace std {
 template <class T, class A>
   requires requires(ostream& out, const T& value) { out << value; }
 ostream& operator<<(ostream& out, const vector<T, A>& values) {
   for (size_t i = 0; i < values.size(); ++i) out << (i ? " " : "") << values[i];
+  return out;
+}
+template <class T, class C, class A>
+  requires requires(ostream& out, const T& value) { out << value; }
+ostream& operator<<(ostream& out, const set<T, C, A>& values) {
+  const char* between = "";
+  for (const T& value : values) out << std::exchange(between, " ") << value;
   return out;
 }
 }  // namespace std

@@ -1,6 +1,9 @@
 // The C++ front end without modules: torch::, autograd, scripts' values.
 #pragma once
 
+#include <functional>
+#include <unordered_set>
+
 #include <cresset_compat/families.h>
 #include <cresset_compat/library.h>
 #include <cresset_compat/native_upsample.h>
@@ -10,11 +13,16 @@
 
 #include <cresset/autograd/anomaly_mode.h>
 #include <cresset/autograd/autograd.h>
+#include <cresset/autograd/custom_function.h>
 #include <cresset/autograd/fallback.h>
 #include <cresset/autograd/function.h>
 #include <cresset/core/backend_meta.h>
 #include <cresset/version.h>
 
+namespace torch::fft {
+inline Tensor fftfreq(int64_t n, const TensorOptions& options) { return cresset::fft_fftfreq(n, 1., options); }
+inline Tensor rfftfreq(int64_t n, const TensorOptions& options) { return cresset::fft_rfftfreq(n, 1., options); }
+}  // namespace torch::fft
 namespace torch {
 
 using at::CPU;
@@ -137,6 +145,30 @@ struct UndefinedGrad final : Node {
     return outputs;
   }
 };
+/// Deletes what a shared pointer to a node held; no chain of nodes is deep enough to matter here.
+inline void deleteNode(Node* node) { delete node; }
+inline std::vector<std::optional<Variable>> to_optional(const Variable& v) { return {v}; }
+inline std::vector<std::optional<Variable>> to_optional(const variable_list& v) { return {v.begin(), v.end()}; }
+using _jvp_fn_t = std::function<variable_list(variable_list, variable_list)>;
+using _view_as_self_fn_t = std::function<Tensor(Tensor)>;
+/// Makes the results of a custom function's forward outputs of `node`, as autograd.Function does (torch/csrc/autograd/custom_function.h).
+/// Null where nothing is recorded. Tensors to save, views made by the caller and pure views are not asked for: they are Function's.
+inline std::vector<std::optional<Variable>> _wrap_outputs(const variable_list& inputs,
+                                                          const std::unordered_set<at::TensorImpl*>& non_differentiable,
+                                                          const std::unordered_set<at::TensorImpl*>& dirty,
+                                                          const std::vector<std::optional<Variable>>& raw_outputs,
+                                                          const std::shared_ptr<Node>& node, const _jvp_fn_t& jvp,
+                                                          const std::unordered_set<at::TensorImpl*>& /*to_save*/,
+                                                          const _view_as_self_fn_t& /*view_as_self*/, bool /*pure_view*/ = false) {
+  variable_list raw;
+  for (const auto& output : raw_outputs) raw.push_back(output.value_or(Tensor()));
+  const cresset::autograd::CustomFunctionMarks marks{{non_differentiable.begin(), non_differentiable.end()}, {dirty.begin(), dirty.end()}};
+  const variable_list wrapped =
+      cresset::autograd::wrap_outputs(inputs, marks, raw, node, [inputs, jvp](variable_list tangents) { return jvp(inputs, tangents); });
+  std::vector<std::optional<Variable>> out;
+  for (std::size_t i = 0; i < wrapped.size(); ++i) out.push_back(raw_outputs[i] ? std::optional<Variable>(wrapped[i]) : std::nullopt);
+  return out;
+}
 inline void increment_version(const Tensor& t) { cresset::autograd::impl::bump_version(t); }
 inline Variable& as_variable_ref(Tensor& t) { return t; }
 inline const Variable& as_variable_ref(const Tensor& t) { return t; }

@@ -80,7 +80,10 @@ def _check_static(given: Optional[Tensor], name: str, heads: int, head: int):
 
 
 def _split_bias(bias: Optional[Tensor], width: int) -> Tuple[Optional[Tensor], Optional[Tensor]]:
-    return (None, None) if bias is None else (bias[:width], bias[width:])
+    if bias is None:
+        return None, None
+    first, second = bias.split([width, width * 2])
+    return first, second
 
 
 def _mha_shape_check(
@@ -119,11 +122,12 @@ def _in_projection_packed(
             # (..., 3E) -> three contiguous (..., E)
             out = out.unflatten(-1, [3, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
             return out[0], out[1], out[2]
-        w_q, w_kv = w.split([width, 2 * width])
+        w_q, w_kv = w.split([width, width * 2])
         b_q, b_kv = _split_bias(b, width)
+        projected = cresset.nn.functional.linear(q, w_q, b_q)
         out = cresset.nn.functional.linear(k, w_kv, b_kv)
         out = out.unflatten(-1, [2, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-        return cresset.nn.functional.linear(q, w_q, b_q), out[0], out[1]
+        return projected, out[0], out[1]
     w_q, w_k, w_v = w.chunk(3)
     return _project_apart(q, k, v, w_q, w_k, w_v, b)
 
@@ -207,20 +211,20 @@ def _check_biases(bias_k: Optional[Tensor], bias_v: Optional[Tensor], static_k: 
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropout_p: float) -> Tuple[Tensor, Tensor]:
-    """Results (L, N heads, head), contiguous, and weights (N heads, L, S)."""
+    """Results (L, N heads, head) and weights (N heads, L, S)."""
     scaled = q * math.sqrt(1.0 / float(q.size(2)))
     transposed = k.transpose(-2, -1)
     scores = cresset.bmm(scaled, transposed) if attn_mask is None else cresset.baddbmm(attn_mask, scaled, transposed)
     weights = cresset.nn.functional.softmax(scores, -1)
     if dropout_p > 0.0:
         weights = cresset.nn.functional.dropout(weights, dropout_p, True)
-    return cresset.bmm(weights, v).transpose(0, 1).contiguous(), weights
+    return cresset.bmm(weights, v).transpose(0, 1), weights
 
 
 def _attend_fused(
     q: Tensor, k: Tensor, v: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, batch: int, heads: int
 ) -> Tensor:
-    """Results (N L, E) by the kernel that keeps no weights."""
+    """Results (L, N, heads, head) by the kernel that keeps no weights."""
     length, source, head = q.size(1), k.size(1), q.size(2)
     if attn_mask is not None:
         if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
@@ -231,7 +235,7 @@ def _attend_fused(
         q.view(batch, heads, length, head), k.view(batch, heads, source, head), v.view(batch, heads, source, head),
         attn_mask, dropout_p, is_causal,
     )  # fmt: skip
-    return out.permute(2, 0, 1, 3).contiguous().view(batch * length, heads * head)
+    return out.permute(2, 0, 1, 3)
 
 
 @overridable
@@ -259,7 +263,8 @@ def multi_head_attention_forward(
     key_padding_mask, attn_mask, is_causal = _float_masks(key_padding_mask, attn_mask, is_causal, need_weights, query.dtype)
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    head = width // num_heads
+    # A trace keeps the size a tensor.
+    head = width.div(num_heads, rounding_mode="trunc") if isinstance(width, Tensor) else width // num_heads
     if head * num_heads != width:
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
     _check_sources(key, value, use_separate_proj_weight)
@@ -297,13 +302,13 @@ def multi_head_attention_forward(
         dropout_p = 0.0
     if need_weights:
         out, weights = _attend(q, k, v, attn_mask, dropout_p)
-        out = cresset.nn.functional.linear(out.view(length * batch, width), out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
+        out = cresset.nn.functional.linear(out.reshape(length * batch, width), out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
         weights = weights.view(batch, num_heads, length, source)
         if average_attn_weights:
             weights = weights.mean(1)
         return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
     out = _attend_fused(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads)
-    out = cresset.nn.functional.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
+    out = cresset.nn.functional.linear(out.reshape(batch * length, width), out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     return (out if batched else out.squeeze(1)), None
 
 

@@ -76,7 +76,7 @@ def embedding_bag(
         bags, length = input.size(0), input.size(1)
         # Without a last offset here whatever the argument says: the bags are the rows.
         if length > 0:
-            offsets = cresset.arange(0, bags * length, length, dtype=input.dtype, device=input.device)
+            offsets = cresset.arange(0, input.numel(), length, dtype=input.dtype, device=input.device)
         else:
             offsets = cresset.zeros(bags, dtype=input.dtype, device=input.device)
         input = input.reshape(-1)

@@ -23,12 +23,14 @@ __all__ = [
 def _broadcast_pair(input: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
     """The two tensors at one shape, with a warning when they had different ones."""
     if input.shape == target.shape:
-        return input, target
-    warnings.warn(
-        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
-        "incorrect results due to broadcasting. Please ensure they have the same size.",
-        stacklevel=3,
-    )
+        if not cresset.jit.is_tracing():  # other examples of a trace may have other shapes
+            return input, target
+    else:
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
+            "incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=3,
+        )
     input, target = cresset.broadcast_tensors(input, target)
     return input, target
 
