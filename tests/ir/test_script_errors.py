@@ -759,3 +759,22 @@ def test_words_of_statements(function, words):
 def test_what_has_no_order():
     with pytest.raises(RuntimeError, match="To sort a list of .*Bare it must define a __lt__ method with two inputs of type .* that returns a bool"):
         cresset.jit.script(sorts)()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "words"),
+    [
+        ("List[int]", '[y + "!" for y in ["a"]]', "List type annotation `List[int]` did not match the types of the given list elements, which were unified to str:"),
+        ("Union[List[Tensor], int]", '[y + "!" for y in ["a"]]',
+         "List type annotation `List[Tensor]` did not match the types of the given list elements, which were unified to str:"),
+        ("Dict[int, str]", 'dict([("a", 1), ("b", 2)])', "Dict type annotation `Dict[int, str]` did not match the type of an actual key type `str`\n"
+         "Dict type annotation `Dict[int, str]` did not match the type of an actual value type `int`\n:"),
+        ("Dict[str, str]", "dict(a=1, b=2)", "Dict type annotation `Dict[str, str]` did not match the type of an actual value type `int`\n:"),
+        ("Dict[int, int]", '{y : 1 for y in ["a"]}', "Dict type annotation `Dict[int, int]` did not match the type of an actual key type `str`\n:"),
+        ("Dict[str, str]", "dict(d)", "Variable 'x' is annotated with type Dict[str, str] but is being assigned to a value of type Dict[str, int]:"),
+    ],
+)  # fmt: skip
+def test_containers_that_do_not_fit_their_annotations(annotation, value, words):
+    with pytest.raises(RuntimeError) as e:
+        cresset.jit.CompilationUnit(f"def fn(d: Dict[str, int]):\n    x: {annotation} = {value}\n    return x\n")
+    assert words in str(e.value)

@@ -190,8 +190,7 @@ SugaredValuePtr Emitter::comprehension(const Expr& e, const TypePtr& hint) {
       is_list ? graph().createList(TensorType::get(), {}) : graph().createDict(basic_type(TypeKind::String), TensorType::get(), {}, {});
   insert_node(m_, made, e.range);
   Value* container = made->output();
-  const auto wanted = [&](TypeKind kind) -> TypePtr { return hint && hint->kind == kind ? hint : nullptr; };
-  TypePtr type = wanted(is_list ? TypeKind::List : TypeKind::Dict);
+  TypePtr type = only_hint_of(is_list ? TypeKind::List : TypeKind::Dict, hint);
   comprehension_loop(e, 0, [&] {
     Value* first = value(e.parts[0], type ? type->contained[0] : nullptr);
     Value* second = is_list ? nullptr : value(e.parts[1], type ? type->contained[1] : nullptr);
@@ -203,8 +202,10 @@ SugaredValuePtr Emitter::comprehension(const Expr& e, const TypePtr& hint) {
     if (!type) type = here;
     container->setType(type);
     if (!first->type()->is_subtype_of(*type->contained[0]) || (second && !second->type()->is_subtype_of(*type->contained[1])))
-      script_error(e.range, "comprehension: elements of type " + type->annotation_str() + " were expected; " + here->annotation_str() +
-                                " was found");
+      script_error(e.range, is_list ? "List type annotation `" + type->annotation_str() +
+                                          "` did not match the types of the given list elements, which were unified to " +
+                                          here->element()->annotation_str()
+                                    : dict_mismatch(*type, *here));
     if (is_list)
       graph().insert(aten::append, {container, first}, {}, e.range);
     else

@@ -291,6 +291,21 @@ std::vector<TypePtr> choices_of(TypeKind kind, const TypePtr& hint) {
       if (member->kind == kind) found.push_back(member);
   return found.size() > 1 ? found : std::vector<TypePtr>();
 }
+}  // namespace
+
+TypePtr only_hint_of(TypeKind kind, const TypePtr& hint) { return choices_of(kind, hint).empty() ? hint_of(kind, hint) : nullptr; }
+
+std::string dict_mismatch(const Type& wanted, const Type& found) {
+  std::string text;
+  constexpr std::array kMembers = {"key", "value"};
+  for (const std::size_t i : {0, 1})
+    if (!found.contained[i]->is_subtype_of(*wanted.contained[i]))
+      text += "Dict type annotation `" + wanted.annotation_str() + "` did not match the type of an actual " + kMembers[i] + " type `" +
+              found.contained[i]->annotation_str() + "`\n";
+  return text;
+}
+
+namespace {
 std::string named_choices(const std::vector<TypePtr>& choices) {
   std::string text;
   for (std::size_t i = 0; i < choices.size(); ++i)
@@ -460,6 +475,14 @@ std::vector<CallArgument> Emitter::arguments(const std::vector<ExprPtr>& parts, 
 }
 
 namespace {
+// What dict(...) makes of keys and values fits the annotation. A dict that is copied has a type already, and the assignment looks at that.
+void check_made_dict(const SourceRange& range, const Value* made, const TypePtr& hint, const std::vector<CallArgument>& args) {
+  const TypePtr wanted = only_hint_of(TypeKind::Dict, hint);
+  if (!wanted || !made || made->type()->kind != TypeKind::Dict || made->type()->is_subtype_of(*wanted)) return;
+  const Value* copied = args.empty() ? nullptr : args[0].value->plainValue();
+  if (copied && copied->type()->kind == TypeKind::Dict) return;
+  if (const std::string text = dict_mismatch(*wanted, *made->type()); !text.empty()) script_error(range, text);
+}
 // Calls that are no calls of a function: errors of theirs show the whole of them, those of others what is called.
 bool is_form_of_the_language(const std::string& kind) {
   constexpr std::array kForms = {"annotate", "getattr", "hasattr", "uninitialized", "unchecked_cast", "_unwrap_optional", "fork", "_fork"};
@@ -496,7 +519,9 @@ SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
   if (callee->kind() == "method tolist" && place.filename() == "<string>")  // as PyTorch marks it in programs that are given as text
     place = SourceRange(place.source(), place.start(), place.end() + 1);
   try {
-    return callee->call(place, m_, args, kwargs, 1);
+    SugaredValuePtr result = callee->call(place, m_, args, kwargs, 1);
+    if (hint && e.parts[0]->text == "dict" && callee->kind() == "dict") check_made_dict(e.range, result->plainValue(), hint, args);
+    return result;
   } catch (const ScriptError&) {
     throw;
   } catch (const Error& error) {

@@ -137,6 +137,10 @@ class Emitter {
 };
 
 bool is_python_exception(const std::string& name);
+/// The one type of this kind that a hint says, for what is to be of it; null where it says none, or several.
+TypePtr only_hint_of(TypeKind kind, const TypePtr& hint);
+/// What an error says of a dict whose keys or values do not fit an annotation; "" where both do.
+std::string dict_mismatch(const Type& wanted, const Type& found);
 /// Names that statements assign, nested ones included.
 std::set<std::string> assigned_names(const std::vector<StmtPtr>& body);
 

@@ -121,10 +121,31 @@ bool may_have_dead_writes(const Graph& g) {
   return found && count <= kMostNodes;
 }
 
+// One form of what can be said in two: rsub(y, x) of tensors is sub(x, y), and bools that are the same one are equal.
+void take_normal_forms(Graph& g) {
+  static const Symbol rsub = Symbol::aten("rsub"), sub = Symbol::aten("sub"), eq = Symbol::aten("eq"), ne = Symbol::aten("ne");
+  std::vector<Node*> found;
+  g.block()->visit([&](Node* n) {
+    if (n->kind() == rsub || n->kind() == aten::__is__ || n->kind() == aten::__isnot__) found.push_back(n);
+  });
+  for (Node* n : found) {
+    const TypeKind asked = n->kind() == rsub ? TypeKind::Tensor : TypeKind::Bool;
+    if (n->inputs().size() < 2 || n->input(0)->type()->kind != asked || n->input(1)->type()->kind != asked) continue;
+    std::vector<Value*> operands = n->inputs();
+    if (n->kind() == rsub) std::swap(operands[0], operands[1]);
+    const Symbol kind = n->kind() == rsub ? sub : n->kind() == aten::__is__ ? eq : ne;
+    Node* normal = g.create(kind, operands)->insertBefore(n)->copyMetadata(n);
+    normal->output()->copyMetadata(n->output());
+    n->output()->replaceAllUsesWith(normal->output());
+    n->destroy();
+  }
+}
+
 }  // namespace
 
 void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
+  take_normal_forms(*g);
   fold_constants(*g);
   eliminate_dead_code(g, {.with_aliases = may_have_dead_writes(*g)});
   share_constants(*g);

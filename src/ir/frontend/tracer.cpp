@@ -612,6 +612,7 @@ void call_function(Function& f, Stack& stack) {
   if (returns.empty()) return;
   n->output()->setType(without_shapes(returns[0].type));
   const IValue& result = stack.back();
+  if (result.isNone()) return;
   CRESSET_CHECK(traceable(result), "Tracer cannot set value trace for type ", result.tagKind(),
                 ". Supported types are tensor, tensor list, and tuple of tensors.");
   state->bind(result, n->output());
