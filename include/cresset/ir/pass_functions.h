@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -53,7 +54,7 @@ CRESSET_API void EliminateExceptions(std::shared_ptr<Graph>& graph);
 CRESSET_API bool RemoveListMutation(const std::shared_ptr<Graph>& graph);
 /// Nodes for which the filter says no stay.
 CRESSET_API bool RemoveTensorMutation(const std::shared_ptr<Graph>& graph, const std::function<bool(Node*)>& filter = nullptr);
-/// Runs of nodes that neither write nor see writes become prim::FunctionalGraph nodes, of at least two nodes each.
+/// Runs of nodes that neither write nor see writes become prim::FunctionalGraph nodes, of at least six nodes each.
 CRESSET_API void CreateFunctionalGraphs(const std::shared_ptr<Graph>& graph);
 CRESSET_API void InlineFunctionalGraphs(const std::shared_ptr<Graph>& graph);
 
@@ -71,6 +72,11 @@ CRESSET_API bool EliminateConcatCommonInputs(const std::shared_ptr<Graph>& graph
 CRESSET_API bool CombineConcats(const std::shared_ptr<Graph>& graph);
 /// aten::cat of known sizes becomes writes of its parts into one buffer; what is then computed twice goes.
 CRESSET_API void ExpandConcatAndEliminateRedundancy(const std::shared_ptr<Graph>& graph);
+/// Operators with a decomposition, a graph of others that computes the same, become it. Those of var are known; a program registers more,
+/// of operators that write nothing: the graph's inputs are the arguments, its outputs the results.
+CRESSET_API void RunDecompositions(std::shared_ptr<Graph> graph);
+CRESSET_API void RegisterDecomposition(const FunctionSchema& schema, std::shared_ptr<Graph> graph);
+CRESSET_API std::optional<std::shared_ptr<Graph>> GetDecomposition(const FunctionSchema& schema);
 /// An If that only chooses between two values becomes prim::IfThenElse.
 CRESSET_API bool AddIfThenElseOp(const std::shared_ptr<Graph>& graph);
 

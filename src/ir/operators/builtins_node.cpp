@@ -47,11 +47,34 @@ Operation tree_reduce(const Node* n) {
   };
 }
 
+// a @ b1, a @ b2, … = a @ [b1 b2 …], and b1 @ a, b2 @ a, … = [b1; b2; …] @ a.
+Operation batch_side(const Node* n) {
+  const std::size_t count = n ? n->outputs().size() : 0;
+  CRESSET_CHECK(count > 0 && n->inputs().size() == count + 1, "prim::MMBatchSide: one operand more than results was required; there are ",
+                n ? n->inputs().size() : 0, " operands and ", count, " results.");
+  return [count, left = n->i(attr::side) == 0](Stack& stack) {
+    std::vector<Tensor> operands;
+    for (const IValue& v : last(stack, count + 1)) operands.push_back(v.toTensor());
+    drop(stack, count + 1);
+    const Tensor& common = operands[0];
+    const ArrayRef<Tensor> others(operands.data() + 1, count);
+    if (!are_alike(others) || others[0].dim() != 2) {
+      for (const Tensor& other : others) push(stack, left ? cresset::mm(common, other) : cresset::mm(other, common));
+      return;
+    }
+    const int64_t along = left ? 1 : 0, size = others[0].size(along);
+    const Tensor all = cresset::cat(others, along);
+    const Tensor product = left ? cresset::mm(common, all) : cresset::mm(all, common);
+    for (std::size_t i = 0; i < count; ++i) push(stack, product.narrow(along, static_cast<int64_t>(i) * size, size));
+  };
+}
+
 }  // namespace
 
 std::vector<Operator> node_operators() {
   return {Operator(prim::ConstantChunk, constant_chunk, AliasAnalysisKind::FROM_SCHEMA),
-          Operator(prim::MMTreeReduce, tree_reduce, AliasAnalysisKind::PURE_FUNCTION)};
+          Operator(prim::MMTreeReduce, tree_reduce, AliasAnalysisKind::PURE_FUNCTION),
+          Operator(prim::MMBatchSide, batch_side, AliasAnalysisKind::PURE_FUNCTION)};
 }
 
 }  // namespace cresset::jit

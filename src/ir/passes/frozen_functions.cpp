@@ -20,26 +20,6 @@ constexpr int kMostRounds = 100;
 
 bool run_pass(const char* pass, const std::shared_ptr<Graph>& graph) { return find_pass(pass)->run(graph); }
 
-bool is_floating(const Value* v) {
-  const auto* type = v->type()->castRaw<TensorType>();
-  return type && type->dtype && isFloatingType(*type->dtype);
-}
-
-// Is the value made by a node here, for this one user, with memory of its own?
-bool is_private(const Value* v, const AliasDb& aliases) {
-  const Node* maker = v->node();
-  if (v->use_count() != 1 || !maker->maybeOperator() || aliases.hasWriters(v) || aliases.mayAliasWildcard(v)) return false;
-  return std::ranges::none_of(maker->inputs(), [&](const Value* input) { return aliases.mayContainAlias(input, v); });
-}
-
-void write_in_place(Node* n) {
-  Graph& graph = *n->owningGraph();
-  Node* fresh = graph.create(Symbol::aten(std::string(n->kind().toUnqualString()) + "_"), n->inputs())->insertBefore(n)->copyMetadata(n);
-  fresh->output()->copyMetadata(n->output());
-  n->output()->replaceAllUsesWith(fresh->output());
-  n->destroy();
-}
-
 void optimize_frozen(const Module& module, bool optimize_numerics, const std::vector<std::string>& preserved) {
   std::vector<std::string> methods = {"forward"};
   methods.insert(methods.end(), preserved.begin(), preserved.end());
@@ -116,24 +96,6 @@ void RemoveProfileNodesAndSpecializeTypes(std::shared_ptr<Graph>& graph) {
     }
     n->destroy();
   }
-}
-
-const std::unordered_map<Symbol, bool> activation_type_promotion_mapping = {
-    {aten::sigmoid, true},      {aten::tanh, true},       {aten::celu, false},     {aten::elu, false},        {aten::gelu, false},
-    {aten::hardsigmoid, false}, {aten::hardswish, false}, {aten::hardtanh, false}, {aten::leaky_relu, false}, {aten::relu, false},
-    {aten::relu6, false},       {aten::selu, false},      {aten::silu, false}};
-
-bool FunctionalToInplaceRewriter::FunctionalToInplace(Block* block) {
-  std::vector<Node*> candidates;
-  {
-    const AliasDb aliases(graph_);
-    block->visit([&](Node* n) {
-      if (!activation_type_promotion_mapping.contains(n->kind())) return;
-      if (is_floating(n->input(0)) && is_private(n->input(0), aliases)) candidates.push_back(n);
-    });
-  }
-  for (Node* n : candidates) write_in_place(n);
-  return !candidates.empty();
 }
 
 Module freeze(const Module& module, const std::optional<std::vector<std::string>>& preserved, bool optimize_numerics) {

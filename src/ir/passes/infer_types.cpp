@@ -1,6 +1,9 @@
 // Types of tensors from those of the inputs: every operator whose operands are known runs on the Meta device, where it computes nothing but
 // dtype, sizes and strides.
 //
+// Sizes alone do: a tensor of a dtype that nobody knows has one that its operator takes, and what comes of it says sizes only. Operators
+// whose sizes depend on dtypes stay without.
+//
 // A number that is not known counts as one: what comes of it says the dtype and nothing more. What the inputs say as a hint gives hints.
 // Behind operators that change a tensor's sizes in place nothing is said of sizes.
 //
@@ -32,6 +35,8 @@ struct Known {
   bool exact = true;           // sizes are right, not only dtypes
   bool hint = false;
   std::optional<Device> device = std::nullopt;  // of the tensors
+  bool any_strides = false;                     // tensors have the usual strides, and may have others
+  bool any_dtype = false;                       // tensors have a dtype that stands in for one that is not known
 
   const IValue& at(std::size_t choice) const { return values.size() == 1 ? values[0] : values[choice]; }
 };
@@ -175,13 +180,18 @@ class TypeInference {
     }
   }
   static std::optional<Known> of_type(const TensorType& t) {
-    if (!t.dtype || !t.sizes) return std::nullopt;
+    const bool exact = t.concrete_sizes().has_value();
+    if (!t.sizes || (!t.dtype && !exact)) return std::nullopt;
     std::vector<int64_t> sizes;
     for (const auto& size : *t.sizes) sizes.push_back(size.value_or(1));
-    const TensorOptions options = TensorOptions(*t.dtype).device(kMetaDevice);
+    const TensorOptions options = TensorOptions(t.dtype.value_or(ScalarType::Float)).device(kMetaDevice);
     const auto strides = t.concrete_strides();
-    const bool exact = t.concrete_sizes().has_value();
-    return Known{{IValue(exact && strides ? empty_strided(sizes, *strides, options) : empty(sizes, options))}, exact, t.hint, t.device};
+    return Known{{IValue(exact && strides ? empty_strided(sizes, *strides, options) : empty(sizes, options))},
+                 exact,
+                 t.hint,
+                 t.device,
+                 !strides,
+                 !t.dtype};
   }
 
   void visit(Node* n, bool runs_always) {
@@ -192,20 +202,24 @@ class TypeInference {
     Known all;
     for (const Value* v : n->inputs()) {
       auto one = known(v);
-      if (!one) return;
+      if (!one && is_bias(*n, operands.size())) one = Known{{IValue()}};
+      if (!one) return hand_on_written(n);
       all.exact = all.exact && one->exact;
       all.hint = all.hint || one->hint;
       if (!all.device) all.device = one->device;
+      all.any_dtype = all.any_dtype || one->any_dtype;
+      all.any_strides = all.any_strides || one->any_strides;
       operands.push_back(std::move(*one));
     }
     const bool same = std::all_of(operands.begin(), operands.end(), [](const Known& k) { return k.values.size() == 1; });
+    if (all.any_dtype && !sizes_without_dtypes(*n)) return;
     std::vector<std::optional<std::vector<IValue>>> results(same ? 1 : runs_.size());
     bool any = false;
     for (std::size_t choice = 0; choice < results.size(); ++choice) {
       if (!same && !runs_[choice]) continue;
       std::vector<IValue> stack;
       for (const Known& k : operands) stack.push_back(k.at(choice));
-      if (evaluate(n, stack, all) && stack.size() == n->outputs().size()) results[choice] = std::move(stack);
+      if (evaluate_with_dtypes(n, stack, operands, all) && stack.size() == n->outputs().size()) results[choice] = std::move(stack);
       any = any || results[choice];
     }
     if (!any) return;
@@ -215,7 +229,7 @@ class TypeInference {
       runs_[choice] = false;
     }
     for (std::size_t i = 0; i < n->outputs().size(); ++i) {
-      Known result{{}, all.exact, all.hint, all.device};
+      Known result{{}, all.exact, all.hint, all.device, all.any_strides, all.any_dtype && gives_tensors(*n->output(i)->type())};
       bool fits = true;
       for (const auto& stack : results) {
         // The stand-in's device is the place of one that is not known.
@@ -226,6 +240,61 @@ class TypeInference {
       if (!fits) continue;
       state(n->output(i), result);
       known_.insert_or_assign(n->output(i), std::move(result));
+    }
+  }
+
+  // A bias has the dtype of what it is added to, and says nothing of sizes.
+  static bool is_bias(const Node& n, std::size_t operand) {
+    const FunctionSchema* s = n.maybeSchema();
+    return s && n.kind().is_aten() && operand < s->arguments().size() && s->arguments()[operand].name() == "bias" &&
+           s->arguments()[operand].type->kind == TypeKind::Optional && n.input(operand)->type()->is_subtype_of(*OptionalType::ofTensor());
+  }
+  static bool gives_tensors(const Type& t) {
+    return t.kind == TypeKind::Tensor ||
+           std::any_of(t.contained.begin(), t.contained.end(), [](const TypePtr& part) { return gives_tensors(*part); });
+  }
+  // Does the node give the same sizes whatever the dtypes are, and nothing that depends on them?
+  static bool sizes_without_dtypes(const Node& n) {
+    static const std::set<std::string, std::less<>> by_dtype{"aten::index", "aten::stft", "aten::istft", "aten::view.dtype",
+                                                             "aten::_unsafe_index"};
+    static const std::set<std::string, std::less<>> numbers{"aten::size", "aten::dim", "aten::numel", "aten::len", "prim::ndim"};
+    const FunctionSchema* s = n.maybeSchema();
+    const std::string name = n.kind().toQualString();
+    if (by_dtype.contains(name) || (s && by_dtype.contains(name + "." + s->overload_name()))) return false;
+    return numbers.contains(name) ||
+           std::all_of(n.outputs().begin(), n.outputs().end(), [](const Value* v) { return gives_tensors(*v->type()); });
+  }
+  // Operands whose dtypes are not known are floating, or integers where the operator takes no others.
+  static bool evaluate_with_dtypes(const Node* n, std::vector<IValue>& stack, const std::vector<Known>& operands, Known& all) {
+    if (!all.any_dtype) return evaluate(n, stack, all);
+    constexpr std::size_t kMostFree = 4;
+    std::vector<std::size_t> free;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].any_dtype && stack[i].isTensor()) free.push_back(i);
+    const std::vector<IValue> given = stack;
+    const Known before = all;
+    for (std::size_t choice = 0; choice < (std::size_t{1} << std::min(free.size(), kMostFree)); ++choice) {
+      stack = given;
+      all = before;
+      for (std::size_t k = 0; k < std::min(free.size(), kMostFree); ++k) {
+        const Tensor& t = given[free[k]].toTensor();
+        const ScalarType dtype = (choice >> k & 1) != 0 ? ScalarType::Long : ScalarType::Float;
+        if (t.scalar_type() != dtype)
+          stack[free[k]] = IValue(empty_strided(t.sizes(), t.strides(), TensorOptions(dtype).device(kMetaDevice)));
+      }
+      if (evaluate(n, stack, all)) return true;
+    }
+    return false;
+  }
+  // What writes its first operand and gives it back gives what that is, whatever the others are.
+  void hand_on_written(Node* n) {
+    const FunctionSchema* s = n->maybeSchema();
+    if (!s || !n->kind().is_aten() || reshapes_ || n->outputs().size() != 1 || n->inputs().empty() || s->arguments().empty()) return;
+    const auto &written = s->arguments()[0].alias, &given = s->returns()[0].alias;
+    if (!written || !given || !written->is_write || written->contained || written->before != given->before) return;
+    if (const auto self = known(n->input(0)); self && n->output()->type()->kind == TypeKind::Tensor) {
+      state(n->output(), *self);
+      known_.insert_or_assign(n->output(), *self);
     }
   }
 
@@ -312,9 +381,10 @@ class TypeInference {
       if (sizes_are_known) {
         sizes.emplace(t.sizes().begin(), t.sizes().end());
         // Strides go with sizes; those of a range are said by none.
-        if (result.values.size() == 1) strides.emplace(t.strides().begin(), t.strides().end());
+        if (result.values.size() == 1 && !result.any_strides) strides.emplace(t.strides().begin(), t.strides().end());
       }
-      const auto one = TensorType::create(t.scalar_type(), std::move(sizes), std::move(strides), std::nullopt, result.device);
+      const auto dtype = result.any_dtype ? std::nullopt : std::optional(t.scalar_type());
+      const auto one = TensorType::create(dtype, std::move(sizes), std::move(strides), std::nullopt, result.device);
       type = type ? type->merge(*one) : one;
     }
     if (!type) return;

@@ -9,30 +9,28 @@
 #include <cresset/ir/ir.h>
 #include <cresset/ir/lowering_options.h>
 
+#include "ir/passes/condition_facts.h"
 #include "ir/rewrite/pass_tools.h"
 #include "ir/rewrite/type_facts.h"
 
 namespace cresset::jit {
 
-/// A list is `length` long in an arm of an If and, where the other arm raises, behind the If.
-struct LengthFact {
-  const Node* branch;
-  std::size_t arm;
-  int64_t length;
-};
-using LengthFacts = std::unordered_map<const Value*, std::vector<LengthFact>>;
-/// What the conditions `len(x) == n` and `len(x) != n` of a graph say, with `not`, `and` and `or`.
-LengthFacts length_facts(const Graph& graph);
+/// The list whose length a value is, for facts about it.
+inline const Value* measured_list(const Value* v) {
+  static const Symbol len = Symbol::aten("len");
+  const Node* n = v->node();
+  return n->kind() == len && n->input(0)->type()->kind == TypeKind::List ? n->input(0) : nullptr;
+}
 
 struct Peephole {
   std::shared_ptr<Graph> graph;
   AliasDb aliases;
   const LoweringOptions& options;
-  LengthFacts lengths;
+  NumberFacts lengths;    // what conditions say of them
   bool reshapes = false;  // somewhere a tensor that exists may get other sizes
 
   Peephole(const std::shared_ptr<Graph>& graph, const LoweringOptions& options) : graph(graph), aliases(graph), options(options) {
-    if (options.refine_list_lengths) lengths = length_facts(*graph);
+    if (options.refine_list_lengths) lengths = number_facts(*graph, measured_list);
     graph->block()->visit([&](const Node* n) { reshapes = reshapes || may_reshape(n); });
   }
   /// What is certain of a tensor; null when it is nothing.

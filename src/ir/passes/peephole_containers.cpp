@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "ir/passes/peephole.h"
-#include "ir/passes/raising_arms.h"
 
 namespace cresset::jit {
 namespace {
@@ -17,19 +16,11 @@ Value* list_length(Node* n, Peephole& p) {
   return list ? p.graph->insertConstant(static_cast<int64_t>(list->inputs().size())) : nullptr;
 }
 
-// Does the node run only where the fact holds?
-bool holds_at(const LengthFact& fact, Node* n) {
-  const std::vector<Block*>& arms = fact.branch->blocks();
-  if (in_block(n, arms[fact.arm])) return true;
-  const Node* here = in_block(n, fact.branch->owningBlock());
-  return here && direct_raise(arms[1 - fact.arm]) && fact.branch->isBefore(here);
-}
-
 Value* refined_length(Node* n, Peephole& p) {
   const auto facts = p.lengths.find(n->input(0));
   if (facts == p.lengths.end() || p.aliases.hasWriters(n->input(0))) return nullptr;
-  for (const LengthFact& fact : facts->second)
-    if (holds_at(fact, n)) return p.graph->insertConstant(fact.length);
+  for (const NumberFact& fact : facts->second)
+    if (holds_at(fact, n)) return p.graph->insertConstant(fact.number);
   return nullptr;
 }
 
@@ -146,51 +137,7 @@ Value* dict_contains(Node* n, Peephole& p) {
   return p.graph->insertConstant(std::find(e->keys.begin(), e->keys.end(), *key) != e->keys.end());
 }
 
-using Lengths = std::vector<std::pair<const Value*, int64_t>>;
-
-// Which lists have which lengths when the flag is true (false). Ifs that give flags are what `and` and `or` are compiled to: an arm with
-// the other flag was not the one.
-Lengths lengths_when(const Value* flag, bool is, int depth = 0) {
-  static const Symbol eq = Symbol::aten("eq"), ne = Symbol::aten("ne"), len = Symbol::aten("len"), no = Symbol::aten("__not__");
-  constexpr int kDeepest = 32;
-  const Node* n = flag->node();
-  if (depth > kDeepest) return {};
-  if (n->kind() == no) return lengths_when(n->input(0), !is, depth + 1);
-  Lengths out;
-  if ((n->kind() == eq || n->kind() == ne) && n->inputs().size() == 2) {
-    for (std::size_t i = 0; i < 2; ++i) {
-      const bool same = (n->kind() == eq) == is;
-      if (const auto other = constant_as<bool>(n->input(1 - i))) return lengths_when(n->input(i), same == *other, depth + 1);
-      const Node* length = n->input(i)->node();
-      const auto count = int_constant(n, 1 - i);
-      if (same && count && length->kind() == len && is_kind(length->input(0), TypeKind::List)) out.emplace_back(length->input(0), *count);
-    }
-    return out;
-  }
-  if (n->kind() != prim::If) return out;
-  for (const std::size_t arm : {0, 1}) {
-    const auto known = constant_as<bool>(n->blocks()[1 - arm]->outputs()[flag->offset()]);
-    if (!known || *known == is) continue;
-    for (const Lengths& more :
-         {lengths_when(n->input(0), arm == 0, depth + 1), lengths_when(n->blocks()[arm]->outputs()[flag->offset()], is, depth + 1)})
-      out.insert(out.end(), more.begin(), more.end());
-    return out;
-  }
-  return out;
-}
-
 }  // namespace
-
-LengthFacts length_facts(const Graph& graph) {
-  LengthFacts out;
-  graph.block()->visit([&](const Node* branch) {
-    if (branch->kind() != prim::If) return;
-    for (const bool is : {true, false})
-      for (const auto& [list, length] : lengths_when(branch->input(0), is))
-        out[list].push_back({branch, is ? std::size_t{0} : std::size_t{1}, length});
-  });
-  return out;
-}
 
 const PeepholeRules& container_rules() {
   static const PeepholeRules rules{

@@ -66,6 +66,12 @@ Value* negation(Node* n, Peephole& p) {
   return opposite->output();
 }
 
+// int(x) of an int
+template <TypeKind K>
+Value* converted_to_its_type(Node* n, Peephole&) {
+  return n->inputs().size() == 1 && is_kind(n->input(0), K) ? n->input(0) : nullptr;
+}
+
 // An If whose arms return true and false is its condition, or the opposite.
 bool condition_as_result(Node* n, Peephole& p) {
   bool changed = false;
@@ -105,9 +111,18 @@ bool refine_optional_result(Node* n, Peephole&) {
 
 const PeepholeRules& number_rules() {
   static const PeepholeRules rules{
-      {"aten::add", neutral_int<0>},      {"aten::sub", neutral_int<0>},      {"aten::mul", neutral_int<1>},
-      {"aten::floordiv", neutral_int<1>}, {"aten::add", merge_constants},     {"aten::mul", merge_constants},
-      {"aten::eq", same_operands<true>},  {"aten::ne", same_operands<false>}, {"aten::__not__", negation},
+      {"aten::add", neutral_int<0>},
+      {"aten::sub", neutral_int<0>},
+      {"aten::mul", neutral_int<1>},
+      {"aten::floordiv", neutral_int<1>},
+      {"aten::add", merge_constants},
+      {"aten::mul", merge_constants},
+      {"aten::eq", same_operands<true>},
+      {"aten::ne", same_operands<false>},
+      {"aten::__not__", negation},
+      {"aten::Int", converted_to_its_type<TypeKind::Int>},
+      {"aten::Float", converted_to_its_type<TypeKind::Float>},
+      {"aten::Bool", converted_to_its_type<TypeKind::Bool>},
   };
   return rules;
 }

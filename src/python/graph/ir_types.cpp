@@ -232,6 +232,7 @@ PyMethodDef type_methods[] = {
              return changed(t, [&](TensorType& x) {
                x.sizes = sizes == Py_None ? std::nullopt : std::optional(dims_from(sizes));
                if (x.strides && (!x.sizes || x.strides->size() != x.sizes->size())) x.strides.reset();
+               if (x.sizes && x.sizes->empty()) x.strides = TensorType::Dims();  // rank 0 has no other ones
              });
            }),
     method("contiguous",
