@@ -15,8 +15,7 @@ _TWIN = "hacked_twin"
 @functools.cache
 def _schemas(qualname):
     """{name of the overload: schema}."""
-    import cresset.jit  # noqa: F401, graphs are loaded at first use
-
+    _C._load_graph_part()  # once
     return {s.overload_name or "default": s for s in _C._jit_get_schemas_for_operator(qualname)}
 
 
@@ -39,7 +38,10 @@ class ScriptOverload:
             outputs = ", ".join(f"%r{i} : {r.type}" for i, r in enumerate(s.returns))
             operands = ", ".join(f"%{a.name}" for a in s.arguments)
             returned = ", ".join(f"%r{i}" for i in range(len(s.returns)))
-            text = f"graph({inputs}):\n  {outputs} = {s.name}({operands})\n  return ({returned})"
+            call = f"{s.name}({operands})"
+            if not s.returns:  # a function gives None
+                outputs, call, returned = "", f"{call}\n  %r : NoneType = prim::Constant()", "%r"
+            text = f"graph({inputs}):\n  {outputs} = {call}\n  return ({returned})"
             self._function = _C._create_function_from_graph(s.name, _C.parse_ir(text))
         return self._function
 

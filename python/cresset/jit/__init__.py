@@ -42,6 +42,12 @@ _LAZY = {
     "TopLevelTracedModule": "_traced_module", "TracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
 }  # fmt: skip
 
+# The same under another name than it has there.
+_RENAMED = {
+    "_drop": "_marks.drop", "_get_trace_graph": "_trace.get_trace_graph", "_ScriptProfile": "_script_profile.ScriptProfile",
+    "_register_decomposition": "_decompositions.register_decomposition",
+}  # fmt: skip
+
 
 class ScriptWarning(Warning):
     """Something in a script that will not do what it looks like."""
@@ -50,10 +56,9 @@ class ScriptWarning(Warning):
 def __getattr__(name):
     if name in ("annotations", "frontend", "_trace"):
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "_drop":
-        return importlib.import_module(f"{__name__}._marks").drop
-    if name == "_get_trace_graph":
-        return importlib.import_module(f"{__name__}._trace").get_trace_graph
+    if name in _RENAMED:
+        module, _, attribute = _RENAMED[name].partition(".")
+        return getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     return submodule(__name__, name)

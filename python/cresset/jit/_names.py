@@ -14,6 +14,7 @@ from cresset import _C, _legacy
 from cresset._C import ScriptThing
 from cresset._quantized_types import script_number
 from cresset._same_names import own_module
+from cresset._script_operators import ScriptPacket
 
 from . import _classes, _definitions, _marks, _overloads, _state
 from ._types import UnknownType, is_named_tuple, type_of_annotation, type_of_value
@@ -57,6 +58,8 @@ def thing_of(obj, name="", constant=False):
         return ScriptThing.overloads(obj, obj._qualified_op_name)
     if isinstance(obj, _C.OpOverload):
         return ScriptThing.operator(obj.name().partition(".")[0])
+    if isinstance(obj, ScriptPacket):
+        return ScriptThing.operator(obj._qualified_op_name)
     if isinstance(getattr(obj, "_opoverload", None), _C.OpOverload):  # made by custom_op
         return ScriptThing.operator(obj._opoverload.name().partition(".")[0])
     if isinstance(obj, cresset._classes._CustomClass):

@@ -15,6 +15,7 @@ void register_list_builtins(const AddRows& add);
 void register_dict_builtins(const AddRows& add);
 void register_tensor_builtins(const AddRows& add);
 void register_prim_builtins(const AddRows& add);
+void register_counter_builtins(const AddRows& add);
 /// Those that make what runs a node (builtins_node.cpp).
 std::vector<Operator> node_operators();
 

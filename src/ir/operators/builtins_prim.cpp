@@ -206,6 +206,7 @@ void register_prim_builtins(const AddRows& add) { add(builtin::kPrimRows, std::s
 
 void register_all_builtins(const AddRows& add) {
   register_prim_builtins(add);
+  register_counter_builtins(add);
   register_number_builtins(add);
   register_string_builtins(add);
   register_list_builtins(add);

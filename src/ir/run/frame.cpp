@@ -128,6 +128,7 @@ Activation::~Activation() {
   innermost = active.below;
   if (--depth == 0) has_trace = false;
 }
+bool Activation::is_outermost() { return depth <= 1; }
 void Activation::annotate(Error& e) {
   if (has_trace) return;
   e.add_context(stack_trace());

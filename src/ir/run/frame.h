@@ -170,6 +170,8 @@ class Activation {
   ~Activation();
   /// Adds the script's stack to an exception that leaves the innermost function; those above leave it as it is.
   static void annotate(Error& e);
+  /// Is one function running on this thread, which none other called?
+  static bool is_outermost();
   Active active;
 };
 

@@ -138,5 +138,6 @@ void init_file_check(PyObject* module);
 void init_script_lowering(PyObject* module);
 void init_script_source(PyObject* module);
 void init_script_types(PyObject* module);
+void init_script_measures(PyObject* module);
 
 }  // namespace cresset::python

@@ -90,6 +90,7 @@ bool fill_base() {
   init_export(module);
   init_script_source(module);
   init_script_types(module);
+  init_script_measures(module);
   graph_part = &kPart;
   return true;
   CRESSET_PY_CATCH(false)
