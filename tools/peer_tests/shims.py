@@ -8,6 +8,7 @@
 4. libraries.py: compiled parts of tests.
 5. RANKS: tests of several processes, on both sides.
 6. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time; SWITCHES.
+7. TEST_OPERATORS: operators of PyTorch's own C++ tests, which its Python tests call.
 """
 
 import contextlib
@@ -151,6 +152,21 @@ def compiler_test_case():
     return module
 
 
+# schema -> what it computes.
+TEST_OPERATORS = {
+    "leaky_relu(Tensor self, float v=0.01) -> Tensor": lambda self, v=0.01: self.clamp(min=0) + self.clamp(max=0) * v,
+    "cat(Tensor[] inputs) -> Tensor": lambda inputs: sys.modules["torch"].cat(list(inputs)),
+    "get_first(str[][] x) -> str": lambda x: x[0][0],
+}
+
+
+def define_test_operators(torch):
+    library = torch.library.Library("_test", "DEF")
+    for schema, function in TEST_OPERATORS.items():
+        library.impl(library.define(schema), function, "CompositeExplicitAutograd")
+    return library  # what it defines goes with it
+
+
 STAND_INS = {
     "torch._dynamo.test_case": compiler_test_case,
     "torch._lazy.ts_backend": lazy_backend,
@@ -169,6 +185,9 @@ def _package(name):
         return package
 
 
+kept = []
+
+
 def install():
     """On the side of Cresset, behind as_torch.install()."""
     for name, make in STAND_INS.items():
@@ -180,6 +199,7 @@ def install():
 
     if not hasattr(torch._C, "_DisableFuncTorch"):  # freeze_rng_state reads the generator outside of transforms; no test is inside of one then
         torch._C._DisableFuncTorch = contextlib.nullcontext
+    kept.append(define_test_operators(torch))
     for setter, (value, getter) in SWITCHES.items():
         switch(torch._C, setter, value, getter)
     import torch._jit_internal
