@@ -14,7 +14,7 @@ from cresset.nn import Module
 from . import _definitions, _marks, _source
 from ._concrete import Attribute, ConcreteType, ConcreteTypeStore, concrete_type  # noqa: F401
 
-__all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_module"]
+__all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_cpp_module", "wrap_module"]
 
 concrete_type_store = ConcreteTypeStore()
 _wrappers = weakref.WeakValueDictionary()  # {C++ object's id: its Python module}
@@ -130,6 +130,9 @@ class ScriptModule(Module, metaclass=ScriptMeta):
     def __dir__(self):
         c = self.__dict__.get("_c")
         extra = [] if c is None else [name for name, *_ in c._attributes()] + c._method_names()
+        concrete = self.__dict__.get("_concrete")
+        if concrete is not None and concrete.container_keys() is not None:  # a container shows what its class has
+            extra += dir(concrete.cls)
         return sorted({*super().__dir__(), *extra})
 
     # What a script module has beyond a module.
@@ -276,6 +279,16 @@ class RecursiveScriptModule(ScriptModule):
     def __init__(self, c):
         raise RuntimeError("RecursiveScriptModule is made by cresset.jit.script and cresset.jit.load.")
 
+    def _reconstruct(self, cpp_module):
+        """Take over another C++ object, with its methods, state and submodules; what else Python keeps here stays, as do ignored methods."""
+        for name, member in list(self.__dict__.items()):
+            if isinstance(member, _C.ScriptMethod):
+                del self.__dict__[name]
+        face = _wrappers.get(cpp_module._id())
+        _adopt(self, cpp_module, None)
+        if face is not None:
+            _wrappers[cpp_module._id()] = face
+
 
 def _adopt(self, c, concrete, children=None):
     """Make a Python module the face of a C++ object."""
@@ -311,6 +324,9 @@ def wrap_module(c, concrete=None):
     face._forward_pre_hooks.update(enumerate(c._hooks(True)))
     face._forward_hooks.update(enumerate(c._hooks(False)))
     return face
+
+
+wrap_cpp_module = wrap_module  # PyTorch's name
 
 
 def script_module(module):
