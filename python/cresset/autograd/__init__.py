@@ -208,6 +208,8 @@ def __getattr__(name):
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         module = importlib.import_module("cresset.autograd.gradcheck")
         return getattr(module, name)
+    if name.startswith("_record_function_with_args_"):
+        return getattr(importlib.import_module("cresset.autograd._argument_ranges"), name)
     if name == "_supported_activities":
         return importlib.import_module("cresset.profiler").supported_activities
     if name in ("forward_ad", "functional", "profiler", "variable"):
