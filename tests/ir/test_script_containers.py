@@ -79,3 +79,15 @@ def test_names_and_text():
 def test_errors(action, error, words):
     with pytest.raises(error, match=words):
         action()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "result"),
+    [
+        ("Dict[str, int]", "dict()", {}), ("Dict[int, int]", "dict([])", {}), ("Optional[Dict[str, int]]", "dict()", {}),
+        ("Optional[List[int]]", "[i for i in range(3)]", [0, 1, 2]), ("Union[List[int], List[str]]", "[i for i in range(3)]", [0, 1, 2]),
+        ("Dict[str, float]", '{k: 1.0 for k in ["a"]}', {"a": 1.0}), ("Dict[str, float]", "dict(a=1.0)", {"a": 1.0}),
+    ],
+)  # fmt: skip
+def test_annotated_containers(annotation, value, result):
+    assert cresset.jit.CompilationUnit(f"def fn():\n    x: {annotation} = {value}\n    return x\n").fn() == result

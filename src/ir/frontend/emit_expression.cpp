@@ -479,6 +479,7 @@ namespace {
 void check_made_dict(const SourceRange& range, const Value* made, const TypePtr& hint, const std::vector<CallArgument>& args) {
   const TypePtr wanted = only_hint_of(TypeKind::Dict, hint);
   if (!wanted || !made || made->type()->kind != TypeKind::Dict || made->type()->is_subtype_of(*wanted)) return;
+  if (made->node()->kind() == prim::DictConstruct && made->node()->inputs().empty() && !made->hasUses()) return;  // empty: takes the type
   const Value* copied = args.empty() ? nullptr : args[0].value->plainValue();
   if (copied && copied->type()->kind == TypeKind::Dict) return;
   if (const std::string text = dict_mismatch(*wanted, *made->type()); !text.empty()) script_error(range, text);

@@ -200,17 +200,20 @@ class TypeInference {
     if (n->kind() == prim::If) return join(n);
     std::vector<Known> operands;
     Known all;
+    bool mixed = false;
     for (const Value* v : n->inputs()) {
       auto one = known(v);
       if (!one && is_bias(*n, operands.size())) one = Known{{IValue()}};
       if (!one) return hand_on_written(n);
       all.exact = all.exact && one->exact;
       all.hint = all.hint || one->hint;
+      if (one->device && all.device && one->device != all.device) mixed = true;  // one of them may yield to the other
       if (!all.device) all.device = one->device;
       all.any_dtype = all.any_dtype || one->any_dtype;
       all.any_strides = all.any_strides || one->any_strides;
       operands.push_back(std::move(*one));
     }
+    if (mixed) all.device.reset();
     const bool same = std::all_of(operands.begin(), operands.end(), [](const Known& k) { return k.values.size() == 1; });
     if (all.any_dtype && !sizes_without_dtypes(*n)) return;
     std::vector<std::optional<std::vector<IValue>>> results(same ? 1 : runs_.size());
