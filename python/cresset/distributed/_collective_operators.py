@@ -12,13 +12,8 @@ import cresset
 from cresset import _C_distributed as _C
 from cresset.library import Library, register_autograd
 
+from ._reductions import reduction
 from ._world import _resolve_process_group, current
-
-ReduceOp = _C.ReduceOp
-REDUCTIONS = {
-    "sum": ReduceOp.SUM, "avg": ReduceOp.AVG, "product": ReduceOp.PRODUCT, "min": ReduceOp.MIN, "max": ReduceOp.MAX, "band": ReduceOp.BAND,
-    "bor": ReduceOp.BOR, "bxor": ReduceOp.BXOR,
-}
 
 # --- what is under way
 
@@ -59,13 +54,6 @@ def wait(tensor):
 def _group(name):
     """The group of a name, or a group itself."""
     return _resolve_process_group(name) if isinstance(name, str) else name
-
-
-def reduction(name):
-    """The ReduceOp of a name. RuntimeError for an unknown one."""
-    if name.lower() not in REDUCTIONS:
-        raise RuntimeError(f"Unrecognized reduce_op: {name}")
-    return REDUCTIONS[name.lower()]
 
 
 def _options(kind, **values):
@@ -170,6 +158,29 @@ def _wait_tensor(tensor):
     return tensor
 
 
+# --- messages: what is sent or received, as the result of an operator
+
+def _begin_message(group, op, tensor, peer, tag):
+    if op not in ("isend", "irecv"):
+        raise RuntimeError(f"batch_p2p_ops: the operations are isend and irecv, not {op}")
+    return group.send([tensor], peer, tag) if op == "isend" else group.recv([tensor], peer, tag)
+
+
+def _batch_p2p_ops(op_list, peer_list, tag_list, tensors, group_name):
+    group = _group(group_name)
+    for op, peer, tag, tensor in zip(op_list, peer_list, tag_list, tensors, strict=True):
+        _begin(_begin_message(group, op, tensor, peer, tag), [tensor])
+    return list(tensors)
+
+
+def _isend(tensor, dst, tag, group_name):
+    return _batch_p2p_ops(["isend"], [dst], [tag], [tensor], group_name)[0]
+
+
+def _irecv(tensor, src, tag, group_name):
+    return _batch_p2p_ops(["irecv"], [src], [tag], [tensor], group_name)[0]
+
+
 # --- the operators
 
 _ANY = "Any group_name"
@@ -207,6 +218,12 @@ _SCHEMAS = {  # name: (arguments -> results, kernel, Meta kernel)
     ),
     "broadcast": (f"(Tensor input, int src, {_ANY}) -> Tensor", _broadcast, lambda input, *_: cresset.empty_like(input)),
     "broadcast_": (f"(Tensor(a!) input, int src, {_ANY}) -> Tensor(a!)", _broadcast_, lambda input, *_: input),
+    "isend": ("(Tensor tensor, int dst, int tag, str group_name) -> Tensor", _isend, lambda tensor, *_: tensor),
+    "irecv": ("(Tensor tensor, int src, int tag, str group_name) -> Tensor", _irecv, lambda tensor, *_: tensor),
+    "batch_p2p_ops": (
+        "(str[] op_list, int[] peer_list, int[] tag_list, Tensor[] tensors, str group_name) -> Tensor[]", _batch_p2p_ops,
+        lambda ops, peers, tags, tensors, _: list(tensors),
+    ),
     "wait_tensor": ("(Tensor tensor) -> Tensor", _wait_tensor, lambda tensor: tensor),
     "_wrap_tensor_autograd": ("(Tensor input) -> Tensor", _as_under_way, _as_under_way),
 }
@@ -214,8 +231,13 @@ _SCHEMAS = {  # name: (arguments -> results, kernel, Meta kernel)
 _library = Library("_c10d_functional", "DEF")
 
 
+_NEED_CONTIGUOUS = ("all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single")
+
+
 def _define(library, name, schema, kernel, meta):
-    library.define(name + schema)
+    # Results change after an operator has given them, until somebody waits: without marks of writes, scripts must keep all of this in its order.
+    tags = (cresset.Tag.pt2_compliant_tag, *((cresset.Tag.needs_contiguous_strides,) if name.startswith(_NEED_CONTIGUOUS) else ()))
+    library.define(name + schema, "" if "!" in schema else "CONSERVATIVE", tags=tags)
     library.impl(name, kernel, "CompositeExplicitAutograd")
     library.impl(name, meta, "Meta")
 
@@ -305,7 +327,7 @@ _OLDER = {
         lambda t, op, group, size: ops.reduce_scatter_tensor(t, op, size, group),
     ),
     "reduce_scatter_tensor_coalesced": (
-        "(Tensor[] input, str reduceOp, str tag, int[] ranks, int group_size) -> Tensor[]",
+        "(Tensor[] inputs, str reduceOp, str tag, int[] ranks, int group_size) -> Tensor[]",
         lambda t, op, group, size: ops.reduce_scatter_tensor_coalesced(t, op, size, group),
     ),
     "broadcast": ("(Tensor self, int src, str tag, int[] ranks, int group_size) -> Tensor", lambda t, src, group, size: ops.broadcast(t, src, group)),
@@ -338,3 +360,8 @@ def _older_all_to_all(input, output_split_sizes, input_split_sizes, group, size)
 
 
 _older_library.impl("all_to_all_single", _of_ranks(_older_all_to_all), "CompositeImplicitAutograd")
+for _name, _arguments in (("isend", "Tensor self, int dst, int tag"), ("irecv", "Tensor self, int src, int tag")):
+    _older_library.define(f"{_name}({_arguments}, str group_name) -> Tensor")
+    _older_library.impl(_name, getattr(ops, _name), "CompositeImplicitAutograd")
+_older_library.define("batch_p2p_ops" + _SCHEMAS["batch_p2p_ops"][0])
+_older_library.impl("batch_p2p_ops", ops.batch_p2p_ops, "CompositeImplicitAutograd")

@@ -6,7 +6,7 @@ import cresset
 from cresset import _C_distributed as _C
 from cresset._C_distributed import ReduceOp
 
-from . import _groups
+from . import _groups, _observed
 from ._groups import GroupMember, _group_or_default, _rank_not_in_group, _warn_not_in_group, get_group_rank, get_rank
 from ._sparse_sums import sum_sparse
 
@@ -95,6 +95,8 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     opts.reduceOp = op
     if _coalescing is not None:
         return _coalescing.add("all_reduce", group, (tensor,), op)
+    if _observed.observed(tensor):
+        return _observed.observe("allreduce_", ([[tensor]], (None, async_op)), group, async_op, _observed.copy_reduced(tensor), op)
     opts.asyncOp = async_op
     work = group.allreduce([tensor], opts)
     if async_op:
@@ -110,6 +112,8 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
         return _warn_not_in_group("broadcast")
     group = _group_or_default(group)
     root = _rank_in(group, src, group_src, "src")
+    if _observed.observed(tensor):
+        return _observed.observe("broadcast_", ([[tensor]], (root, 0, async_op)), group, async_op, _observed.copy_broadcast(tensor, root))
     return _finish(group.broadcast([tensor], _options(_C.BroadcastOptions, async_op, rootRank=root, rootTensor=0)), async_op)
 
 
@@ -120,6 +124,9 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
         return _warn_not_in_group("reduce")
     group = _group_or_default(group)
     root = _rank_in(group, dst, group_dst, "dst")
+    if _observed.observed(tensor):
+        functional = _observed.copy_reduced_at(tensor, group.rank() == root)
+        return _observed.observe("reduce_", ([[tensor]], (root, 0, async_op)), group, async_op, functional, op)
     return _finish(group.reduce([tensor], _options(_C.ReduceOptions, async_op, reduceOp=op, rootRank=root)), async_op)
 
 
@@ -130,6 +137,10 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     _check_dtypes(*tensors)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_reduce_coalesced")
+    if _observed.observed(*tensors):
+        functional = _observed.copy_each(tensors, lambda f, name, kind: f.all_reduce_coalesced(tensors, kind, name))
+        work = _observed.observe("allreduce_coalesced_", ([tensors], (async_op,)), _group_or_default(group), async_op, functional, op)
+        return work.get_future() if async_op else None
     opts = _options(_C.AllreduceCoalescedOptions, async_op, reduceOp=op)
     work = _group_or_default(group).allreduce_coalesced(tensors, opts)
     return work.get_future() if async_op else _finish(work, False)
@@ -144,6 +155,9 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     _check_dtypes(tensor, *tensor_list)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather")
+    if _observed.observed(tensor, *tensor_list):
+        functional = _observed.copy_gathered_parts(tensor_list, tensor)
+        return _observed.observe("allgather_", (([tensor_list], [tensor]), (async_op,)), _group_or_default(group), async_op, functional)
     return _finish(_group_or_default(group).allgather([tensor_list], [tensor], _options(_C.AllgatherOptions, async_op)), async_op)
 
 
@@ -156,6 +170,9 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     group = _group_or_default(group)
     if _coalescing is not None:
         return _coalescing.add("all_gather_into_tensor", group, (output_tensor, input_tensor), None)
+    if _observed.observed(output_tensor, input_tensor):
+        functional = _observed.copy_gathered(output_tensor, input_tensor)
+        return _observed.observe("_allgather_base_", ((output_tensor, input_tensor), (async_op,)), group, async_op, functional)
     return _finish(group._allgather_base(output_tensor, input_tensor, _options(_C.AllgatherOptions, async_op)), async_op)
 
 
@@ -171,6 +188,8 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
         raise TypeError("Invalid function argument: output_tensor_lists should be a list")
     for tensors in output_tensor_lists:
         _check_tensors(tensors, "output_tensor_lists")
+    if _observed.observed(*input_tensor_list):
+        return _observed.observe("allgather_coalesced_", ((output_tensor_lists, input_tensor_list), (async_op,)), _group_or_default(group), async_op)
     work = _group_or_default(group).allgather_coalesced(output_tensor_lists, input_tensor_list, _options(_C.AllgatherOptions, async_op))
     return work.get_future() if async_op else _finish(work, False)
 
@@ -186,6 +205,9 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     root = _rank_in(group, dst, group_dst, "dst", required=False)
     _check_list_of_root(gather_list, group.rank() == root, "gather_list", "destination")
     outputs = [gather_list] if group.rank() == root else []
+    if _observed.observed(tensor):
+        functional = _observed.copy_gathered_at(gather_list, tensor, group.rank() == root)
+        return _observed.observe("gather_", ((outputs, [tensor]), (root, async_op)), group, async_op, functional)
     return _finish(group.gather(outputs, [tensor], _options(_C.GatherOptions, async_op, rootRank=root)), async_op)
 
 
@@ -210,6 +232,9 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
     if group.rank() != root and scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
     inputs = [scatter_list] if group.rank() == root else []
+    if _observed.observed(tensor):
+        functional = _observed.copy_scattered(tensor, scatter_list, root, group.size(), group.rank())
+        return _observed.observe("scatter_", (([tensor], inputs), (root, async_op)), group, async_op, functional)
     return _finish(group.scatter([tensor], inputs, _options(_C.ScatterOptions, async_op, rootRank=root)), async_op)
 
 
@@ -220,6 +245,9 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     _check_dtypes(output, *input_list)
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce_scatter")
+    if _observed.observed(output, *input_list):
+        functional = _observed.copy_reduced_parts(output, input_list)
+        return _observed.observe("reduce_scatter_", (([output], [input_list]), (async_op,)), _group_or_default(group), async_op, functional, op)
     opts = _options(_C.ReduceScatterOptions, async_op, reduceOp=op)
     return _finish(_group_or_default(group).reduce_scatter([output], [input_list], opts), async_op)
 
@@ -233,6 +261,9 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
     group = _group_or_default(group)
     if _coalescing is not None:
         return _coalescing.add("reduce_scatter_tensor", group, (output, input), op)
+    if _observed.observed(output, input):
+        functional = _observed.copy_reduced_part(output, input, group.size())
+        return _observed.observe("_reduce_scatter_base_", ((output, input), (async_op,)), group, async_op, functional, op)
     return _finish(group._reduce_scatter_base(output, input, _options(_C.ReduceScatterOptions, async_op, reduceOp=op)), async_op)
 
 
@@ -250,8 +281,11 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     _check_dtypes(output, input)
-    opts = _options(_C.AllToAllOptions, async_op)
-    work = _group_or_default(group).alltoall_base(output, input, _sizes(output_split_sizes), _sizes(input_split_sizes), opts)
+    received, sent = _sizes(output_split_sizes), _sizes(input_split_sizes)
+    if _observed.observed(output, input):
+        functional = _observed.copy_exchanged(output, input, received, sent)
+        return _observed.observe("alltoall_base_", ((output, input), (received, sent, async_op)), _group_or_default(group), async_op, functional)
+    work = _group_or_default(group).alltoall_base(output, input, received, sent, _options(_C.AllToAllOptions, async_op))
     return _finish(work, async_op)
 
 
@@ -262,6 +296,9 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
     _check_tensors(output_tensor_list, "output_tensor_list")
     _check_tensors(input_tensor_list, "input_tensor_list")
     _check_dtypes(*output_tensor_list, *input_tensor_list)
+    if _observed.observed(*output_tensor_list, *input_tensor_list):
+        functional = _observed.copy_exchanged_parts(output_tensor_list, input_tensor_list)
+        return _observed.observe("alltoall_", ((output_tensor_list, input_tensor_list), (async_op,)), _group_or_default(group), async_op, functional)
     return _finish(_group_or_default(group).alltoall(output_tensor_list, input_tensor_list, _options(_C.AllToAllOptions, async_op)), async_op)
 
 
@@ -278,6 +315,9 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
         if not isinstance(device_ids, list):
             raise TypeError("Invalid function argument: device_ids type should be List[int]")
         opts.device_ids = device_ids
+    if _observed.observed():
+        arguments = (cresset.empty(1, dtype=cresset.uint8),), (device_ids or [], async_op)
+        return _observed.observe("barrier", arguments, _group_or_default(group), async_op, _observed.wait_for_all)
     return _finish(_group_or_default(group).barrier(opts), async_op)
 
 
@@ -306,6 +346,8 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
         return _warn_not_in_group("isend")
     if destination == group.rank():
         raise ValueError(f"Invalid destination rank: destination rank should not be the same as the rank of the current process. (Rank {get_rank()})")
+    if _observed.observed(tensor):
+        return _observed.observe("send", ([[tensor]], (destination, tag)), group, True, _observed.wait_for_sent(tensor, destination, tag))
     return group.send([tensor], destination, tag)
 
 
@@ -316,10 +358,14 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
         return _warn_not_in_group("irecv")
     group = _group_or_default(group)
     if src is None and group_src is None:
+        if _observed.observed(tensor):
+            return _observed.observe("recv_any_source_", ([[tensor]], (tag,)), group, True)
         return group.recv_anysource([tensor], tag)
     source = _rank_in(group, src, group_src, "src")
     if source == group.rank():
         raise ValueError(f"Invalid source rank: source rank should not be the same as the rank of the current process. (Rank {get_rank()})")
+    if _observed.observed(tensor):
+        return _observed.observe("recv_", ([[tensor]], (source, tag)), group, True, _observed.copy_received(tensor, source, tag))
     return group.recv([tensor], source, tag)
 
 
@@ -399,6 +445,9 @@ class _CoalescingManager:
         if not self.calls:
             return
         first, rest = [c[0] for c in self.calls], [c[-1] for c in self.calls]
+        if _observed.observed(*first, *rest):
+            self.works.append(self._observed(first, rest))
+            return
         if self.kind == "all_reduce":
             work = self.group.allreduce_coalesced(first, _options(_C.AllreduceCoalescedOptions, True, reduceOp=self.op))
         elif self.kind == "all_gather_into_tensor":
@@ -406,6 +455,17 @@ class _CoalescingManager:
         else:
             work = self.group.reduce_scatter_tensor_coalesced(first, rest, _options(_C.ReduceScatterOptions, True, reduceOp=self.op))
         self.works.append(work)
+
+    def _observed(self, first, rest):
+        group = self.group
+        if self.kind == "all_reduce":
+            functional = _observed.copy_each(first, lambda f, name, op: f.all_reduce_coalesced(first, op, name))
+            return _observed.observe("allreduce_coalesced_", ([first], (True,)), group, True, functional, self.op)
+        if self.kind == "all_gather_into_tensor":
+            functional = _observed.copy_each(first, lambda f, name: f.all_gather_into_tensor_coalesced(rest, name))
+            return _observed.observe("allgather_into_tensor_coalesced_", ((first, rest), (True,)), group, True, functional)
+        functional = _observed.copy_each(first, lambda f, name, op: f.reduce_scatter_tensor_coalesced(rest, op, [0] * len(rest), name))
+        return _observed.observe("reduce_scatter_tensor_coalesced_", ((first, rest), (True,)), group, True, functional, self.op)
 
     def append(self, work=None):
         if work is not None:

@@ -12,6 +12,7 @@ from cresset.utils._pytree import tree_map_only
 
 from . import _groups
 from ._collective_operators import ops, wait
+from ._observed import gives_graph_or_no_values
 from ._world import _resolve_process_group, current
 from .device_mesh import DeviceMesh
 
@@ -83,12 +84,8 @@ def _size(name):
 # --- results that wait
 
 def _are_we_tracing():
-    """Is a mode active that records operators?"""
-    if cresset.jit.is_tracing():
-        return True
-    from cresset.fx.experimental.proxy_tensor import get_proxy_mode
-
-    return get_proxy_mode() is not None
+    """Is a mode active that records operators, or one whose tensors have no values?"""
+    return gives_graph_or_no_values()
 
 
 class AsyncCollectiveTensor(cresset.Tensor):
@@ -241,7 +238,7 @@ def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""
 def _splits(tensor, sizes, group_size):
     if sizes is None:
         assert tensor.shape[0] % group_size == 0, f"First dimension of self must be divisible by group size {group_size} where no split sizes are given"
-        return [tensor.shape[0] // group_size] * group_size
+        return [int(tensor.shape[0]) // group_size] * group_size
     return list(sizes)
 
 

@@ -1,8 +1,38 @@
-"""Work that Python does."""
+"""Work that Python does, and the Works of collectives that are operators."""
+
+import contextlib
+import threading
 
 from cresset._C_distributed import Work
 
-__all__ = ["FutureWork"]
+__all__ = ["FutureWork", "begun", "collecting"]
+
+
+class _Here(threading.local):
+    works = None  # of what this thread begins, where somebody collects them
+
+
+_here = _Here()
+
+
+@contextlib.contextmanager
+def collecting():
+    """A list that gets the Works of what operators begin in the block."""
+    before, _here.works = _here.works, []
+    try:
+        yield _here.works
+    finally:
+        _here.works = before
+
+
+def begun(work):
+    """For operators: the Work for who collects it; waits for it where nobody does."""
+    if work is None:
+        return
+    if _here.works is None:
+        work.wait()
+    else:
+        _here.works.append(work)
 
 
 class FutureWork(Work):

@@ -49,6 +49,8 @@ def _side_effects():
 
 
 _side_effectful_functions = _side_effects()
+# What other processes wait for.
+_SIDE_EFFECTFUL_OPERATORS = ("c10d.", "_c10d_functional.wait_tensor", "_c10d_functional.isend", "_c10d_functional.irecv", "_c10d_functional.batch_p2p_ops")
 
 
 def has_side_effect(fn):
@@ -298,6 +300,8 @@ class Node:
     def _function_is_impure(self, impure_random):
         target = self.target
         if target in _side_effectful_functions:
+            return True
+        if str(target).startswith(_SIDE_EFFECTFUL_OPERATORS):
             return True
         schema = getattr(target, "_schema", None)
         if schema is not None and getattr(schema, "is_mutable", False):

@@ -78,7 +78,7 @@ def test_second_derivatives_split_sizes_and_groups(three):
 SIZES = [3, 1, 4]
 
 
-def norm_agrees(rank, dtype, shape, options, layout):
+def norm_agrees(rank, dtype, shape, options, layout, sizes=SIZES):
     dtype, tolerance = getattr(torch, dtype), {"float64": 1e-10, "float32": 1e-5, "bfloat16": 6e-2}[dtype]
     torch.manual_seed(0)
     alone = nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d
@@ -90,10 +90,10 @@ def norm_agrees(rank, dtype, shape, options, layout):
     synced = nn.SyncBatchNorm(shape[0], dtype=torch.float64, **options)
     synced.load_state_dict(alone.state_dict())
     synced = synced.to(torch.float32 if dtype == torch.bfloat16 else dtype)
-    begin = sum(SIZES[:rank])
-    mine = slice(begin, begin + SIZES[rank])
+    begin = sum(sizes[:rank])
+    mine = slice(begin, begin + sizes[rank])
     for _ in range(2):
-        whole = (torch.randn(sum(SIZES), *shape, dtype=torch.float64) * 3 + 100).to(dtype)
+        whole = (torch.randn(sum(sizes), *shape, dtype=torch.float64) * 3 + 100).to(dtype)
         weights = torch.randn(whole.shape, dtype=torch.float64)
         x, y = whole.double().clone().requires_grad_(), whole[mine].clone(memory_format=layout).requires_grad_()
         one, two = alone(x), synced(y)
@@ -128,6 +128,18 @@ def test_norms_of_the_joined_batch(three, dtype, shape, options, layout):
 
 def norm_in_layout(rank, dtype, shape, options, layout):
     norm_agrees(rank, dtype, shape, options, getattr(torch, layout))
+
+
+def norm_without_rows(rank, sizes, shape, options):
+    norm_agrees(rank, "float64", shape, options, torch.preserve_format, sizes)
+
+
+@pytest.mark.parametrize("sizes", [[0, 3, 5], [4, 0, 4], [2, 6, 0], [0, 0, 8]], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "options"), [((2, 3, 3), {}), ((3,), {"affine": False}), ((3, 5), {"track_running_stats": False}), ((3, 2), {"momentum": None})], ids=str
+)
+def test_norms_where_ranks_have_no_rows(three, sizes, shape, options):
+    three.run(norm_without_rows, sizes, shape, options)
 
 
 def training_agrees(rank):

@@ -15,6 +15,11 @@ _COLLECTIVES = (
     "all_reduce", "all_reduce_coalesced", "all_gather_into_tensor", "all_gather_into_tensor_coalesced", "reduce_scatter_tensor",
     "reduce_scatter_tensor_coalesced", "all_to_all_single", "broadcast",
 )  # fmt: skip
+_OF_C10D = (
+    "_allgather_base_", "_reduce_scatter_base_", "allgather_", "allgather_coalesced_", "allgather_into_tensor_coalesced_", "allreduce_",
+    "allreduce_coalesced_", "alltoall_", "alltoall_base_", "broadcast_", "gather_", "reduce_", "reduce_scatter_", "reduce_scatter_tensor_coalesced_",
+    "scatter_",
+)  # fmt: skip
 
 
 def _counted():
@@ -26,14 +31,15 @@ def _counted():
         for form in (name + "_", name + "_out"):
             if form in ("all_reduce_", "all_reduce_coalesced_", "broadcast_", "all_gather_into_tensor_out", "reduce_scatter_tensor_out"):
                 found[getattr(native, form).default] = getattr(older, name)
-    return found
+    c10d = cresset.ops.c10d
+    return {**found, **{getattr(c10d, name).default: getattr(c10d, name) for name in _OF_C10D}}
 
 
 class CommDebugMode(TorchDispatchMode):
     """A block that counts collectives: `get_comm_counts()` by operator, `get_total_counts()`, and by module in `comm_module_counts`.
 
-    Modules have the name of the root's class and their path below it; "Global" is everything. Collectives of c10d that
-    DTensors themselves do not use (`distributed.all_reduce`) are no operators and are not counted.
+    Modules have the name of the root's class and their path below it; "Global" is everything. Collectives of c10d
+    (`distributed.all_reduce`) are counted by their own operators, messages and barriers are not.
     """
 
     def __init__(self):
