@@ -141,13 +141,13 @@ class SccGroup::Transfer final : public DeviceWork {
   Transfer(OpType op, const Stream& stream, Tensors outputs) : DeviceWork(op, stream, std::move(outputs)) {}
   /// A barrier is for the host.
   bool wait(std::chrono::milliseconds timeout) override {
-    const bool host = retrieveOpType() == OpType::BARRIER && timeout == kUnsetTimeout;
-    return DeviceWork::wait(host ? std::chrono::milliseconds::zero() : timeout);
+    const bool host = retrieveOpType() == OpType::BARRIER && timeout <= kNoTimeout;
+    return DeviceWork::wait(host ? std::chrono::milliseconds::max() : timeout);
   }
   /// Blocks the host until the message has come.
   int sourceRank() const override {
     if (retrieveOpType() != OpType::RECV && retrieveOpType() != OpType::RECVANYSOURCE) return Work::sourceRank();
-    const_cast<Transfer*>(this)->wait(std::chrono::milliseconds::zero());
+    const_cast<Transfer*>(this)->wait(std::chrono::milliseconds::max());
     return source;
   }
 
@@ -230,7 +230,7 @@ intrusive_ptr<Work> SccGroup::start(const char* name, Call call, Args&... args) 
     transfer->run = [state = state_.get(), call, host, into = transfer.get()]() mutable {
       const intrusive_ptr<Work> message = std::apply(call, host);
       State::Message under_way(*state, *message);
-      CRESSET_CHECK(message->wait(kUnsetTimeout), "the message was aborted");
+      CRESSET_CHECK(message->wait(kNoTimeout), "the message was aborted");
       if (into->retrieveOpType() != OpType::SEND) into->source = message->sourceRank();
     };
     return submit(key, transfer, used);

@@ -28,11 +28,36 @@ def operator_headers(operators):
     names |= {name.removesuffix("_") for name in names}  # resize_ is declared in resize.h
     headers = {}
     for name in names:
-        headers[f"ATen/ops/{name}.h"] = headers[f"ATen/ops/{name}_ops.h"] = "aten"
         headers[f"ATen/ops/{name}_native.h"] = "native"
         headers[f"ATen/ops/{name}_cpu_dispatch.h"] = "cpu_dispatch"
         headers[f"ATen/ops/{name}_meta_dispatch.h"] = "meta_dispatch"
     return headers
+
+
+def class_headers(operators):
+    """Header name to text: ATen/ops/NAME_ops.h with the classes at::_ops of NAME and NAME_, and ATen/ops/NAME.h, which has them too."""
+    families, lines = {}, {}
+    for op in operators:
+        namespace, _, name = op["name"].partition("::")
+        lines.setdefault(name.removesuffix("_"), [])
+        families.setdefault(name.removesuffix("_"), set())
+        if namespace == "aten":
+            ident = name + (f"_{op['overload']}" if op["overload"] else "")
+            families[name.removesuffix("_")].add(op["family"])
+            lines[name.removesuffix("_")].append(f'CRESSET_COMPAT_OPERATOR_({ident}, "{op["name"]}", "{op["overload"]}", {json.dumps(op["schema"])})')
+    texts = {}
+    for name, classes in lines.items():
+        includes = [f"#include <cresset/ops/redispatch_{family}.h>" for family in sorted(families[name])]
+        includes = ["#pragma once", "#include <cresset_compat/operator_class.h>", *includes]
+        texts[f"ATen/ops/{name}_ops.h"] = "\n".join([*includes, "namespace at::_ops {", *classes, "}", ""])
+        texts[f"ATen/ops/{name}.h"] = f"#pragma once\n#include <cresset_compat/aten.h>\n#include <ATen/ops/{name}_ops.h>\n"
+    for name in {op["name"].split("::")[-1] for op in operators} - set(lines):
+        base = name.removesuffix("_")
+        texts[f"ATen/ops/{name}_ops.h"] = f"#pragma once\n#include <ATen/ops/{base}_ops.h>\n"
+        texts[f"ATen/ops/{name}.h"] = f"#pragma once\n#include <ATen/ops/{base}.h>\n"
+    every = "".join(f"#include <ATen/ops/{name}_ops.h>\n" for name in sorted(lines))
+    texts["cresset_compat/operators.h"] = f"// The classes of all operators.\n#pragma once\n#include <cresset_compat/aten.h>\n{every}"
+    return texts
 
 
 def function_names(operators, functions):
@@ -77,6 +102,9 @@ def main():
     headers |= {f"torch/csrc/api/include/{name}": target for name, target in headers.items() if re.match(r"torch/(?!csrc/)", name)}
     for name, target in headers.items():
         write(options.out / name, f"#pragma once\n#include <cresset_compat/{target}.h>\n")
+    for name, text in class_headers(operators).items():
+        if name not in headers:
+            write(options.out / name, text)
     lines = [f"using cresset::{name};" for name in function_names(operators, functions)]
     text = ["// The functions of the namespace at.", "#pragma once", "#include <cresset/ops/functions.h>", "namespace at {", *lines, "}"]
     write(options.out / "cresset_compat/functions.h", "\n".join(text) + "\n")

@@ -34,6 +34,7 @@ void Collectives::setTimeout(std::chrono::milliseconds) { refuse(title(), "setti
 void Collectives::shutdown() {}
 void Collectives::abort() { shutdown(); }
 
+intrusive_ptr<Backend::Options> Backend::getBackendOptions() { refuse(title(), "getBackendOptions"); }
 const std::string Backend::getBackendName() const { CRESSET_THROW(Error, "getBackendName is not implemented."); }
 
 // --- process groups

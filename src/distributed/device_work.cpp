@@ -32,7 +32,7 @@ void DeviceWork::synchronize() {
 }
 
 bool DeviceWork::wait(std::chrono::milliseconds timeout) {
-  if (timeout != kUnsetTimeout) {
+  if (timeout > kNoTimeout) {
     // An event tells nobody that it has happened: it is asked every millisecond.
     std::unique_lock lock(mutex_);
     const auto deadline = deadline_after(timeout);

@@ -38,6 +38,7 @@ class GlooGroup final : public GlooBackend {
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
   void shutdown() override;
   const intrusive_ptr<GlooOptions>& options() const override { return options_; }
+  intrusive_ptr<Options> getBackendOptions() override { return options_; }
 
   /// Is the error of a message between two ranks, not of a collective?
   std::exception_ptr explained(const std::string& what, std::chrono::milliseconds timeout, std::optional<int> peer,

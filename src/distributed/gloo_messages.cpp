@@ -53,7 +53,7 @@ class GlooMessage final : public Work {
     return Work::isCompleted();
   }
   bool wait(std::chrono::milliseconds timeout) override {
-    const auto limit = timeout == kUnsetTimeout ? group_->options_->timeout : timeout;
+    const auto limit = timeout > kNoTimeout ? timeout : group_->options_->timeout;
     {
       const std::lock_guard waiting(waiting_);
       if (!Work::isCompleted()) {
@@ -72,7 +72,7 @@ class GlooMessage final : public Work {
   std::vector<Tensor> result() override { return {tensor_}; }
   void abort() override { retrieveOpType() == OpType::SEND ? buffer_->abortWaitSend() : buffer_->abortWaitRecv(); }
   intrusive_ptr<ivalue::Future> getFuture() override {
-    wait(kUnsetTimeout);  // Gloo has no callback for messages
+    wait(kNoTimeout);  // Gloo has no callback for messages
     auto future = make_intrusive<ivalue::Future>();
     future->mark_completed(IValue(std::vector<Tensor>{tensor_}));
     return future;

@@ -59,6 +59,7 @@ bool Work::wait(std::chrono::milliseconds timeout) {
 }
 void Work::abort() { CRESSET_THROW(Error, "Work::abort not implemented."); }
 intrusive_ptr<ivalue::Future> Work::getFuture() { CRESSET_THROW(Error, "Work::getFuture not implemented."); }
+intrusive_ptr<ivalue::Future> Work::getFutureResult() { CRESSET_THROW(Error, "Work::getFutureResult not implemented."); }
 void Work::finish(std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);

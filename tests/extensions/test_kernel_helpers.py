@@ -86,3 +86,33 @@ def test_numbers(module):
     assert module.autocast_type()
     assert module.wrapped(cresset.zeros(2).half()) == cresset.float16
     assert module.without_interpreter(4) == 8
+
+
+def test_operators_as_classes(module):
+    x = cresset.tensor([1.0, 2.0])
+    assert module.operator_call(x).tolist() == [3.0, 6.0] and module.operator_redispatch(x).tolist() == [1.0, 3.0]
+    schema = "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+    assert module.operator_words() == ["aten::add", "out", schema]
+    result, arguments = module.operator_fallback(x)
+    assert result.tolist() == [-1.0, -4.0] and arguments == 3
+
+
+def test_lists_that_boxed_values_hold(module):
+    x = cresset.arange(6.0).view(3, 2)
+    out, written, added = module.index_by_lists(x, cresset.tensor([2, 0]))
+    assert out.tolist() == [[4.0, 5.0], [0.0, 1.0]] and written.tolist() == [[0.0, 0.0], [2.0, 3.0], [0.0, 0.0]]
+    assert added.tolist() == [[1.0, 2.0], [2.0, 3.0], [5.0, 6.0]]
+    assert module.sums_of_lists([x.view(-1)]).item() == 16
+
+
+def test_fills_by_a_generator(module):
+    x = module.exponential(cresset.empty(2000, dtype=cresset.float64), 4.0, 7)
+    assert x.min() > 0 and abs(x.mean().item() - 0.25) < 0.02
+    assert cresset.equal(x, module.exponential(cresset.empty(2000, dtype=cresset.float64), 4.0, 7))
+
+
+def test_what_allocators_say(module):
+    # PyTorch's words
+    assert [module.format_size(n) for n in (512, 1536, 3 << 19, 5 << 29)] == ["512 bytes", "1.50 KiB", "1.50 MiB", "2.50 GiB"]
+    bytes_, nobody_looks = module.host_tensors()
+    assert bytes_.dtype == cresset.uint8 and bytes_.shape == (3,) and nobody_looks

@@ -85,6 +85,7 @@ class CRESSET_API Backend : public Collectives {
   using Collectives::Collectives;
   ~Backend() override;
   virtual const std::string getBackendName() const;
+  virtual intrusive_ptr<Options> getBackendOptions();
 
  protected:
   std::string title() const override { return "Backend " + getBackendName(); }

@@ -35,7 +35,7 @@ class CRESSET_API DeviceWork : public Work {
   /// The current stream of the work's device waits for the end. Raises the error that is known by now; one that comes later is the device's
   /// to tell, at the next wait for a stream that waited for this.
   void synchronize() override;
-  bool wait(std::chrono::milliseconds timeout = kUnsetTimeout) override;
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   /// Completed by finished(), when the tensors may be read in any stream.
   intrusive_ptr<ivalue::Future> getFuture() override;
   const Stream& stream() const { return stream_; }

@@ -38,6 +38,8 @@ namespace cresset::distributed {
 
 /// "No time was given": that of the group is taken.
 inline constexpr std::chrono::milliseconds kUnsetTimeout{-1};
+/// "Wait as long as it takes": what Work::wait() is given without a time.
+inline constexpr std::chrono::milliseconds kNoTimeout{0};
 inline constexpr std::chrono::milliseconds kBackendDefaultTimeout = std::chrono::minutes(30);
 
 /// How values of several ranks become one.

@@ -48,11 +48,15 @@ class CRESSET_API Work : public intrusive_ptr_target {
   virtual int sourceRank() const;
   virtual std::vector<Tensor> result();
   virtual void synchronize();
-  /// Blocks until it is done and true; raises its error. After `timeout`: DistBackendError, and the work goes on.
-  virtual bool wait(std::chrono::milliseconds timeout = kUnsetTimeout);
+  /// The current stream waits for the end, the host does not.
+  virtual void blockCurrentStream() { synchronize(); }
+  /// Blocks until it is done and true; raises its error. After `timeout`, if it is more than 0: DistBackendError, and the work goes on.
+  virtual bool wait(std::chrono::milliseconds timeout = kNoTimeout);
   virtual void abort();
   /// Of the tensors that the collective writes.
   virtual intrusive_ptr<ivalue::Future> getFuture();
+  /// Of how the work ended.
+  virtual intrusive_ptr<ivalue::Future> getFutureResult();
   OpType retrieveOpType() const { return op_; }
   const char* title() const { return title_; }
 

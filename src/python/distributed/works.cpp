@@ -127,7 +127,7 @@ void bind_reduce_op(py::module_& module) {
 void bind_work(py::module_& module) {
   py::class_<Work, PythonWork, Held<Work>>(module, "Work", "A collective under way.")
       .def(py::init<>())
-      .def("wait", &Work::wait, py::arg("timeout") = kUnsetTimeout, Unlocked(), "Waits until it is done and gives True; raises its error.")
+      .def("wait", &Work::wait, py::arg("timeout") = kNoTimeout, Unlocked(), "Waits until it is done and gives True; raises its error.")
       .def("is_completed", &Work::isCompleted, Unlocked())
       .def("is_success", &Work::isSuccess)
       .def(

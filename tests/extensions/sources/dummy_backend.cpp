@@ -15,7 +15,9 @@ class WorkDummy : public Work {
   WorkDummy(OpType opType, c10::intrusive_ptr<c10::ivalue::Future> future) : Work(-1, opType), future_(std::move(future)) {}
   bool isCompleted() override { return true; }
   bool isSuccess() const override { return true; }
-  bool wait(std::chrono::milliseconds timeout = kUnsetTimeout) override { return true; }
+  bool wait(std::chrono::milliseconds timeout = kUnsetTimeout) override { return timeout == kNoTimeout; }  // as callers give none
+  void blockCurrentStream() override { synchronize(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return future_; }
   virtual c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
 
  private:
@@ -26,6 +28,7 @@ class BackendDummy : public Backend {
  public:
   BackendDummy(int rank, int size) : Backend(rank, size) {}
   const std::string getBackendName() const override { return "dummy"; }
+  c10::intrusive_ptr<Backend::Options> getBackendOptions() override { return c10::make_intrusive<Backend::Options>("dummy"); }
 
   c10::intrusive_ptr<Work> allgather(std::vector<std::vector<at::Tensor>>& outputTensors, std::vector<at::Tensor>& inputTensors,
                                      const AllgatherOptions& opts = AllgatherOptions()) override {

@@ -1,15 +1,23 @@
 // What kernels of vendors take from c10/util and ATen/native, with PyTorch's headers for each.
 #include <torch/extension.h>
 
+#include <ATen/Operators.h>
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/stack.h>
+#include <ATen/native/CPUFallback.h>
 #include <ATen/native/ConvUtils.h>
 #include <ATen/native/ForeachUtils.h>
 #include <ATen/native/Pool.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
+#include <ATen/native/cpu/DistributionTemplates.h>
 #include <ATen/native/layer_norm.h>
+#include <ATen/ops/cumsum.h>
+#include <c10/core/AllocatorConfig.h>
 #include <c10/core/DynamicCast.h>
+#include <c10/core/alignment.h>
+#include <c10/core/impl/GPUTrace.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/hash.h>
@@ -30,12 +38,59 @@ bool moved(c10::ScalarType type, T value) {
   return c10::fetch_and_cast<T>(type, memory) == value;
 }
 
+int boxed_calls = 0;
+void counted_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  boxed_calls += static_cast<int>(torch::jit::last(*stack, op.schema().arguments().size()).size());
+  op.callBoxed(stack);
+}
+
 int apply_twice(c10::function_ref<int(int)> f, int v) { return f(f(v)); }
 
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("fail_at_a_place", [] { fail_at_a_place("f", "file.cpp", 3, "told apart"); });
+  // Operators as classes, as generated code of vendors names them.
+  m.def("operator_call", [](const at::Tensor& x) { return at::_ops::add_Tensor::call(x, x, 2); });
+  m.def("operator_redispatch",
+        [](const at::Tensor& x) { return ATEN_OP(cumsum)::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), x, 0, std::nullopt); });
+  m.def("operator_words", [] {
+    static_assert(
+        std::is_same_v<ATEN_OP2(add, out)::schema, at::Tensor&(const at::Tensor&, const at::Tensor&, const at::Scalar&, at::Tensor&)>);
+    using Op = ATEN_OP2(add, out);
+    return std::vector<std::string>{Op::name, Op::overload_name, Op::schema_str};
+  });
+  m.def("operator_fallback", [](const at::Tensor& x) {
+    const at::Tensor y = at::native::call_fallback_fn<&counted_fallback, ATEN_OP2(mul, Tensor)>::call(x, x);
+    const at::Tensor z = at::native::call_fallback_fn_symint<&counted_fallback, ATEN_OP(neg)>::call(y);
+    return std::make_pair(z, boxed_calls);
+  });
+  m.def("index_by_lists", [](const at::Tensor& x, const at::Tensor& rows) {
+    c10::List<std::optional<at::Tensor>> indices;
+    indices.push_back(rows);
+    at::Tensor out = at::empty({0}), written = x.clone(), also = x.clone();
+    at::index_out(out, x, indices);
+    at::index_put_(written, indices, at::zeros({1}));
+    at::_index_put_impl_(also, indices, at::ones({1}), true);
+    return std::vector<at::Tensor>{out, written, also};
+  });
+  m.def("exponential", [](at::Tensor x, double lambda, uint64_t seed) {
+    at::Generator generator = at::detail::createCPUGenerator(seed);
+    auto iter = at::TensorIterator::borrowing_nullary_op(x);
+    at::native::templates::cpu::exponential_kernel(iter, lambda, generator.get<at::CPUGeneratorImpl>());
+    return x;
+  });
+  m.def("sums_of_lists", [](const std::vector<at::Tensor>& tensors) {
+    c10::SmallVector<at::Tensor, 2> few(tensors.begin(), tensors.end());
+    few.push_back(at::ones({1}));
+    return at::cat(few).sum();
+  });
+  m.def("format_size", [](uint64_t bytes) { return c10::CachingAllocator::format_size(bytes); });
+  m.def("host_tensors", [] {
+    static_assert(alignof(std::max_align_t) <= c10::hardware_destructive_interference_size);
+    const at::Tensor bytes = at::detail::empty_cpu({3}, at::kByte, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+    return std::make_pair(bytes, c10::impl::GPUTrace::get_trace() == nullptr);
+  });
   m.def("throw_error", [] { C10_THROW_ERROR(ValueError, "a value"); });
   m.def("pool", [](int64_t in, int64_t kernel, int64_t pad, int64_t stride, int64_t dilation, bool ceil) {
     return at::native::pooling_output_shape<int64_t>(in, kernel, pad, stride, dilation, ceil);

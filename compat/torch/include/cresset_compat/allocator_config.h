@@ -7,6 +7,8 @@
 
 #include <cresset/base/error.h>
 
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -14,6 +16,25 @@
 #include <utility>
 
 namespace cresset::device_stats {
+
+// Sizes, in bytes, by which PyTorch's caching allocators cut and ask for memory.
+inline constexpr std::size_t kMinBlockSize = 512;                // all sizes are multiples of it
+inline constexpr std::size_t kSmallSize = std::size_t{1} << 20;  // until here, blocks are parts of small buffers
+inline constexpr std::size_t kSmallBuffer = std::size_t{2} << 20;
+inline constexpr std::size_t kLargeBuffer = std::size_t{20} << 20;
+inline constexpr std::size_t kMinLargeAlloc = std::size_t{10} << 20;  // from here on, a block is a buffer of its own
+inline constexpr std::size_t kRoundLarge = std::size_t{2} << 20;
+
+/// A number of bytes as errors write it: "512 bytes", "1.50 MiB".
+inline std::string format_size(uint64_t bytes) {
+  if (bytes <= 1024) return std::to_string(bytes) + " bytes";
+  const int step = bytes <= (uint64_t{1} << 20) ? 1 : bytes <= (uint64_t{1} << 30) ? 2 : 3;
+  constexpr std::array<const char*, 4> kUnits{"bytes", "KiB", "MiB", "GiB"};
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f %s", static_cast<double>(bytes) / static_cast<double>(uint64_t{1} << (10 * step)),
+                kUnits[step]);
+  return text.data();
+}
 
 class AcceleratorAllocatorConfig {
  public:

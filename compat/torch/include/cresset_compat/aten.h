@@ -454,6 +454,14 @@ struct Array {
 
   T data[size_];
 };
+using cresset::detail::empty_cpu;
+inline Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                        std::optional<bool> pin_memory, std::optional<MemoryFormat> format) {
+  return at::empty(size,
+                   TensorOptions().dtype(dtype).layout(layout).device(device ? device : Device(DeviceType::CPU)).pinned_memory(pin_memory),
+                   format);
+}
+inline Tensor empty_cpu(IntArrayRef size, const TensorOptions& options) { return at::empty(size, options.device(DeviceType::CPU)); }
 inline const Generator& getDefaultCPUGenerator() { return cresset::default_cpu_generator(); }
 inline Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) { return cresset::make_cpu_generator(seed); }
 }  // namespace detail
@@ -766,7 +774,30 @@ struct RecordFunction : cresset::profiler::RecordFunction {
 // Types of kernels are no records here.
 #define RECORD_KERNEL_FUNCTION_DTYPE(NAME, enum_type) (void)0
 
+// --- what a device's fallback does by itself
+/// Copies on the CPU of those tensors that are defined.
+inline std::vector<Tensor> _to_cpu(TensorList tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& t : tensors) copies.push_back(t.defined() ? t.cpu() : t);
+  return copies;
+}
+/// Makes `dst` as large as `self`, and copies.
+inline Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  if (dst.sizes() != self.sizes()) dst.resize_(self.sizes());
+  return at::_copy_from(self, dst, false);
+}
+
 }  // namespace at
+
+namespace torch::jit {
+using cresset::drop;
+using cresset::last;
+using cresset::pack;
+using cresset::peek;
+using cresset::pop;
+using cresset::push;
+using cresset::Stack;
+}  // namespace torch::jit
 
 // Used inside of functions without a semicolon.
 #undef REGISTER_GENERATOR_PRIVATEUSE1

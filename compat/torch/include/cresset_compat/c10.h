@@ -32,6 +32,26 @@
 #include <cresset_compat/half.h>
 #include <cresset_compat/metaprogramming.h>
 
+namespace cresset {
+/// Of what is not copied byte by byte: a std::vector.
+template <class T, std::size_t N>
+  requires(!std::is_trivially_copyable_v<T>)
+class SmallVector<T, N> : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  SmallVector() = default;
+  explicit SmallVector(ArrayRef<T> values) : std::vector<T>(values.begin(), values.end()) {}
+  template <class It>
+  void append(It first, It last) {
+    this->insert(this->end(), first, last);
+  }
+  T pop_back_val() {
+    T last = std::move(this->back());
+    this->pop_back();
+    return last;
+  }
+};
+}  // namespace cresset
 namespace c10 {
 
 using IntList [[deprecated("use IntArrayRef")]] = IntArrayRef;
@@ -431,6 +451,35 @@ inline bool tls_is_dispatch_keyset_excluded(DispatchKeySet keys) { return tls_lo
 // Alignment of the CPU allocator's blocks.
 inline constexpr std::size_t gAlignment = 64;
 inline constexpr std::size_t gPagesize = 4096;
+inline constexpr std::size_t gAlloc_threshold_thp = std::size_t{2} << 20;
+// What two threads write lies so far apart, what one reads together so near.
+inline constexpr std::size_t hardware_destructive_interference_size = 64;
+inline constexpr std::size_t hardware_constructive_interference_size = 64;
+
+namespace impl {
+/// Who looks at what a device does with memory and streams: nobody does here, so get_trace() has none.
+struct GPUTraceCallbacks {
+  virtual ~GPUTraceCallbacks() = default;
+  virtual void trace_gpu_event_creation(DeviceType device, std::uintptr_t event) const = 0;
+  virtual void trace_gpu_event_deletion(DeviceType device, std::uintptr_t event) const = 0;
+  virtual void trace_gpu_event_record(DeviceType device, std::uintptr_t event, std::uintptr_t stream) const = 0;
+  virtual void trace_gpu_event_wait(DeviceType device, std::uintptr_t event, std::uintptr_t stream) const = 0;
+  virtual void trace_gpu_memory_allocation(DeviceType device, std::uintptr_t pointer) const = 0;
+  virtual void trace_gpu_memory_deallocation(DeviceType device, std::uintptr_t pointer) const = 0;
+  virtual void trace_gpu_stream_creation(DeviceType device, std::uintptr_t stream) const = 0;
+  virtual void trace_gpu_device_synchronization(DeviceType device) const = 0;
+  virtual void trace_gpu_stream_synchronization(DeviceType device, std::uintptr_t stream) const = 0;
+  virtual void trace_gpu_event_synchronization(DeviceType device, std::uintptr_t event) const = 0;
+};
+struct PyInterpreter {
+  const GPUTraceCallbacks* callbacks = nullptr;
+  const GPUTraceCallbacks& operator*() const { return *callbacks; }
+  const GPUTraceCallbacks* operator->() const { return callbacks; }
+};
+struct GPUTrace {
+  static const PyInterpreter* get_trace() { return nullptr; }
+};
+}  // namespace impl
 
 }  // namespace c10
 

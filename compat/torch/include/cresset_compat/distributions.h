@@ -243,60 +243,82 @@ struct RandomFromToKernel {
 };
 /// A floating distribution: draw(generator) gives a number.
 template <class RNG, class Draw>
-void real_kernel(const char* name, const Tensor& self, const std::optional<Generator>& generator, const Draw& draw) {
-  std::unique_lock<std::mutex> lock;
-  RNG* g = detail::locked<RNG>(generator, lock);
+void real_kernel(const char* name, const Tensor& self, RNG* generator, const Draw& draw) {
+  const std::lock_guard<std::mutex> lock(generator->mutex_);
   AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, self.scalar_type(), name, [&] {
-    detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(draw(g))); });
+    detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(draw(generator))); });
+  });
+}
+template <class RNG>
+void uniform_kernel(TensorIteratorBase& iter, double from, double to, RNG* generator) {
+  real_kernel("uniform_kernel_cpu", iter.tensor(0), generator, [&](RNG* g) {
+    return iter.dtype() == kDouble ? uniform_real_distribution<double>(from, to)(g)
+                                   : uniform_real_distribution<float>(static_cast<float>(from), static_cast<float>(to))(g);
+  });
+}
+template <class RNG>
+void normal_kernel(const Tensor& self, double mean, double deviation, RNG* generator) {
+  normal_distribution<double> normal(mean, deviation);
+  real_kernel("normal_kernel_cpu", self, generator, [&](RNG* g) { return normal(g); });
+}
+template <class RNG>
+void cauchy_kernel(TensorIteratorBase& iter, double median, double sigma, RNG* generator) {
+  cauchy_distribution<double> cauchy(median, sigma);
+  real_kernel("cauchy_cpu", iter.tensor(0), generator, [&](RNG* g) { return cauchy(g); });
+}
+template <class RNG>
+void log_normal_kernel(TensorIteratorBase& iter, double mean, double deviation, RNG* generator) {
+  lognormal_distribution<double> log_normal(mean, deviation);
+  real_kernel("log_normal_cpu", iter.tensor(0), generator, [&](RNG* g) { return log_normal(g); });
+}
+template <class RNG>
+void exponential_kernel(TensorIteratorBase& iter, double lambda, RNG* generator) {
+  exponential_distribution<double> exponential(lambda);
+  real_kernel("exponential_cpu", iter.tensor(0), generator, [&](RNG* g) { return exponential(g); });
+}
+template <class RNG>
+void geometric_kernel(TensorIteratorBase& iter, double p, RNG* generator) {
+  const std::lock_guard<std::mutex> lock(generator->mutex_);
+  AT_DISPATCH_ALL_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "geometric_cpu", [&] {
+    geometric_distribution<double> geometric(p);
+    detail::fill_with<scalar_t>(iter.tensor(0),
+                                [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(geometric(generator))); });
   });
 }
 template <class RNG>
 struct UniformKernel {
   void operator()(TensorIteratorBase& iter, double from, double to, std::optional<Generator> generator) {
-    real_kernel<RNG>("uniform_kernel_cpu", iter.tensor(0), generator, [&](RNG* g) {
-      return iter.dtype() == kDouble ? uniform_real_distribution<double>(from, to)(g)
-                                     : uniform_real_distribution<float>(static_cast<float>(from), static_cast<float>(to))(g);
-    });
+    uniform_kernel(iter, from, to, at::check_generator<RNG>(generator));
   }
 };
 template <class RNG>
 struct NormalKernel {
   void operator()(const Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
-    normal_distribution<double> normal(mean, deviation);
-    real_kernel<RNG>("normal_kernel_cpu", self, generator, [&](RNG* g) { return normal(g); });
+    normal_kernel(self, mean, deviation, at::check_generator<RNG>(generator));
   }
 };
 template <class RNG>
 struct CauchyKernel {
   void operator()(TensorIteratorBase& iter, double median, double sigma, std::optional<Generator> generator) {
-    cauchy_distribution<double> cauchy(median, sigma);
-    real_kernel<RNG>("cauchy_cpu", iter.tensor(0), generator, [&](RNG* g) { return cauchy(g); });
+    cauchy_kernel(iter, median, sigma, at::check_generator<RNG>(generator));
   }
 };
 template <class RNG>
 struct LogNormalKernel {
   void operator()(TensorIteratorBase& iter, double mean, double deviation, std::optional<Generator> generator) {
-    lognormal_distribution<double> log_normal(mean, deviation);
-    real_kernel<RNG>("log_normal_cpu", iter.tensor(0), generator, [&](RNG* g) { return log_normal(g); });
+    log_normal_kernel(iter, mean, deviation, at::check_generator<RNG>(generator));
   }
 };
 template <class RNG>
 struct ExponentialKernel {
   void operator()(TensorIteratorBase& iter, double lambda, std::optional<Generator> generator) {
-    exponential_distribution<double> exponential(lambda);
-    real_kernel<RNG>("exponential_cpu", iter.tensor(0), generator, [&](RNG* g) { return exponential(g); });
+    exponential_kernel(iter, lambda, at::check_generator<RNG>(generator));
   }
 };
 template <class RNG>
 struct GeometricKernel {
   void operator()(TensorIteratorBase& iter, double p, std::optional<Generator> generator) {
-    std::unique_lock<std::mutex> lock;
-    RNG* g = detail::locked<RNG>(generator, lock);
-    AT_DISPATCH_ALL_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "geometric_cpu", [&] {
-      geometric_distribution<double> geometric(p);
-      detail::fill_with<scalar_t>(iter.tensor(0),
-                                  [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(geometric(g))); });
-    });
+    geometric_kernel(iter, p, at::check_generator<RNG>(generator));
   }
 };
 template <class RNG>

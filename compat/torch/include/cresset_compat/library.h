@@ -12,7 +12,36 @@ class ClassType;
 CRESSET_API std::shared_ptr<ClassType> getCustomClass(const std::string& name);  // function.h, of libcresset_ir
 }  // namespace cresset::jit
 namespace c10 {
-using BoxedKernel = KernelFunction;
+/// A kernel that takes a stack.
+class BoxedKernel : public KernelFunction {
+ public:
+  BoxedKernel() = default;
+  BoxedKernel(const KernelFunction& kernel) : KernelFunction(kernel) {}
+  template <auto* function>
+  static BoxedKernel makeFromFunction() {
+    return makeFromBoxedFunction<function>();
+  }
+  template <class F>
+  static BoxedKernel makeFromFunctor(F functor) {
+    return makeFromBoxedFunctor(std::move(functor));
+  }
+};
+/// Sizes of operators' signatures are SymInt in both forms: they are whole numbers here.
+template <bool symint, class T>
+struct maybe_keep_symint {
+  using type = T;
+};
+namespace impl {
+/// BoxedKernelWrapper<R(A...)>::call(kernel, operator, keys, arguments...): a call through a stack, with the operator's signature.
+template <class Signature>
+struct BoxedKernelWrapper;
+template <class R, class... A>
+struct BoxedKernelWrapper<R(A...)> {
+  static R call(const BoxedKernel& kernel, const OperatorHandle& op, DispatchKeySet keys, A... arguments) {
+    return kernel.template call<R, cresset::impl::canonical_t<A>...>(op, keys, arguments...);
+  }
+};
+}  // namespace impl
 using cresset::RegisterOperators;
 /// The type of a registered class, of `intrusive_ptr<T>` too.
 template <class T>

@@ -223,6 +223,14 @@ using cresset::RegisterPrivateUse1HooksInterface;
 using cresset::requires_grad;
 using cresset::scalarTypeToTypeMeta;
 using cresset::SetAllocator;
+/// The allocator of the highest priority stays; of several that have it, the last.
+inline void SetAllocator(DeviceType t, Allocator* allocator, uint8_t priority) {
+  static std::array<std::atomic<int>, static_cast<std::size_t>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES)> priorities{};
+  std::atomic<int>& highest = priorities.at(static_cast<std::size_t>(t));
+  if (priority < highest) return;
+  highest = priority;
+  cresset::SetAllocator(t, allocator);
+}
 using cresset::SetStorageImplCreate;
 using cresset::static_intrusive_pointer_cast;
 using cresset::to_string;

@@ -153,8 +153,18 @@ struct _call_fallback_fn final {
                                                                                                                  args...);
   }
 };
-template <auto* fallback, class Op>
-struct call_fallback_fn : _call_fallback_fn<fallback, Op, false, typename Op::return_type> {};
+template <c10::KernelFunction::BoxedKernelFunction* fallback, class Op, bool symint, class R, class... A>
+struct _call_fallback_fn<fallback, Op, symint, R(A...)> final {
+  static R call(A... arguments) {
+    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name).template typed<R(A...)>();
+    return c10::KernelFunction::makeFromBoxedFunction<fallback>().template call<R, c10::impl::canonical_t<A>...>(op, c10::DispatchKeySet(),
+                                                                                                                 arguments...);
+  }
+};
+template <c10::KernelFunction::BoxedKernelFunction* fallback, class Op>
+using call_fallback_fn = _call_fallback_fn<fallback, Op, false, typename Op::schema>;
+template <c10::KernelFunction::BoxedKernelFunction* fallback, class Op>
+using call_fallback_fn_symint = _call_fallback_fn<fallback, Op, true, typename Op::schema>;
 
 // --- matrix products of raw memory
 enum class TransposeType { NoTranspose, Transpose, ConjTranspose };
@@ -258,18 +268,6 @@ inline Tensor quantize_per_tensor(const Tensor& self, double scale, int64_t zero
 }
 
 }  // namespace at::native
-namespace at {
-// What devices bring to their own fallback: a copy that gives the target the sizes of its source, and the host's copies of tensors.
-inline Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
-  if (dst.sizes() != self.sizes()) dst.resize_(self.sizes());
-  return at::_copy_from(self, dst, false);
-}
-inline std::vector<Tensor> _to_cpu(TensorList tensors) {
-  std::vector<Tensor> copies;
-  for (const Tensor& t : tensors) copies.push_back(t.defined() ? t.cpu() : t);
-  return copies;
-}
-}  // namespace at
 namespace sdp {
 using at::SDPBackend;
 }

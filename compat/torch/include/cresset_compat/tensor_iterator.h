@@ -145,7 +145,10 @@ struct TensorIterator final : TensorIteratorBase {
   static TensorIterator unary_op(Tensor& out, const Tensor& a);
   static TensorIterator unary_float_op(Tensor& out, const Tensor& a);
   static TensorIterator nullary_op(Tensor& out);
-  static TensorIterator borrowing_nullary_op(Tensor& out) { return nullary_op(out); }
+  static TensorIterator borrowing_nullary_op(const Tensor& out) {
+    Tensor same = out;
+    return nullary_op(same);
+  }
 };
 
 class TensorIteratorConfig final {

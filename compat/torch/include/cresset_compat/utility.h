@@ -177,6 +177,9 @@ inline void reportMemoryUsageToProfiler(void* data, int64_t bytes, std::size_t /
                                         Device device) {
   cresset::profiler::report_memory(data, bytes, device);
 }
+/// That a device's memory was not enough. Profilers here have no place for it; the error says it.
+inline void reportOutOfMemoryToProfiler(int64_t /*bytes*/, std::size_t /*total_allocated*/, std::size_t /*total_reserved*/,
+                                        Device /*device*/) {}
 /// What an allocator keeps of the place that asked for a block.
 struct GatheredContext {
   virtual ~GatheredContext() = default;
