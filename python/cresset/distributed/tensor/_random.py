@@ -9,6 +9,7 @@ import warnings
 import weakref
 
 import cresset
+from cresset.utils._python_dispatch import _disable_current_modes
 
 from .. import _collectives
 from ..device_mesh import DeviceMesh
@@ -36,10 +37,11 @@ def _streams_of(mesh):
 
 def _first_seed(mesh):
     """The seed of the first rank of the mesh, which all of its ranks get."""
-    seed = cresset.tensor(cresset.initial_seed() & _MASK, dtype=cresset.int64)
-    for mesh_dim in range(mesh.ndim):
-        _collectives.broadcast(seed, group=mesh.get_group(mesh_dim), group_src=0)
-    return int(seed.item())
+    with _disable_current_modes():  # it is no part of what the program communicates
+        seed = cresset.tensor(cresset.initial_seed() & _MASK, dtype=cresset.int64)
+        for mesh_dim in range(mesh.ndim):
+            _collectives.broadcast(seed, group=mesh.get_group(mesh_dim), group_src=0)
+        return int(seed.item())
 
 
 def _stream(mesh):
