@@ -164,6 +164,8 @@ class Attributes:
         obj, guards = v.obj, self.rec.guards
         found = of_type(obj, name)
         base = v.path or guards.constant(obj)
+        if found is _MISSING and own_module(obj.__module__).startswith("cresset.") and isinstance(of_type(type(obj), name), property):
+            return self.wrap(getattr(obj, name), guards.read(f"{base}.{name}"), f"{obj.__name__}.{name}")
         if found is _MISSING or isinstance(found, property):
             raise Unsupported(f"reads .{name} of the class {obj.__name__}")
         value = getattr(obj, name)

@@ -27,6 +27,7 @@ class Capture:
         self.examples, self.results, self.own, self.held = [], [], True, []
         self.guard_reasons = []  # what later calls fail by, in words
         self._form, self._inputs = None, 0
+        self.communicates = False  # its graph has collectives: `results` are none
 
     def inputs(self, fetched):
         """The graph's inputs of what fetch() gave."""
@@ -112,7 +113,7 @@ def capture(function, args, kwargs, *, dynamic, gradients):
     except RecursionError:
         out.problem = Unsupported("the code is nested too deep")
     if out.problem is None:
-        out._inputs, out.own = len(recorder.inputs), not recorder.watch.others
+        out._inputs, out.own, out.communicates = len(recorder.inputs), not recorder.watch.others, recorder.communicates
         out.held = [i for i, v in enumerate(recorder.inputs) if v.held]
         out.examples, out.results = [v.value for v in recorder.inputs], [v.value for v in form.values]
         if any(node.op not in ("placeholder", "output") for node in recorder.graph.nodes):

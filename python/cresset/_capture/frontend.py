@@ -1,6 +1,7 @@
 """Compiled functions: captures beside their guards, tried one after the other, a new one where none stands for a call; and what there is to say of them."""
 
 import functools
+import importlib
 import sys
 import threading
 import warnings
@@ -23,6 +24,7 @@ class _Here(threading.local):
 
 _here = _Here()
 _all = weakref.WeakSet()
+_GROUPS, _COLLECTIVES = "cresset.distributed._groups", "cresset.distributed._captured"
 _SETTINGS, _DEFAULT_LIMIT = "cresset._dynamo.config", 8
 
 
@@ -155,7 +157,7 @@ class CompiledFunction:
         entry.calls += 1
         if entry.program is None:
             return self.plain(*args, **kwargs)
-        if self.builder is not None:
+        if self.builder is not None or entry.capture.communicates:  # once
             return entry.run(fetched)
         try:
             return entry.run(fetched)
@@ -184,7 +186,7 @@ class CompiledFunction:
         if type(fetched) is not list:  # the guards do not even hold for the call that made them
             found.problem, entry.program = exc.Unsupported(f"its own guard fails: {found.reason(fetched)}"), None
             return self._go(entry, [], args, kwargs)
-        if self.builder is None:
+        if self.builder is None and not found.communicates:
             entry.calls += 1
             results, found.results = found.results, []
             return found.rebuild(results, fetched)
@@ -192,6 +194,9 @@ class CompiledFunction:
         return self._go(entry, fetched, args, kwargs)
 
     def _captured(self, state, reason, args, kwargs):
+        groups = sys.modules.get(_GROUPS)
+        if groups is not None and groups.is_initialized():
+            importlib.import_module(_COLLECTIVES)  # says what becomes of collectives
         _here.depth = getattr(_here, "depth", 0) + 1
         try:
             dynamic = self.dynamic if self.builder is not None else self.dynamic is not False

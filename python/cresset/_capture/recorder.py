@@ -6,6 +6,7 @@ import cresset
 from cresset import _C
 from cresset.fx import Graph
 from cresset.nn import Parameter
+from cresset.utils._pytree import tree_leaves, tree_map
 
 from . import shapes
 from .errors import Unsupported
@@ -19,6 +20,7 @@ CONSTANT_TYPES = (
     int, float, bool, complex, str, bytes, type(None), type(...), type(NotImplemented), range,
     cresset.dtype, cresset.device, cresset.layout, cresset.memory_format, cresset.Size,
 )  # fmt: skip
+_COLLECTIVES = ("_c10d_functional.", "_c10d_functional_autograd.", "c10d_functional.", "c10d.")
 _TENSORS = {cresset.Tensor, Parameter}
 _SIZE_OPERATORS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.mod: "%"}
 _COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
@@ -40,6 +42,7 @@ class Recorder:
         self.graph, self.guards, self.watch = Graph(), Guards(), Watch()
         self.dynamic, self.gradients = dynamic, gradients
         self.inputs = []  # TensorVars
+        self.communicates = False  # are there collectives in the graph?
         self._by_path, self._sizes, self._static = {}, {}, not dynamic
         self._last_input = None
 
@@ -143,7 +146,9 @@ class Recorder:
         node_args, node_kwargs = tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()}
         values, more = list(map(self.value, args)), {k: self.value(v) for k, v in kwargs.items()}
         with self.watch:
-            if op == "call_method":
+            if str(target).startswith(_COLLECTIVES):
+                result = self._without_others(target, values, more)
+            elif op == "call_method":
                 result = getattr(values[0], target)(*values[1:], **more)
             else:
                 result = target(*values, **more)
@@ -155,6 +160,20 @@ class Recorder:
             self._guard_form(target, args, kwargs)
             shapes.note(made, target, args, kwargs)
         return made
+
+    def _without_others(self, target, values, more):
+        """What stands for the result of a collective while the graph is made: other ranks make no capture now. The call itself runs the graph."""
+        self.communicates = self.watch.others = True
+        name = str(target).removesuffix(".default")
+        if name.startswith("c10d."):
+            raise Unsupported(f"{name} is called as an operator")
+        if name.endswith(("_", "_out", "wait_tensor", "isend", "irecv", "batch_p2p_ops")):
+            return more.get("out", values[0] if values else None)
+        on_meta = lambda v: v.detach().to("meta") if isinstance(v, cresset.Tensor) else v  # noqa: E731
+        forms = target(*tree_map(on_meta, values), **tree_map(on_meta, more))
+        given = next(v for v in tree_leaves(values) if isinstance(v, cresset.Tensor))
+        zero = (given.flatten()[:1].sum() * 0).nan_to_num() if given.requires_grad else 0  # results have gradients where the argument has
+        return tree_map(lambda form: cresset.zeros(form.shape, dtype=form.dtype, device=given.device) + zero, forms)
 
     def _guard_form(self, target, args, kwargs):
         """Checks of the sizes that decide how many dimensions or parts a result has."""
