@@ -116,3 +116,7 @@ def test_what_allocators_say(module):
     assert [module.format_size(n) for n in (512, 1536, 3 << 19, 5 << 29)] == ["512 bytes", "1.50 KiB", "1.50 MiB", "2.50 GiB"]
     bytes_, nobody_looks = module.host_tensors()
     assert bytes_.dtype == cresset.uint8 and bytes_.shape == (3,) and nobody_looks
+
+
+def test_references_to_objects_of_python(module):
+    assert module.counted_references(object()) == 0

@@ -24,6 +24,7 @@
 #include <c10/util/llvmMathExtras.h>
 #include <c10/util/overflows.h>
 #include <c10/util/thread_name.h>
+#include <torch/csrc/utils/object_ptr.h>
 
 namespace {
 
@@ -90,6 +91,16 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     static_assert(alignof(std::max_align_t) <= c10::hardware_destructive_interference_size);
     const at::Tensor bytes = at::detail::empty_cpu({3}, at::kByte, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
     return std::make_pair(bytes, c10::impl::GPUTrace::get_trace() == nullptr);
+  });
+  m.def("counted_references", [](const py::object& o) {
+    const auto before = Py_REFCNT(o.ptr());
+    {
+      Py_INCREF(o.ptr());
+      THPObjectPtr one(o.ptr());
+      THPObjectPtr moved(std::move(one));
+      if (one || moved.get() != o.ptr()) return -1L;
+    }
+    return static_cast<long>(Py_REFCNT(o.ptr()) - before);
   });
   m.def("throw_error", [] { C10_THROW_ERROR(ValueError, "a value"); });
   m.def("pool", [](int64_t in, int64_t kernel, int64_t pad, int64_t stride, int64_t dilation, bool ceil) {

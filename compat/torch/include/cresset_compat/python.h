@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <pybind11/complex.h>
 #include <pybind11/pybind11.h>
@@ -18,6 +19,39 @@ namespace py = pybind11;
 using namespace pybind11::literals;
 
 PYBIND11_DECLARE_HOLDER_TYPE(T, c10::intrusive_ptr<T>, true)
+
+/// A reference to an object of Python, which is given up at its end.
+template <class T>
+class THPPointer {
+ public:
+  THPPointer() = default;
+  explicit THPPointer(T* object) noexcept : object_(object) {}
+  THPPointer(THPPointer&& o) noexcept : object_(o.release()) {}
+  ~THPPointer() { reset(nullptr); }
+  THPPointer& operator=(T* object) {
+    reset(object);
+    return *this;
+  }
+  THPPointer& operator=(THPPointer&& o) noexcept {
+    reset(o.release());
+    return *this;
+  }
+  T* get() const { return object_; }
+  T* release() { return std::exchange(object_, nullptr); }
+  operator T*() const { return object_; }
+  T* operator->() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+
+  static THPPointer none() {
+    Py_INCREF(Py_None);
+    return THPPointer(reinterpret_cast<T*>(Py_None));
+  }
+
+ private:
+  void reset(T* object) { Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(object_, object))); }
+  T* object_ = nullptr;
+};
+using THPObjectPtr = THPPointer<PyObject>;
 
 namespace torch::detail {
 /// Errors of Cresset that leave functions bound in this module become the Python errors that Cresset itself raises.
