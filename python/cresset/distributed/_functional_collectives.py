@@ -13,6 +13,7 @@ from cresset.utils._pytree import tree_map_only
 from . import _groups
 from ._collective_operators import ops, wait
 from ._observed import gives_graph_or_no_values
+from ._reductions import REDUCTIONS
 from ._world import _resolve_process_group, current
 from .device_mesh import DeviceMesh
 
@@ -21,6 +22,8 @@ __all__ = [
     "all_to_all_single", "all_to_all_single_autograd", "broadcast", "permute_tensor", "reduce_scatter_tensor", "reduce_scatter_tensor_autograd",
     "reduce_scatter_tensor_coalesced", "wait_tensor",
 ]
+
+REDUCE_OP_TO_STR = {op: name for name, op in REDUCTIONS.items()}
 
 
 # --- groups
@@ -197,7 +200,7 @@ def all_gather_tensor(self, gather_dim, group, tag=""):
     return cresset.cat(cresset.chunk(result, size, dim=0), dim=gather_dim)
 
 
-all_gather_tensor_autograd = all_gather_tensor
+all_gather_tensor_autograd = all_gather_single = all_gather_single_autograd = all_gather_tensor
 
 
 def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
@@ -210,7 +213,7 @@ def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
     return _maybe_wrap_tensor(ops.reduce_scatter_tensor(self, reduceOp.lower(), size, name))
 
 
-reduce_scatter_tensor_autograd = reduce_scatter_tensor
+reduce_scatter_tensor_autograd = reduce_scatter_single = reduce_scatter_single_autograd = reduce_scatter_tensor
 
 
 def all_reduce_coalesced(self, reduceOp, group, tag=""):
@@ -233,6 +236,9 @@ def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""
         assert tensor.size(dim) % size == 0, f"input dimension {dim} ({tensor.size(dim)} must be a multiple of group_size {size} for tensor at index {i}"
     inputs = [t if dim == 0 else cresset.cat(cresset.chunk(t, size, dim=dim)) for dim, t in zip(scatter_dim, inputs)]
     return [_maybe_wrap_tensor(t) for t in ops.reduce_scatter_tensor_coalesced(inputs, reduceOp.lower(), size, name)]
+
+
+all_gather_single_coalesced, reduce_scatter_single_coalesced = all_gather_into_tensor_coalesced, reduce_scatter_tensor_coalesced
 
 
 def _splits(tensor, sizes, group_size):
@@ -300,6 +306,27 @@ def all_gather_inplace(tensor_list, tensor, group=None, async_op=False, tag=""):
     assert not async_op, "Can't remap async version of inplace op to functional collective"
     parts = all_gather_tensor(tensor, 0, group or _groups._get_default_group(), tag).split([t.shape[0] for t in tensor_list])
     return [kept.copy_(part) for kept, part in zip(tensor_list, parts)]
+
+
+def _rank_in(group, rank, group_rank):
+    return group_rank if group_rank >= 0 else _groups.get_group_rank(group, rank)
+
+
+def isend_inplace(tensor, dst, tag=0, group=None, group_dst=-1):
+    """Begin to send; the tensor itself, for which wait_tensor waits."""
+    group = group or _groups._get_default_group()
+    return _maybe_wrap_tensor(ops.isend(tensor, _rank_in(group, dst, group_dst), tag, group.group_name))
+
+
+def irecv_inplace(tensor, src, tag=0, group=None, group_src=-1):
+    """Begin to receive into a tensor; the tensor itself, for which wait_tensor waits."""
+    group = group or _groups._get_default_group()
+    return _maybe_wrap_tensor(ops.irecv(tensor, _rank_in(group, src, group_src), tag, group.group_name))
+
+
+def batch_p2p_ops_inplace(op_list, peer_list, tag_list, tensors, group_name):
+    """Begin several messages ("isend", "irecv"); the tensors, for which wait_tensor waits."""
+    return [_maybe_wrap_tensor(t) for t in ops.batch_p2p_ops(op_list, peer_list, tag_list, tensors, _resolve_group_name(group_name))]
 
 
 @contextlib.contextmanager

@@ -71,6 +71,25 @@ def graphs(rank):
     assert graph(cresset.ones(2) * (rank + 1)).tolist() == [4.0, 4.0]
 
 
+def messages(rank):
+    x = cresset.full((3,), float(rank))
+    if rank == 0:
+        sent, received = funcol.isend_inplace(x, 1, tag=3), cresset.zeros(3)
+        got = funcol.irecv_inplace(received, 1)
+    else:
+        received = cresset.zeros(3)
+        got = funcol.irecv_inplace(received, 0, tag=3)
+        sent = funcol.isend_inplace(x, 0)
+    assert funcol.wait_tensor(got).tolist() == [1.0 - rank] * 3 and funcol.wait_tensor(sent).tolist() == [float(rank)] * 3
+    assert received.tolist() == [1.0 - rank] * 3
+    outs = [x, cresset.zeros(3)]
+    each = funcol.batch_p2p_ops_inplace(["isend", "irecv"], [1 - rank] * 2, [0, 0], outs, dist.group.WORLD)
+    assert [t.tolist() for t in each] == [[float(rank)] * 3, [1.0 - rank] * 3]
+    assert funcol.REDUCE_OP_TO_STR[dist.ReduceOp.MAX] == "max"
+    with pytest.raises(RuntimeError, match="batch_p2p_ops: the operations are isend and irecv, not send"):
+        funcol.batch_p2p_ops_inplace(["send"], [1 - rank], [0], [x], dist.group.WORLD)
+
+
 ERRORS = [
     (lambda x, g: funcol.all_reduce(x, "nope", g), RuntimeError, "Unrecognized reduce_op: nope"),
     (lambda x, g: funcol.all_reduce(x, "sum", "nope"), RuntimeError, "Could not resolve the process group registered under the name nope"),
@@ -86,6 +105,6 @@ def errors(rank):
             call(cresset.ones(4), dist.group.WORLD)
 
 
-@pytest.mark.parametrize("program", [forms, graphs, errors])
+@pytest.mark.parametrize("program", [forms, graphs, messages, errors])
 def test_functional(pair, program):
     pair.run(program)
