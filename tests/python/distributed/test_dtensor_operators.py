@@ -129,3 +129,29 @@ def test_operator(pair, name):
 @pytest.mark.parametrize("name", ["add", "mm", "view", "flatten", "split heads", "sum", "sum dim", "softmax", "layer_norm", "cat", "linear", "mse", "conv", "norm"])
 def test_two_mesh_dimensions(four, name):
     four.run(along_two_dimensions, name)
+
+
+# (sizes, divided dimension, new sizes, its dimension there) where PyTorch 2.13 sends nothing.
+VIEWS_OF_ONE = [
+    ((1, 2, 2, 2), 0, (1, 2, 4), 0), ((1, 2, 2, 2), 0, (1, 8), 0), ((2, 1, 3), 1, (2, 1, 3), 1), ((3, 1), 1, (1, 3, 1), 2), ((1, 1), 0, (1, 1), 0),
+    ((1, 1), 1, (1, 1), 1), ((1, 4), 0, (1, 2, 2), 0), ((4, 1), 1, (2, 2, 1), 2),
+]  # fmt: skip
+
+
+def views_of_one(rank):
+    from cresset.distributed.tensor.debug import CommDebugMode
+
+    mesh = init_device_mesh("cpu", (2,))
+    for sizes, dim, to, there in VIEWS_OF_ONE:
+        whole = cresset.arange(1.0, cresset.Size(sizes).numel() + 1).view(sizes)
+        x = distribute_tensor(whole, mesh, [Shard(dim)]).requires_grad_()
+        with CommDebugMode() as mode:
+            y = x.view(to)
+            y.to_local().sum().backward()
+        assert y.placements == (Shard(there),) and not mode.get_total_counts(), (sizes, to, y.placements)
+        assert cresset.equal(y.full_tensor(), whole.view(to)) and x.grad.placements == (Shard(dim),)
+        assert cresset.equal(x.grad.full_tensor(), cresset.ones(sizes))
+
+
+def test_views_keep_the_division_of_a_dimension_of_size_one(pair):
+    pair.run(views_of_one)

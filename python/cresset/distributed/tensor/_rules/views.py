@@ -37,12 +37,25 @@ def inferred(shape, size):
     return size
 
 
+def _ones(sizes):
+    """{(number of elements before it, how many there are before it): dimension} of dimensions of size 1."""
+    found, before = {}, 1
+    for d, size in enumerate(sizes):
+        if size == 1:
+            found[before, sum(key[0] == before for key in found)] = d
+        before *= size
+    return found
+
+
 def view_map(spec, target):
-    """Where divisions go when a tensor is seen with other sizes: the first dimension of a run keeps its division where the parts stay whole."""
+    """Where divisions go when a tensor is seen with other sizes: the first dimension of a run keeps its division where the parts stay whole, and one of
+    size 1 where there is one at the same place."""
     source, target = list(spec.shape), inferred(spec.shape, target)
     counts, mapping = spec.num_shards_map, {}
     if 0 in source:
         return {}
+    ones = _ones(target)
+    mapping.update((d, ones[place]) for place, d in _ones(source).items() if place in ones)
     for left, right in view_groups(source, target):
         big_left, big_right = [d for d in left if source[d] != 1], [d for d in right if target[d] != 1]
         if not big_left or not big_right:
