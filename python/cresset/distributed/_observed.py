@@ -15,7 +15,8 @@ from ._works import FutureWork, collecting
 
 __all__ = ["gives_graph_of_calls", "gives_graph_or_no_values", "observe", "observed"]
 
-_PLAIN = (cresset.Tensor, cresset.nn.Parameter)
+_Tensor, _Parameter = cresset.Tensor, cresset.nn.Parameter
+_modes, _tracing, _modules = _C._len_torch_dispatch_stack, _C._is_tracing, sys.modules
 # The modules of modes that record and of tensors without values; whatever uses one has loaded them.
 _RECORDERS, _FAKES = "cresset.fx.experimental.proxy_tensor", "cresset._subclasses.fake_tensor"
 
@@ -38,9 +39,16 @@ def gives_graph_or_no_values():
 
 def observed(*tensors):
     """Does somebody see what operators do with these tensors?"""
-    if _C._len_torch_dispatch_stack() or gives_graph_of_calls():
+    if _modes() or _tracing():  # in front of each message: quick where nobody does
         return True
-    return any(type(t) not in _PLAIN and type(t).__torch_dispatch__ is not cresset.Tensor.__torch_dispatch__ for t in tensors)
+    recorders = _modules.get(_RECORDERS)
+    if recorders is not None and recorders.recorder_of_calls() is not None:
+        return True
+    for t in tensors:
+        kind = type(t)
+        if kind is not _Tensor and kind is not _Parameter and kind.__torch_dispatch__ is not _Tensor.__torch_dispatch__:
+            return True
+    return False
 
 
 def _done(tensors):
