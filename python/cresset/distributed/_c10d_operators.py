@@ -147,6 +147,11 @@ def _define(schema):
         args = list(args)
         if isinstance(args[place], str):
             args[place] = _resolve_process_group(args[place])
+        if not isinstance(args[place], _C.ProcessGroup):
+            raise RuntimeError(
+                f"c10d::{name}() Expected a value of type '__torch__.torch.classes.c10d.ProcessGroup' for argument 'process_group' but instead "
+                f"found type '{type(args[place]).__name__}'."
+            )
         begun(begin(*args))
         return (args[0], None) if gives_tensors else None
 

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
+#include <unordered_map>
 
 #include <cresset/base/fork.h>
 #include <cresset/ir/custom_passes.h>
@@ -34,8 +35,16 @@ using LineCounts = LineProfile::Counts;
 const Symbol kProfileLine = Symbol::prim("ProfileLine"), kProfileEnter = Symbol::prim("ProfileEnter"),
              kProfileLeave = Symbol::prim("ProfileLeave");
 
+// The lines of the functions that run on a thread, and since when the innermost one is charged.
+struct RunningLines {
+  std::vector<int64_t> lines;
+  LineClock::time_point since;
+};
+constexpr int64_t kNoLine = -1;
+
 struct LineRegistry {
   ForkSafe<std::mutex> mutex;
+  std::unordered_map<std::thread::id, RunningLines> running;  // not thread-local: such room is scarce in libraries that are loaded late
   std::vector<std::shared_ptr<LineCounts>> enabled;
   std::optional<GraphPassNameType> pass;
   std::vector<std::pair<std::shared_ptr<const Source>, std::size_t>> lines;
@@ -53,42 +62,42 @@ LineRegistry& line_registry() {
   return *made;
 }
 
-// The lines of the functions that run on this thread, and since when the innermost one is charged.
-struct RunningLines {
-  static constexpr int64_t kNoLine = -1;
-  std::vector<int64_t> lines;
-  LineClock::time_point since;
-
-  void charge(int64_t hit = kNoLine) {
-    const LineClock::time_point now = LineClock::now();
-    const int64_t line = lines.empty() ? kNoLine : lines.back();
-    const auto spent = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - since).count());
-    since = now;
-    if (line == kNoLine && hit == kNoLine) return;
-    const std::lock_guard lock(line_registry().mutex);
-    for (const auto& counts : line_registry().enabled) {
-      const std::lock_guard own(counts->mutex);
-      if (line != kNoLine) counts->by_line[static_cast<std::size_t>(line)].nanoseconds += spent;
-      if (hit != kNoLine) ++counts->by_line[static_cast<std::size_t>(hit)].hits;
-    }
+// The registry is locked.
+void charge(RunningLines& running, int64_t hit = kNoLine) {
+  const LineClock::time_point now = LineClock::now();
+  const int64_t line = running.lines.empty() ? kNoLine : running.lines.back();
+  const auto spent = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - running.since).count());
+  running.since = now;
+  if (line == kNoLine && hit == kNoLine) return;
+  for (const auto& counts : line_registry().enabled) {
+    const std::lock_guard own(counts->mutex);
+    if (line != kNoLine) counts->by_line[static_cast<std::size_t>(line)].nanoseconds += spent;
+    if (hit != kNoLine) ++counts->by_line[static_cast<std::size_t>(hit)].hits;
   }
-};
-thread_local RunningLines running_lines;
+}
 
 void come_to(int64_t line, bool hit) {
-  running_lines.charge(hit ? line : RunningLines::kNoLine);
-  if (running_lines.lines.empty()) running_lines.lines.push_back(line);
-  running_lines.lines.back() = line;
+  const std::lock_guard lock(line_registry().mutex);
+  RunningLines& running = line_registry().running[std::this_thread::get_id()];
+  charge(running, hit ? line : kNoLine);
+  if (running.lines.empty()) running.lines.push_back(line);
+  running.lines.back() = line;
 }
 void enter_function() {
+  const std::lock_guard lock(line_registry().mutex);
+  RunningLines& running = line_registry().running[std::this_thread::get_id()];
   // What an error left behind is forgotten.
-  if (Activation::is_outermost()) running_lines.lines.clear();
-  running_lines.charge();
-  running_lines.lines.push_back(RunningLines::kNoLine);
+  if (Activation::is_outermost()) running.lines.clear();
+  charge(running);
+  running.lines.push_back(kNoLine);
 }
 void leave_function() {
-  running_lines.charge();
-  if (!running_lines.lines.empty()) running_lines.lines.pop_back();
+  const std::lock_guard lock(line_registry().mutex);
+  const auto at = line_registry().running.find(std::this_thread::get_id());
+  if (at == line_registry().running.end()) return;
+  charge(at->second);
+  if (!at->second.lines.empty()) at->second.lines.pop_back();
+  if (at->second.lines.empty()) line_registry().running.erase(at);
 }
 
 const BuiltinRow kLineRows[] = {

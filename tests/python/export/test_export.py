@@ -29,8 +29,6 @@ OTHER_OPERATORS = {
     "bert": "no _assert_tensor_metadata in front of to",
     "llama": "no _assert_tensor_metadata, and no to where nothing changes",
     "lstm": "results that nobody uses are not taken out",
-    "mha": "contiguous and view for reshape",
-    "encoder": "contiguous and view for reshape",
     "index": "a number is filled in, not a constant tensor",
     "loss": "losses broadcast without an operator of their own",
 }
