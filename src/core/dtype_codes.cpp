@@ -3,51 +3,39 @@
 #include <algorithm>
 #include <array>
 
+#include <cresset/base/dlpack_abi.h>
+
 namespace cresset {
 namespace {
-
-enum DlpackCode : uint8_t {
-  kSigned = 0,
-  kUnsigned = 1,
-  kReal = 2,
-  kBfloat = 4,
-  kComplex = 5,
-  kTruth = 6,
-  kE4m3fn = 10,
-  kE4m3fnuz,
-  kE5m2,
-  kE5m2fnuz,
-  kE8m0fnu
-};
 
 struct Codes {
   ScalarType type;
   const char* safetensors;
   int exported;
-  DlpackCode dlpack;
+  DLDataTypeCode dlpack;
 };
 constexpr Codes kCodes[] = {
-    {kByte, "U8", 1, kUnsigned},
-    {kChar, "I8", 2, kSigned},
-    {kShort, "I16", 3, kSigned},
-    {kInt, "I32", 4, kSigned},
-    {kLong, "I64", 5, kSigned},
-    {kHalf, "F16", 6, kReal},
-    {kFloat, "F32", 7, kReal},
-    {kDouble, "F64", 8, kReal},
-    {kComplexHalf, nullptr, 9, kComplex},
-    {kComplexFloat, "C64", 10, kComplex},
-    {kComplexDouble, "C128", 11, kComplex},
-    {kBool, "BOOL", 12, kTruth},
-    {kBFloat16, "BF16", 13, kBfloat},
-    {kUInt16, "U16", 28, kUnsigned},
-    {kFloat8_e4m3fn, "F8_E4M3", 29, kE4m3fn},
-    {kFloat8_e5m2, "F8_E5M2", 30, kE5m2},
-    {kFloat8_e4m3fnuz, "F8_E4M3FNUZ", 31, kE4m3fnuz},
-    {kFloat8_e5m2fnuz, "F8_E5M2FNUZ", 32, kE5m2fnuz},
-    {kFloat8_e8m0fnu, "F8_E8M0", 33, kE8m0fnu},
-    {kUInt32, "U32", 34, kUnsigned},
-    {kUInt64, "U64", 35, kUnsigned},
+    {kByte, "U8", 1, kDLUInt},
+    {kChar, "I8", 2, kDLInt},
+    {kShort, "I16", 3, kDLInt},
+    {kInt, "I32", 4, kDLInt},
+    {kLong, "I64", 5, kDLInt},
+    {kHalf, "F16", 6, kDLFloat},
+    {kFloat, "F32", 7, kDLFloat},
+    {kDouble, "F64", 8, kDLFloat},
+    {kComplexHalf, nullptr, 9, kDLComplex},
+    {kComplexFloat, "C64", 10, kDLComplex},
+    {kComplexDouble, "C128", 11, kDLComplex},
+    {kBool, "BOOL", 12, kDLBool},
+    {kBFloat16, "BF16", 13, kDLBfloat},
+    {kUInt16, "U16", 28, kDLUInt},
+    {kFloat8_e4m3fn, "F8_E4M3", 29, kDLFloat8_e4m3fn},
+    {kFloat8_e5m2, "F8_E5M2", 30, kDLFloat8_e5m2},
+    {kFloat8_e4m3fnuz, "F8_E4M3FNUZ", 31, kDLFloat8_e4m3fnuz},
+    {kFloat8_e5m2fnuz, "F8_E5M2FNUZ", 32, kDLFloat8_e5m2fnuz},
+    {kFloat8_e8m0fnu, "F8_E8M0", 33, kDLFloat8_e8m0fnu},
+    {kUInt32, "U32", 34, kDLUInt},
+    {kUInt64, "U64", 35, kDLUInt},
 };
 #define CRESSET_ONE(T, Name, number, text) +1
 static_assert(std::size(kCodes) == 0 CRESSET_FORALL_SCALAR_TYPES(CRESSET_ONE), "a type lacks its row of codes");

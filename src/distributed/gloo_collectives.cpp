@@ -100,11 +100,8 @@ const uint8_t* unpack(const uint8_t* from, const Tensors& tensors) {
   }
   return from;
 }
-Tensors joined(const std::vector<Tensors>& lists) {
-  Tensors out;
-  for (const auto& list : lists) out.insert(out.end(), list.begin(), list.end());
-  return out;
-}
+// The value of a future: one list is itself.
+IValue lists_of(const std::vector<Tensors>& lists) { return lists.size() == 1 ? IValue(lists[0]) : IValue(lists); }
 
 // --- reductions
 
@@ -457,7 +454,7 @@ intrusive_ptr<Work> GlooGroup::allgather(std::vector<Tensors>& outputs, Tensors&
                   inputs.size() * static_cast<std::size_t>(size_), ", got ", outputs[i].size(), ")");
   check_alike(op, inputs, inputs[0]);
   for (const Tensors& list : outputs) check_alike(op, list, inputs[0]);
-  return start(OpType::ALLGATHER, opts, joined(outputs), [outputs, inputs](const GlooCall& call) {
+  return start(OpType::ALLGATHER, opts, lists_of(outputs), [outputs, inputs](const GlooCall& call) {
     const std::size_t bytes = total_bytes(inputs);
     std::vector<uint8_t> sent(bytes), all(bytes * static_cast<std::size_t>(call.context->size));
     pack(inputs, sent.data());
@@ -500,7 +497,7 @@ intrusive_ptr<Work> GlooGroup::allgather_coalesced(std::vector<Tensors>& outputs
                   inputs.size(), ", got ", list.size(), ")");
     for (std::size_t i = 0; i < list.size(); ++i) check_alike("allgather_coalesced", {list[i]}, inputs[i]);
   }
-  return start(OpType::ALLGATHER_COALESCED, opts, joined(outputs), [outputs, inputs](const GlooCall& call) {
+  return start(OpType::ALLGATHER_COALESCED, opts, lists_of(outputs), [outputs, inputs](const GlooCall& call) {
     const std::size_t bytes = total_bytes(inputs);
     std::vector<uint8_t> sent(bytes), all(bytes * static_cast<std::size_t>(call.context->size));
     pack(inputs, sent.data());
@@ -523,7 +520,7 @@ intrusive_ptr<Work> GlooGroup::alltoall_base(Tensor& output, Tensor& input, std:
   };
   to_bytes(in_rows, input);
   to_bytes(out_rows, output);
-  return start(OpType::ALLTOALL_BASE, opts, {output}, [output, input, in_rows, out_rows](const GlooCall& call) {
+  return start(OpType::ALLTOALL_BASE, opts, Tensors{output}, [output, input, in_rows, out_rows](const GlooCall& call) {
     const Tensor in = flat(input);
     const Tensor out = output.is_contiguous() ? output : cresset::empty(output.sizes(), output.options());
     exchange(call, bytes_of(in), in_rows, bytes_of(out), out_rows);

@@ -76,12 +76,13 @@ bool CancelScope::cancelled() const {
 std::vector<Tensor> GlooWork::result() {
   const std::lock_guard lock(mutex_);
   CRESSET_CHECK(completed_, "Work needs to be completed before calling result(). Should call wait() before result().");
-  return outputs_;
+  CRESSET_CHECK(value_.isTensorList(), "work result does not support list of lists, use .getFuture() and value()");
+  return value_.toTensorVector();
 }
-intrusive_ptr<ivalue::Future> GlooWork::getFuture() { return future_of(outputs_); }
+intrusive_ptr<ivalue::Future> GlooWork::getFuture() { return future_of(value_); }
 void GlooWork::done(std::exception_ptr error) {
   body = nullptr;
-  finish_with_future(std::move(error), outputs_);
+  finish_with_future(std::move(error), value_);
 }
 
 // --- the group
@@ -148,9 +149,9 @@ void GlooGroup::close_connections() {
   connections_.context->closeConnections();
 }
 
-intrusive_ptr<Work> GlooGroup::start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs, Body body) {
+intrusive_ptr<Work> GlooGroup::start(OpType op, const CollectiveOptions& opts, IValue value, Body body) {
   check_usable(op_name(op));
-  auto work = make_intrusive<GlooWork>(op, std::move(outputs), std::move(body), next_tag_++, ++sequence_, timeout_of(opts));
+  auto work = make_intrusive<GlooWork>(op, std::move(value), std::move(body), next_tag_++, ++sequence_, timeout_of(opts));
   if (!opts.asyncOp) {
     execute(*work);
     return work;

@@ -49,8 +49,8 @@ class GlooGroup final : public GlooBackend {
   friend class GlooMessage;
   using Body = std::function<void(const GlooCall&)>;
 
-  /// Runs the body, on this thread when the caller waits for it, else on one of the group's. `outputs`: what the work's future has.
-  intrusive_ptr<Work> start(OpType op, const CollectiveOptions& opts, std::vector<Tensor> outputs, Body body);
+  /// Runs the body, on this thread when the caller waits for it, else on one of the group's. `value`: what the work's future has.
+  intrusive_ptr<Work> start(OpType op, const CollectiveOptions& opts, IValue value, Body body);
   void execute(GlooWork& work);
   void execute_as_the_caller(GlooWork& work);
   void run_queue();
@@ -92,9 +92,9 @@ class GlooGroup final : public GlooBackend {
 /// A collective on its way.
 class GlooWork final : public Work {
  public:
-  GlooWork(OpType op, std::vector<Tensor> outputs, std::function<void(const GlooCall&)> body, uint32_t tag, uint64_t sequence,
+  GlooWork(OpType op, IValue value, std::function<void(const GlooCall&)> body, uint32_t tag, uint64_t sequence,
            std::chrono::milliseconds timeout)
-      : Work(-1, op), body(std::move(body)), tag(tag), sequence(sequence), timeout(timeout), outputs_(std::move(outputs)) {}
+      : Work(-1, op), body(std::move(body)), tag(tag), sequence(sequence), timeout(timeout), value_(std::move(value)) {}
   std::vector<Tensor> result() override;
   intrusive_ptr<ivalue::Future> getFuture() override;
   void done(std::exception_ptr error);
@@ -106,7 +106,7 @@ class GlooWork final : public Work {
   const std::chrono::milliseconds timeout;
 
  private:
-  const std::vector<Tensor> outputs_;
+  const IValue value_;
 };
 
 /// While it lives, Ctrl-C calls `cancel`; for waits of the main thread that Gloo makes itself.

@@ -157,7 +157,7 @@ intrusive_ptr<Work> GlooGroup::recvAnysource(std::vector<Tensor>& tensors, int t
 }
 
 intrusive_ptr<Work> GlooGroup::barrier(const BarrierOptions& opts) {
-  return start(OpType::BARRIER, opts, {}, [](const GlooCall& call) {
+  return start(OpType::BARRIER, opts, std::vector<Tensor>(), [](const GlooCall& call) {
     if (call.context->size == 1) return;
     gloo::BarrierOptions o(call.context);
     o.setTag(call.tag);

@@ -65,9 +65,9 @@ class StagedWork final : public Work {
     const auto self = intrusive_ptr<StagedWork>::reclaim(this);
     inner_->getFuture()->then([self, future](ivalue::Future& of_host) {
       try {
-        static_cast<void>(of_host.value());
+        const IValue& host = of_host.value();
         self->bring_back();
-        future->mark_completed(IValue(self->result()));
+        future->mark_completed(self->like(host));
       } catch (...) {
         future->set_error(std::current_exception());
       }
@@ -76,6 +76,17 @@ class StagedWork final : public Work {
   }
 
  private:
+  // The results in the lists that the host's are in.
+  IValue like(const IValue& host) {
+    if (host.isTensorList()) return IValue(result());
+    std::vector<Tensors> lists;
+    auto next = results_.begin();
+    for (const IValue& list : host.toListRef()) {
+      lists.emplace_back();
+      for (std::size_t i = 0; i < list.toListRef().size(); ++i) lists.back().push_back(next++->device);
+    }
+    return IValue(lists);
+  }
   bool bring_back() {
     const std::lock_guard lock(mutex_);
     if (completed_ || inner_->exception()) return true;

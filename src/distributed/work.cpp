@@ -68,16 +68,16 @@ void Work::finish(std::exception_ptr error) {
   }
   changed_.notify_all();
 }
-intrusive_ptr<ivalue::Future> Work::future_of(const std::vector<Tensor>& outputs) {
+intrusive_ptr<ivalue::Future> Work::future_of(const IValue& value) {
   const std::lock_guard lock(mutex_);
   if (!future_) {
     future_ = make_intrusive<ivalue::Future>();
     if (completed_ && exception_) future_->set_error(exception_);
-    if (completed_ && !exception_) future_->mark_completed(IValue(outputs));
+    if (completed_ && !exception_) future_->mark_completed(value);
   }
   return future_;
 }
-void Work::finish_with_future(std::exception_ptr error, const std::vector<Tensor>& outputs) {
+void Work::finish_with_future(std::exception_ptr error, const IValue& value) {
   finish(error);
   intrusive_ptr<ivalue::Future> future;
   {
@@ -88,7 +88,7 @@ void Work::finish_with_future(std::exception_ptr error, const std::vector<Tensor
   if (error)
     future->set_error(error);
   else
-    future->mark_completed(IValue(outputs));
+    future->mark_completed(value);
 }
 
 }  // namespace cresset::distributed

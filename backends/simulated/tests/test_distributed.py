@@ -29,6 +29,9 @@ def collectives(rank):
     parts = [cresset.zeros(2, device=DEVICE) for _ in range(2)]
     dist.all_gather(parts, numbers(rank, rank + 1.0))
     assert [p.tolist() for p in parts] == [[0, 1], [1, 2]]
+    lists = [[cresset.zeros(1, device=DEVICE) for _ in range(4)] for _ in range(2)]
+    work = dist.group.WORLD.allgather(lists, [numbers(2.0 * rank), numbers(2.0 * rank + 1)])
+    assert work.wait() and [[(t.device.type, t.item()) for t in part] for part in work.get_future().wait()] == [[(DEVICE, n) for n in range(4)]] * 2
     part = cresset.zeros(2, device=DEVICE)
     dist.reduce_scatter_tensor(part, cresset.arange(4.0, device=DEVICE), op=dist._make_nccl_premul_sum(numbers(0.5)))
     assert part.tolist() == [[0, 1], [2, 3]][rank]

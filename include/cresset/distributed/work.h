@@ -62,9 +62,10 @@ class CRESSET_API Work : public intrusive_ptr_target {
 
  protected:
   void finish(std::exception_ptr error = nullptr);
-  /// For works that have a future: it, with `outputs` as its value when they are finished; and finish(), which completes it.
-  intrusive_ptr<ivalue::Future> future_of(const std::vector<Tensor>& outputs);
-  void finish_with_future(std::exception_ptr error, const std::vector<Tensor>& outputs);
+  /// For works that have a future: it, with `value` (what is written: a list of tensors, or one of such lists) when they are finished; and
+  /// finish(), which completes it.
+  intrusive_ptr<ivalue::Future> future_of(const IValue& value);
+  void finish_with_future(std::exception_ptr error, const IValue& value);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

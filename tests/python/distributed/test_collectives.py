@@ -430,3 +430,24 @@ def under_older_names(rank):
 
 def test_older_names(three):
     three.run(under_older_names)
+
+
+def values_of_futures(rank):
+    """Of allgather with two inputs a rank: PyTorch's future has a list for each, and the work no result."""
+    group = dist.group.WORLD
+    inputs = [torch.tensor([2 * rank]), torch.tensor([2 * rank + 1])]
+    outputs = [[torch.tensor([-1]) for _ in range(2 * SIZE)] for _ in inputs]
+    work = group.allgather(outputs, inputs)
+    work.wait()
+    value = work.get_future().value()
+    with pytest.raises(RuntimeError, match=r"work result does not support list of lists, use .getFuture\(\) and value\(\)"):
+        work.result()
+    one = group.allgather([[torch.zeros(1) for _ in range(SIZE)]], [torch.tensor([float(rank)])])
+    one.wait()
+    empty = group.barrier()
+    empty.wait()
+    return [[t.item() for t in part] for part in value], [t.item() for t in one.get_future().value()], empty.get_future().value()
+
+
+def test_values_of_futures(three):
+    assert three.run(values_of_futures) == [([list(range(2 * SIZE))] * 2, [0.0, 1.0, 2.0], [])] * SIZE

@@ -1,5 +1,6 @@
 """Collectives in what compile() captures: PyTorch's operators, the answers of calls that are not compiled, and ranks that compile at different times."""
 
+import collective_programs as programs
 import pytest
 
 import cresset
@@ -11,24 +12,6 @@ def _all_reduce(x):
     y = x * 2
     dist.all_reduce(y, op=dist.ReduceOp.MAX)
     return y + 1
-
-
-def _all_gather(x):
-    parts = [cresset.empty(4), cresset.empty(4)]
-    dist.all_gather(parts, x * 2)
-    return parts[0] + 2 * parts[1]
-
-
-def _all_gather_into_tensor(x):
-    out = x.new_empty(8)
-    dist.all_gather_into_tensor(out, x * 2)
-    return out + 1
-
-
-def _reduce_scatter_tensor(x):
-    out = cresset.empty(2)
-    dist.reduce_scatter_tensor(out, x * 2)
-    return out + 1
 
 
 def _all_to_all_single(x):
@@ -52,9 +35,9 @@ def _rank(x):
 # Results of PyTorch 2.13 on ranks 0 and 1 of two for x = [0, 1, 2, 3] + rank, and the collective in its compiler's graph.
 CASES = {
     "all_reduce": (_all_reduce, [[3.0, 5.0, 7.0, 9.0]] * 2, "all_reduce"),
-    "all_gather": (_all_gather, [[4.0, 10.0, 16.0, 22.0]] * 2, "all_gather_into_tensor"),
-    "all_gather_into_tensor": (_all_gather_into_tensor, [[1.0, 3.0, 5.0, 7.0, 3.0, 5.0, 7.0, 9.0]] * 2, "all_gather_into_tensor"),
-    "reduce_scatter_tensor": (_reduce_scatter_tensor, [[3.0, 7.0], [11.0, 15.0]], "reduce_scatter_tensor"),
+    "all_gather": (programs.all_gather, [[4.0, 10.0, 16.0, 22.0]] * 2, "all_gather_into_tensor"),
+    "all_gather_into_tensor": (programs.all_gather_into_tensor, [[1.0, 3.0, 5.0, 7.0, 3.0, 5.0, 7.0, 9.0]] * 2, "all_gather_into_tensor"),
+    "reduce_scatter_tensor": (programs.reduce_scatter_tensor, [[3.0, 7.0], [11.0, 15.0]], "reduce_scatter_tensor"),
     "all_to_all_single": (_all_to_all_single, [[1.0, 3.0, 3.0, 5.0], [5.0, 7.0, 7.0, 9.0]], "all_to_all_single"),
     "functional": (_functional, [[3.0, 7.0, 11.0, 15.0]] * 2, "all_reduce"),
     "functional_gather": (_functional_gather, [[1.0, 3.0, 5.0, 7.0, 3.0, 5.0, 7.0, 9.0]] * 2, "all_gather_into_tensor"),

@@ -2,6 +2,7 @@
 
 import io
 
+import collective_programs as programs
 import pytest
 
 import cresset
@@ -42,27 +43,9 @@ def _scatter(x):
     return out + 1
 
 
-def _all_gather(x):
-    parts = [cresset.empty(4), cresset.empty(4)]
-    dist.all_gather(parts, x * 2)
-    return parts[0] + 2 * parts[1]
-
-
-def _all_gather_into_tensor(x):
-    out = x.new_empty(8)
-    dist.all_gather_into_tensor(out, x * 2)
-    return out + 1
-
-
 def _reduce_scatter(x):
     out = cresset.zeros(4)
     dist.reduce_scatter(out, [x, x + 1])
-    return out + 1
-
-
-def _reduce_scatter_tensor(x):
-    out = cresset.empty(2)
-    dist.reduce_scatter_tensor(out, x * 2)
     return out + 1
 
 
@@ -108,12 +91,12 @@ CASES = {
     "broadcast": (_broadcast, [[2.0, 3.0, 4.0, 5.0]] * 2, "c10d.broadcast_", "broadcast"),
     "gather": (_gather, [[1.0, 3.0, 5.0, 7.0], [1.0, 2.0, 3.0, 4.0]], "c10d.gather_", "all_gather_into_tensor"),
     "scatter": (_scatter, [[1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]], "c10d.scatter_", "broadcast"),
-    "all_gather": (_all_gather, [[4.0, 10.0, 16.0, 22.0]] * 2, "c10d.allgather_", "all_gather_into_tensor"),
+    "all_gather": (programs.all_gather, [[4.0, 10.0, 16.0, 22.0]] * 2, "c10d.allgather_", "all_gather_into_tensor"),
     "all_gather_into_tensor": (
-        _all_gather_into_tensor, [[1.0, 3.0, 5.0, 7.0, 3.0, 5.0, 7.0, 9.0]] * 2, "c10d._allgather_base_", "all_gather_into_tensor"
+        programs.all_gather_into_tensor, [[1.0, 3.0, 5.0, 7.0, 3.0, 5.0, 7.0, 9.0]] * 2, "c10d._allgather_base_", "all_gather_into_tensor"
     ),
     "reduce_scatter": (_reduce_scatter, [[2.0, 4.0, 6.0, 8.0], [4.0, 6.0, 8.0, 10.0]], "c10d.reduce_scatter_", "reduce_scatter_tensor"),
-    "reduce_scatter_tensor": (_reduce_scatter_tensor, [[3.0, 7.0], [11.0, 15.0]], "c10d._reduce_scatter_base_", "reduce_scatter_tensor"),
+    "reduce_scatter_tensor": (programs.reduce_scatter_tensor, [[3.0, 7.0], [11.0, 15.0]], "c10d._reduce_scatter_base_", "reduce_scatter_tensor"),
     "all_to_all_single": (_all_to_all_single, [[1.0, 2.0, 2.0, 3.0], [3.0, 4.0, 4.0, 5.0]], "c10d.alltoall_base_", "all_to_all_single"),
     "all_to_all": (_all_to_all, [[1.0, 3.0], [5.0, 7.0]], "c10d.alltoall_", "all_to_all_single"),
     "barrier": (_barrier, [[1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]], "c10d.barrier", "all_reduce"),
