@@ -7,6 +7,8 @@ import pytest
 import cresset as torch
 import cresset.distributed as dist
 from cresset import nn
+from cresset.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook import hook_with_zero_step, hook_with_zero_step_interleaved
+from cresset.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from cresset.distributed.algorithms.join import Join
 from cresset.distributed.algorithms.model_averaging import averagers, hierarchical_model_averager, utils
 from cresset.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer, as_functional_optim
@@ -103,7 +105,7 @@ def refused(rank, which):
         "empty": lambda: ZeroRedundancyOptimizer([], torch.optim.SGD, lr=0.1), "tensor": lambda: ZeroRedundancyOptimizer(p, torch.optim.SGD, lr=0.1),
         "number": lambda: ZeroRedundancyOptimizer([p, 3], torch.optim.SGD, lr=0.1), "float": lambda: ZeroRedundancyOptimizer(1.2, torch.optim.SGD, lr=0.1),
         "dtypes": lambda: ZeroRedundancyOptimizer([p, p.double()], torch.optim.SGD, lr=0.1),
-        "overlap": lambda: ZeroRedundancyOptimizer([p], torch.optim.SGD, overlap_with_ddp=True, lr=0.1),
+        "overlap": lambda: hook_with_zero_step(allreduce_hook, None, ZeroRedundancyOptimizer([p], torch.optim.SGD, lr=0.1)),
         "state": lambda: ZeroRedundancyOptimizer([p], torch.optim.SGD, lr=0.1).state_dict(),
     }  # fmt: skip
     calls[which]()
@@ -115,7 +117,7 @@ def refused(rank, which):
     ("float", "TypeError: `params` argument should be an iterable of Tensors or dicts, but got float"),
     ("number", "TypeError: `params` argument should be an iterable of Tensors or dicts, but got an iterable containing <class 'int'>"),
     ("dtypes", "ValueError: ZeroRedundancyOptimizer only supports using the same dense type for all parameters but got both"),
-    ("overlap", "NotImplementedError: ZeroRedundancyOptimizer: overlap_with_ddp is not part of Cresset."),
+    ("overlap", "ValueError: ZeroRedundancyOptimizer must be constructed with `overlap_with_ddp=True` to use this hook properly"),
     ("state", "RuntimeError: Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to=0)`"),
 ])  # fmt: skip
 def test_errors(pair, which, words):
@@ -159,6 +161,48 @@ def with_parallel(rank):
 
 def test_with_distributed_data_parallel(pool):
     pool.run(with_parallel)
+
+
+def within_backward(rank, make_hook, shard_buckets, view, static):
+    """Steps made by a hook, beside the optimizer itself on one process that has everybody's rows."""
+    alone = net()
+    model = DistributedDataParallel(net(), bucket_cap_mb=3e-5, gradient_as_bucket_view=view, static_graph=static)
+    assert len(model.reducer.buckets) > 2
+    before = [p.clone() for p in model.parameters()]
+    sharded = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, overlap_with_ddp=True, lr=0.1)
+    model.register_comm_hook(None, make_hook(allreduce_hook, model, sharded, shard_buckets=shard_buckets))
+    whole = torch.optim.Adam(alone.parameters(), lr=0.1)
+    schedules = [torch.optim.lr_scheduler.StepLR(o, 2, 0.5) for o in (sharded, whole)]
+    x = torch.arange(4.0 * 2 * dist.get_world_size()).reshape(-1, 4)
+    for n in range(6 if static else 5):
+        sharded.zero_grad()
+        model(x[2 * rank : 2 * rank + 2]).square().mean().backward()
+        if n < (3 if static else 2):  # PyTorch's buckets are not final yet
+            assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
+            continue
+        whole.zero_grad()
+        alone(x).square().mean().backward()
+        for p, q in zip(model.parameters(), alone.parameters()):
+            torch.testing.assert_close(p.grad, q.grad)
+        whole.step()
+        for s in schedules:
+            s.step()
+        for p, q in zip(model.parameters(), alone.parameters()):
+            torch.testing.assert_close(p, q, rtol=1e-4, atol=1e-5)
+    owners = [{sharded._param_to_rank[p] for p in bucket.parameters} for bucket in model.reducer.buckets]
+    assert shard_buckets or all(len(ranks) == 1 for ranks in owners)
+    sharded.consolidate_state_dict(0)
+    if rank == 0:
+        found, expected = sharded.state_dict()["state"], whole.state_dict()["state"]
+        torch.testing.assert_close([found[i]["exp_avg"] for i in range(6)], [expected[i]["exp_avg"] for i in range(6)], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("shard_buckets", [False, True])
+@pytest.mark.parametrize("make_hook", [hook_with_zero_step, hook_with_zero_step_interleaved])
+def test_steps_within_backward(pool, make_hook, shard_buckets, view, static):
+    pool.run(within_backward, make_hook, shard_buckets, view, static)
 
 
 def averaged(rank):

@@ -3,12 +3,16 @@
 Method: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (2020), stage 1.
 """
 
+import logging
+
 import cresset
 from cresset import distributed as dist
 from cresset.nn.parallel._joinable import Joinable, JoinHook
 from cresset.optim import Optimizer
 
 __all__ = ["ZeroRedundancyOptimizer"]
+
+_log = logging.getLogger(__name__)
 
 
 def _broadcast_object(obj, src_rank, group=None, device=None):
@@ -65,43 +69,48 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     `param_groups` are those of all parameters, `optim` is the optimizer of this rank's share: parameters go, from the largest to the smallest, to the
     rank that has the fewest elements. Gradients have to be there on every rank (DistributedDataParallel averages them).
     With `parameters_as_bucket_view` parameters of a rank are views of one tensor, which is sent as a whole; then `p.data` must not be
-    assigned. `consolidate_state_dict(to)` brings the state together for state_dict(). NotImplementedError for `overlap_with_ddp`.
+    assigned. `consolidate_state_dict(to)` brings the state together for state_dict(). With `overlap_with_ddp` the steps are made by a hook of
+    DistributedDataParallel (algorithms.ddp_comm_hooks.ddp_zero_hook), bucket by bucket, and step() does nothing.
     """
 
     def __init__(self, params, optimizer_class, process_group=None, parameters_as_bucket_view=False, overlap_with_ddp=False, **defaults):
         if not dist.is_available() or not dist.is_initialized():
             raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-        if overlap_with_ddp:
-            raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp is not part of Cresset. Leave it out and call step().")
+        if overlap_with_ddp and parameters_as_bucket_view:
+            _log.warning("`parameters_as_bucket_view=True` will be ignored since `overlap_with_ddp=True`; instead, a different bucketing strategy will be used")
         groups, tensors = _checked(params)
         self.initialized = False
         Optimizer.__init__(self, groups, defaults)
         Joinable.__init__(self)
         self._all_params, self.process_group = tensors, process_group if process_group is not None else dist.group.WORLD
         self.rank, self.world_size = dist.get_rank(self.process_group), dist.get_world_size(self.process_group)
-        self.parameters_as_bucket_view = parameters_as_bucket_view
+        self.parameters_as_bucket_view, self._overlap_with_ddp = parameters_as_bucket_view and not overlap_with_ddp, overlap_with_ddp
         self._optim_defaults, self._optim_constructor = defaults, optimizer_class
         self._default_device = tensors[0].device
-        self._all_state_dicts = []
-        self._divide()
-        self.optim = optimizer_class(self._local_groups(), **defaults)
+        self._all_state_dicts, self._whole_buckets = [], []
+        self._make_optim()
         self._copy_options(self.optim.param_groups, self.param_groups)
         self.initialized = True
+
+    def _make_optim(self):
+        self._divide()
+        self.optim = self._optim_constructor(self._local_groups(), **self._optim_defaults)
 
     # --- shares
 
     def _divide(self):
-        """`_shares[r][g]`: the parameters of group g that rank r has."""
-        sizes = [0] * self.world_size
-        self._shares = [[] for _ in range(self.world_size)]
-        for group in self.param_groups:
-            for share in self._shares:
-                share.append([])
+        """`_shares[r][g]`: the parameters of group g that rank r has. Those of one of `_whole_buckets` have one rank."""
+        sizes, self._param_to_rank = [0] * self.world_size, {}
+        of_bucket = {p: bucket for bucket in self._whole_buckets for p in bucket}
+        self._shares = [[[] for _ in self.param_groups] for _ in range(self.world_size)]
+        for number, group in enumerate(self.param_groups):
             for p in sorted(group["params"], key=lambda p: -p.numel()):
-                rank = min(range(self.world_size), key=sizes.__getitem__)
-                sizes[rank] += p.numel()
-                self._shares[rank][-1].append(p)
-        self._param_to_rank = {p: rank for rank, share in enumerate(self._shares) for some in share for p in some}
+                if p not in self._param_to_rank:
+                    together = of_bucket.get(p, [p])
+                    rank = min(range(self.world_size), key=sizes.__getitem__)
+                    sizes[rank] += sum(q.numel() for q in together)
+                    self._param_to_rank.update(dict.fromkeys(together, rank))
+                self._shares[self._param_to_rank[p]][number].append(p)
         self._index_to_param = [p for group in self.param_groups for p in group["params"]]
         self._param_to_index = {p: i for i, p in enumerate(self._index_to_param)}
         self._flat = {}
@@ -148,6 +157,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def step(self, closure=None, **kwargs):
         """A step of this rank's share, after which every rank has all parameters; what the optimizer's step gives."""
+        if self._overlap_with_ddp:
+            _log.warning("`step()` should not be included in the training loop when `overlap_with_ddp=True`")
+            return None
         from cresset.distributed.algorithms.join import Join
 
         Join.notify_join_context(self)
@@ -165,6 +177,33 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             works += [dist.broadcast(t, group=self.process_group, group_src=rank, async_op=True) for t in tensors]
         for work in works:
             work.wait()
+
+    # --- steps by bucket
+
+    def _keep_buckets_whole(self, buckets):
+        """Share anew, before the first step: the parameters of each of `buckets` go to one rank."""
+        self._whole_buckets = buckets
+        self._make_optim()
+
+    def _step_bucket(self, parameters, gradients):
+        """A step of what this rank has of a bucket, with these gradients; the broadcasts of the bucket, which have begun."""
+        owners = {p: self._param_to_rank[p] for p in parameters if p in self._param_to_rank}
+        given = {p: g for p, g in zip(parameters, gradients) if owners.get(p) == self.rank}
+        if given:
+            self._copy_options(self.param_groups, self.optim.param_groups)
+            kept = [(p, p.grad) for p in given], [(group, group["params"]) for group in self.optim.param_groups]
+            try:
+                for p, gradient in given.items():
+                    p.grad = gradient
+                for group, params in kept[1]:
+                    group["params"] = [p for p in params if p in given]
+                self.optim.step()
+            finally:
+                for p, gradient in kept[0]:
+                    p.grad = gradient
+                for group, params in kept[1]:
+                    group["params"] = params
+        return [dist.broadcast(p.detach(), group=self.process_group, group_src=owner, async_op=True) for p, owner in owners.items()]
 
     # --- Join
 

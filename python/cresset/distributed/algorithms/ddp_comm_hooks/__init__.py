@@ -3,7 +3,7 @@
 from enum import Enum
 from functools import partial
 
-from . import debugging_hooks, default_hooks, post_localSGD_hook, powerSGD_hook, quantization_hooks  # noqa: F401
+from . import ddp_zero_hook, debugging_hooks, default_hooks, post_localSGD_hook, powerSGD_hook, quantization_hooks  # noqa: F401
 
 __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
 
