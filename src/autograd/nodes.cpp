@@ -94,6 +94,8 @@ variable_list AccumulateGrad::apply(variable_list&& grads) {
     else
       cresset::add_(meta->grad_, grad);
   }
+  // This node may be gone, with its mutex, when the next backward pass makes another: who finds it gone has the lock after this.
+  std::unique_lock<detail::SpinLock>(meta->lock_).unlock();
   if (const auto hook = impl::post_acc_grad_hooks(variable)) (*hook)(variable);
   return {};
 }

@@ -67,7 +67,7 @@ def _declarations(family, pointwise):
             if args:
                 fields = " ".join(f"{_field_type(a)} {a.name};" for a in args)
                 body += f"struct {row.main.ident}_args {{ {fields} }};\n"
-        lines = "".join(f"extern const PointwiseLoops {name};\n" for r in pointwise for name in _loop_tables(r))
+        lines = "".join(f"extern const {kind} {name};\n" for r in pointwise for kind, name in _loop_tables(r))
         body += f"\nCRESSET_IN_EACH_ISA(\n{lines})\n"
     return header(family.name, includes, body, "cresset::cpu")
 
@@ -108,7 +108,7 @@ def _kernels(pointwise):
     lines = []
     for row in pointwise:
         ident = row.main.ident
-        tables = ", ".join(f"CRESSET_ISA_TABLE({name})" for name in _loop_tables(row))
+        tables = ", ".join(f"CRESSET_ISA_TABLE({name})" for _, name in _loop_tables(row))
         lines.append(f"const cpu::PointwiseKernel {ident}_kernel{{&ops::{ident}_op, {tables}}};\n")
     return "".join(lines)
 
@@ -175,10 +175,20 @@ def _repeats_last(row):
     return len(_tensors(row)) == 2 and row.get("dtype", "promote") in ("promote", "float", "compare") and "(" not in row.get("pointwise")
 
 
+def _is_reduced(row):
+    """Has the row loops for Half and BFloat16 as they are in memory? Where the arithmetic is so cheap that blocks of floats would show."""
+    return _repeats_last(row) and row.get("dtype", "promote") != "compare" and "f" in row.get("types", "ifc")
+
+
 def _loop_tables(row):
-    """Names of the row's tables of loops, in the order of PointwiseKernel's members."""
+    """(type, name) of the row's tables of loops, in the order of PointwiseKernel's members."""
     ident = row.main.ident
-    return [f"{ident}_loops", f"{ident}_repeating_loops"] if _repeats_last(row) else [f"{ident}_loops"]
+    tables = [("PointwiseLoops", f"{ident}_loops")]
+    if _repeats_last(row):
+        tables.append(("PointwiseLoops", f"{ident}_repeating_loops"))
+    if _is_reduced(row):
+        tables.append(("ReducedLoops", f"{ident}_reduced_loops"))
+    return tables
 
 
 def _loops(family, pointwise):
@@ -187,12 +197,15 @@ def _loops(family, pointwise):
         parts.append(_loop(row, False))
         if _repeats_last(row):
             parts.append(_loop(row, True))
+        if _is_reduced(row):
+            parts.append(_reduced_loop(row))
     parts.append("}  // namespace\n\n")
     for row in pointwise:
         classes = row.get("types", "ifc")
-        for name in _loop_tables(row):
-            entries = ", ".join(f"{name[:-1]}<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES)
-            parts.append(f"extern const PointwiseLoops {name};\nconst PointwiseLoops {name} = {{{entries}}};\n")
+        for kind, name in _loop_tables(row):
+            types = [t if c in classes else "" for c, t in COMPUTE_TYPES] if kind == "PointwiseLoops" else ["Half", "BFloat16"]
+            entries = ", ".join(f"{name[:-1]}<{t}>" if t else "nullptr" for t in types)
+            parts.append(f"extern const {kind} {name};\nconst {kind} {name} = {{{entries}}};\n")
     includes = [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"']
     if family.scalar_header:
         includes.insert(1, f'"{family.scalar_header}"')
@@ -208,6 +221,20 @@ def _expression(row):
     return text
 
 
+def _named_arguments(row):
+    """The arguments of the row's args structure as constants of the loop."""
+    args, lines = loop_arguments(row), []
+    if args:
+        lines.append(f"  const auto& args_ = *static_cast<const {row.main.ident}_args*>(params_);")
+    for arg in args:
+        get = "scalar_param<T>" if arg.type.base == "Scalar" else "choice_param" if arg.type.base == "str" else "other_param"
+        choices = f", {arg.name}_choices, \"{arg.name} argument must be either {' or '.join(row.get('choices')[arg.name])}.\"" if arg.type.base == "str" else ""
+        if choices:
+            lines.append(f"  static constexpr std::string_view {arg.name}_choices[] = {{{', '.join(map(cpp.quote, row.get('choices')[arg.name]))}}};")
+        lines.append(f"  [[maybe_unused]] const auto {arg.name} = {get}(args_.{arg.name}{choices});")
+    return lines
+
+
 def _loop(row, repeating):
     """The loop template of one row; repeating: the last operand is one element. Its own variables end in `_`, so that they cannot
     meet an argument's name."""
@@ -219,14 +246,7 @@ def _loop(row, repeating):
     element = lambda i: "bool" if rule == "bool_first" and i == 0 else "T"
     lines = [f"template <class T>\nvoid {function}(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
              "  using namespace scalar_math;"]
-    if args:
-        lines.append(f"  const auto& args_ = *static_cast<const {ident}_args*>(params_);")
-    for arg in args:
-        get = "scalar_param<T>" if arg.type.base == "Scalar" else "choice_param" if arg.type.base == "str" else "other_param"
-        choices = f", {arg.name}_choices, \"{arg.name} argument must be either {' or '.join(row.get('choices')[arg.name])}.\"" if arg.type.base == "str" else ""
-        if choices:
-            lines.append(f"  static constexpr std::string_view {arg.name}_choices[] = {{{', '.join(map(cpp.quote, row.get('choices')[arg.name]))}}};")
-        lines.append(f"  [[maybe_unused]] const auto {arg.name} = {get}(args_.{arg.name}{choices});")
+    lines += _named_arguments(row)
     for i, arg in enumerate(promoting):
         at = f"ptrs_[{1 + len(tensors) + i}]"
         if arg.type.opt:
@@ -256,4 +276,16 @@ def _loop(row, repeating):
                   *over("first_", "end_", f"slow_ |= !({quick['when']});"), "  if (slow_ == 0) {", '  _Pragma("GCC ivdep")',
                   *over("first_", "end_", assign(quick["is"])), "  } else {", *over("first_", "end_", assign(_expression(row))), "  }", "  }", "  return;", "  }"]  # fmt: skip
     lines += ['  _Pragma("GCC ivdep")', *over("0", "n_", assign(_expression(row))), "}\n\n"]
+    return "\n".join(lines)
+
+
+def _reduced_loop(row):
+    """The loop of one row, all of whose operands and whose result are of type E in memory; arithmetic is float's."""
+    ident, tensors, args = row.main.ident, _tensors(row), loop_arguments(row)
+    each = range(len(tensors))
+    lines = [f"template <class E>\nvoid {ident}_reduced_loop(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
+             "  using namespace scalar_math;", "  using T [[maybe_unused]] = float;", *_named_arguments(row),
+             f"  by_strips<E, {len(tensors)}>(ptrs_, n_, [&](const float (&in_)[{len(tensors)}][kStrip], float (&out_)[kStrip]) __attribute__((always_inline)) {{",
+             "    for (int i_ = 0; i_ < kStrip; ++i_) {", *(f"      [[maybe_unused]] const float {tensors[i]} = in_[{i}][i_];" for i in each),
+             f"      out_[i_] = static_cast<float>({_expression(row)});", "    }", "  });", "}\n\n"]  # fmt: skip
     return "\n".join(lines)

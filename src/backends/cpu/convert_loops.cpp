@@ -12,6 +12,7 @@
 // Last, because it changes the instruction set.
 #include "backends/cpu/isa_begin.h"
 
+#include "backends/cpu/reduced_strips.h"
 #include "backends/cpu/transpose_loops.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
@@ -63,15 +64,11 @@ inline void convert_row(To* to, const From* from, int64_t n) {
     return;
   }
   int64_t i = 0;
-#if CRESSET_ISA_HAS_AVX2
-  // The compiler does not vectorise conversions of IEEE half.
-  if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
-  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
-    for (; i + 8 <= n; i += 8)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  if constexpr (has_strips<From> && std::is_same_v<To, float>) {
+    for (; i + kStrip <= n; i += kStrip) widen_strip(from + i, to + i);
+  } else if constexpr (has_strips<To> && std::is_same_v<From, float>) {
+    for (; i + kStrip <= n; i += kStrip) narrow_strip(from + i, to + i);
   }
-#endif
   for (; i < n; ++i) to[i] = convert<To>(from[i]);
 }
 

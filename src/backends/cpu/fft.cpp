@@ -86,7 +86,6 @@ class BlockOfLines {
   BlockOfLines(const FftPlan<T>& plan, bool wide, int64_t room) : plan_(plan), wide_(wide), room_(room), width_(plan.width(wide)) {}
 
   T* numbers() { return buffer_.numbers(2 * room_ * width_); }
-  T* spare() { return spare_.numbers(2 * room_ * width_); }
   int64_t width() const { return width_; }
   bool wide() const { return wide_; }
   // A line that is as the plan takes it needs no copy.
@@ -171,7 +170,7 @@ class BlockOfLines {
   const FftPlan<T>& plan_;
   const bool wide_;
   const int64_t room_, width_;  // elements of a line
-  FftBuffer<T> buffer_, spare_;
+  FftBuffer<T> buffer_;
   FftWorkspace<T> workspace_;
 };
 
@@ -213,6 +212,23 @@ void c2c_lines(const Tensor& in, const Tensor& out, int64_t dim, bool forward, d
   });
 }
 
+// The elements of a line from `from` on are the conjugates of those that mirror them in n.
+template <class S>
+void mirror(S* line, int64_t from, int64_t n, int64_t stride) {
+  if (std::is_same_v<S, float> && stride == 1) {
+    // Pairs of floats are words, whose order the compiler turns by vectors; the imaginary part's sign is the upper bit.
+    typedef uint64_t __attribute__((may_alias, aligned(4))) Word;
+    auto* const words = reinterpret_cast<Word*>(line);
+#pragma GCC ivdep
+    for (int64_t k = from; k < n; ++k) words[k] = words[n - k] ^ (uint64_t{1} << 63);
+    return;
+  }
+  for (int64_t k = from; k < n; ++k) {
+    line[2 * k * stride] = line[2 * (n - k) * stride];
+    line[2 * k * stride + 1] = -line[2 * (n - k) * stride + 1];
+  }
+}
+
 template <class T, class S>
 void r2c_lines(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
   const int64_t n = in.size(dim), half = n / 2 + 1;
@@ -221,15 +237,12 @@ void r2c_lines(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
   const auto factors = pairs ? real_fft_factors<T>(n) : nullptr;
   const auto* from = in.const_data_ptr<S>();
   auto* to = static_cast<S*>(out.mutable_data_ptr());
-  const int64_t room = whole || !pairs ? n : half;
-  for_each_block(*plan, Lines(in, out, dim), room, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
-    T* x = block.transform(block.read_real(from, read, n, pairs), true, scale);
+  for_each_block(*plan, Lines(in, out, dim), pairs ? half : n, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+    T* const x = block.transform(block.read_real(from, read, n, pairs), true, scale);
     if (pairs) plan->loops().unpack_pairs(x, factors->pairs.data(), n / 2, block.wide());
-    if (pairs && whole) {
-      x = std::copy(x, x + 2 * half * block.width(), block.spare()) - 2 * half * block.width();
-      block.complete(x, half, n);
-    }
-    block.write(x, out.size(dim), write, to);
+    block.write(x, pairs ? half : out.size(dim), write, to);
+    if (pairs && whole)
+      for (int64_t b = 0; b < write.count; ++b) mirror(to + 2 * write.starts[static_cast<std::size_t>(b)], half, n, write.stride);
   });
 }
 

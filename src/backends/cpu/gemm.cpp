@@ -16,6 +16,7 @@
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/integer_products.h"
+#include "backends/cpu/packed_loops.h"
 
 namespace cresset::cpu {
 
@@ -240,10 +241,35 @@ struct Widened {
   }
 };
 
+// A vector, and a matrix whose lines along the sum are contiguous: those are read as they are. False for others.
+template <class T>
+bool half_gemv(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c,
+               int64_t ldc) {
+  const bool row = m == 1 && br.row == 1;
+  if (!row && !(n == 1 && ar.column == 1)) return false;
+  constexpr ScalarType type = CppTypeToScalarType<T>::value;
+  const Widened vector = row ? Widened(type, a, ar, 1, k) : Widened(type, b, br, k, 1);
+  const T* const matrix = row ? b : a;
+  const int64_t lines = row ? n : m, stride = row ? br.column : ar.row, step = row ? 1 : ldc;
+  const auto* const x = static_cast<const float*>(vector.matrix.data);
+  const Tensor sums = detail::empty_cpu({lines}, kFloat);
+  auto* const to = sums.data_ptr<float>();
+  const PackedLoops& loops = find_packed_loops();
+  parallel_for(0, lines, std::max<int64_t>(1, kPartWork / std::max<int64_t>(1, k)), [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, Half>)
+      loops.dot_half(x, matrix + begin * stride, end - begin, k, stride, to + begin);
+    else
+      loops.dot_bfloat16(x, matrix + begin * stride, end - begin, k, stride, to + begin);
+    for (int64_t i = begin; i < end; ++i) c[i * step] = T(alpha * to[i] + (beta == 0 ? 0.0f : beta * static_cast<float>(c[i * step])));
+  });
+  return true;
+}
+
 // Half types: widen, multiply in float, narrow once.
 template <class T>
 void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c,
                int64_t ldc) {
+  if (half_gemv(m, n, k, alpha, a, ar, b, br, beta, c, ldc)) return;
   if constexpr (std::is_same_v<T, BFloat16>)
     if (alpha == 1 && beta == 0 && m * n * k > kWorthOnednn && onednn_has_bfloat16() && bfloat16_gemm(m, n, k, a, ar, b, br, c, ldc))
       return;

@@ -9,12 +9,14 @@
 
 #include "backends/cpu/isa_begin.h"
 #include "backends/cpu/multiply_add.h"
+#include "backends/cpu/reduced_strips.h"
 #include "backends/cpu/vector_types.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
 constexpr int kLanes = 16;
+static_assert(kLanes == kStrip);
 
 // As many bytes as V has floats, as 32-bit integers. The compiler widens vectors of bytes element by element, so the instructions are
 // named.
@@ -63,6 +65,28 @@ CRESSET_VECTOR_INLINE Halves<H> multiply_add(const Halves<H>& a, const Halves<H>
 
 CRESSET_VECTOR_INLINE float sum_lanes(const Floats& v) {
   return join_all(v, [](float a, float b) CRESSET_INLINE_LAMBDA { return a + b; });
+}
+
+template <class E>
+CRESSET_VECTOR_INLINE Floats strip_at(const E* p) {
+  float strip[kStrip];
+  widen_strip(p, strip);
+  return load16(strip);
+}
+
+template <class E>
+void dot_reduced(const float* x, const E* rows, int64_t n, int64_t k, int64_t stride, float* out) {
+  for (int64_t r = 0; r < n; ++r) {
+    const E* const w = rows + r * stride;
+    Floats sum[4]{};
+    int64_t j = 0;
+    for (; j + 4 * kLanes <= k; j += 4 * kLanes)
+      for (int i = 0; i < 4; ++i) sum[i] = multiply_add(strip_at(w + j + i * kLanes), load16(x + j + i * kLanes), sum[i]);
+    for (; j + kLanes <= k; j += kLanes) sum[0] = multiply_add(strip_at(w + j), load16(x + j), sum[0]);
+    float total = sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; j < k; ++j) total += x[j] * static_cast<float>(w[j]);
+    out[r] = total;
+  }
 }
 
 void dot8(const float* x, const int8_t* rows, int64_t n, int64_t k, float* out) {
@@ -149,6 +173,6 @@ void dot16(const int16_t* a, int64_t m, const int16_t* b, int64_t n, int64_t k, 
 
 }  // namespace
 
-extern const PackedLoops packed_loops{dot8, dot4, widen8, widen4, dot16};
+extern const PackedLoops packed_loops{dot_reduced<Half>, dot_reduced<BFloat16>, dot8, dot4, widen8, widen4, dot16};
 
 }  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE

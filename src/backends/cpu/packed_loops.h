@@ -1,7 +1,9 @@
-// Inner loops of products with weights of eight and four bits, compiled for every instruction set.
+// Inner loops of products with weights of sixteen, eight and four bits, compiled for every instruction set.
 #pragma once
 
 #include <cstdint>
+
+#include <cresset/base/half.h>
 
 #include "backends/cpu/isa.h"
 
@@ -17,6 +19,9 @@ struct GroupFacts {
 };
 
 struct PackedLoops {
+  // out[r] = sum over j < k of x[j] * rows[r * stride + j], for r < n.
+  void (*dot_half)(const float* x, const Half* rows, int64_t n, int64_t k, int64_t stride, float* out);
+  void (*dot_bfloat16)(const float* x, const BFloat16* rows, int64_t n, int64_t k, int64_t stride, float* out);
   // out[r] = sum over j < k of x[j] * rows[r * k + j], for r < n.
   void (*dot8)(const float* x, const int8_t* rows, int64_t n, int64_t k, float* out);
   // The same for rows of k / 2 bytes, n <= kPackedRows. x has its k / 2 numbers of even places, then those of odd ones; sums has the sum of

@@ -2,6 +2,7 @@
 #include "backends/cpu/pointwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <cresset/base/parallel.h>
@@ -20,6 +21,10 @@ PointwiseLoop loop_of(const PointwiseKernel& kernel, ComputeType type) {
 PointwiseLoop repeating_loop_of(const PointwiseKernel& kernel, ComputeType type) {
   const PointwiseLoops* loops = kernel.repeating_loops[static_cast<int>(isa())];
   return loops ? (*loops)[static_cast<int>(type)] : nullptr;
+}
+PointwiseLoop reduced_loop_of(const PointwiseKernel& kernel, ScalarType type) {
+  const ReducedLoops* loops = kernel.reduced_loops[static_cast<int>(isa())];
+  return loops && (type == kHalf || type == kBFloat16) ? (*loops)[type == kBFloat16] : nullptr;
 }
 
 ScalarType result_of(PointwiseRule rule, ScalarType common) {
@@ -46,6 +51,8 @@ void convert_scalar(const Scalar& value, ScalarType common, ComputeType compute,
     load_function(from, compute)(to, {raw, 0, 0}, 1, 1);
   }
 }
+
+constexpr double kGreatestHalf = 65504;
 
 // bool < integral < floating < complex: a number or zero-dimensional operand up to the category of a tensor leaves its type
 // alone. Bool operands take the planned way, where operators may refuse them.
@@ -83,7 +90,9 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
   const TensorImpl& first = *full->impl();
   common_ = first.dtype();
   compute_ = compute_type(common_);
-  if (!first.is_contiguous() || first.device_type() != kCPU || scalar_type(compute_) != common_ || first.is_wrapped_number()) return false;
+  if (!first.is_contiguous() || first.device_type() != kCPU || first.is_wrapped_number()) return false;
+  const bool reduced = scalar_type(compute_) != common_;
+  if (reduced && !reduced_loop_of(kernel, common_)) return false;
   const PointwiseRule rule = kernel.op->rule;
   const int own = category(common_);
   if (rule == PointwiseRule::BoolFirst || (rule == PointwiseRule::Float && own < 2) ||
@@ -115,7 +124,10 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
   for (int i = 0; i < call.num_checked; ++i)
     if (!call.checked[i].value->isIntegral(false) && !(own == 2 && call.checked[i].value->isFloatingPoint())) return false;
   if (own == 0 && call.num_checked) return false;
-  loop = loop_of(kernel, compute_);
+  if (reduced && (repeated || call.num_scalars)) return false;  // numbers are not rounded to the type of memory
+  for (int i = 0; reduced && i < call.num_checked; ++i)
+    if (!(std::abs(call.checked[i].value->toDouble()) <= kGreatestHalf)) return false;  // may be refused
+  loop = reduced ? reduced_loop_of(kernel, common_) : loop_of(kernel, compute_);
   if (!loop) return false;
   n = first.numel();
   count = call.num_inputs + 1;

@@ -41,11 +41,16 @@ inline constexpr int kNumComputeTypes = 7;
 // Loops of one row for one instruction set by ComputeType; null where the row has no such class.
 using PointwiseLoops = PointwiseLoop[kNumComputeTypes];
 
+// Loops of one row for one instruction set whose operands and result are all Half, or all BFloat16, in memory: they compute in float and
+// round once, without blocks of floats between.
+using ReducedLoops = PointwiseLoop[2];
+
 struct PointwiseKernel {
   const ops::PointwiseOp* op;
   const PointwiseLoops* loops[kNumIsas];  // entries of instruction sets that are not compiled are null
   // The same for a last operand that is one element, to which its pointer points; null where the row has none.
   const PointwiseLoops* repeating_loops[kNumIsas] = {};
+  const ReducedLoops* reduced_loops[kNumIsas] = {};  // null where the row has none
 };
 
 // Computes into a new tensor. Errors are those of ops::pointwise_types and ops::broadcast_sizes.

@@ -38,7 +38,12 @@
 #include <string_view>
 #include <type_traits>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <cresset/base/error.h>
+#include <cresset/base/half.h>
 #include <cresset/core/scalar.h>
 
 #include "backends/cpu/pointwise.h"
@@ -48,6 +53,7 @@
 // Iterations are independent although result and operand may be the same memory.
 #define CRESSET_POINTWISE_FOR(i, n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); ++i)
 
+#include "backends/cpu/reduced_strips.h"
 #include "backends/cpu/scalar_special.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {

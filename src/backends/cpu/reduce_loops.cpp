@@ -15,6 +15,7 @@
 // Last, because it changes the instruction set.
 #include "backends/cpu/isa_begin.h"
 
+#include "backends/cpu/reduced_strips.h"
 #include "backends/cpu/vector_types.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
@@ -435,12 +436,8 @@ CRESSET_VECTOR_INLINE float to_float(BFloat16 h) { return __builtin_bit_cast(flo
 template <class H>
 CRESSET_NOINLINE void widen(const H* p, int64_t n, int64_t stride, float* to) {
   int64_t i = 0;
-#if CRESSET_ISA_HAS_AVX2
-  if constexpr (std::is_same_v<H, Half>) {
-    if (stride == 1)
-      for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i))));
-  }
-#endif
+  if (stride == 1)
+    for (; i + kStrip <= n; i += kStrip) widen_strip(p + i, to + i);
   if (stride == 1)
     for (; i < n; ++i) to[i] = to_float(p[i]);
   else
