@@ -204,11 +204,13 @@ Tensor make_variable_differentiable_view(const Tensor& base, Tensor view, bool b
 void handle_view_on_rebase(const DifferentiableViewMeta& meta, bool indirect) {
   if (meta.creation_meta_ == CreationMeta::DEFAULT) return;
   const bool inference = meta.creation_meta_ == CreationMeta::INFERENCE_MODE, no_grad = meta.creation_meta_ == CreationMeta::NO_GRAD_MODE;
-  std::string message = meta.grad_fn_ ? str("Output ", meta.output_nr_, " of ", forward_name(*meta.grad_fn_), " is a view and ")
-                        : inference   ? std::string("A view was created in inference mode and ")
-                                      : std::string("A view was created in no_grad mode and ");
-  message += indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
-  message += meta.grad_fn_ ? "." : inference ? " in normal mode." : " with grad mode enabled.";
+  const bool says_mode = inference || no_grad || !meta.grad_fn_;
+  const char* const made = inference ? " was created in inference mode" : " was created in no_grad mode";
+  std::string message = !meta.grad_fn_ ? str("A view", made)
+                                       : str("Output ", meta.output_nr_, " of ", forward_name(*meta.grad_fn_), " is a view",
+                                             says_mode ? str(" of a view which", made) : std::string());
+  message += indirect ? " and its base or another view of its base has been modified inplace" : " and is being modified inplace";
+  message += !says_mode ? "." : inference ? " in normal mode." : " with grad mode enabled.";
   if (inference || no_grad) {
     const std::string mode = inference ? "inference_mode" : "no_grad";
     message +=

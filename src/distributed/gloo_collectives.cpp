@@ -30,12 +30,15 @@ void check_one(const char* op, const Tensor& t) {
   CRESSET_CHECK(t.layout() == Layout::Strided, "ProcessGroupGloo::", op, ": unsupported layout");
   CRESSET_CHECK(t.is_cpu(), "ProcessGroupGloo::", op, ": unsupported device type ", DeviceTypeName(t.device().type()));
 }
+void check_type(const char* op, const Tensor& tensor, const Tensor& like, std::size_t i) {
+  check_one(op, tensor);
+  CRESSET_CHECK(tensor.scalar_type() == like.scalar_type(), "ProcessGroupGloo::", op, ": invalid tensor type at index ", i, " (expected ",
+                toString(like.scalar_type()), ", got ", toString(tensor.scalar_type()), ")");
+}
 /// All of one type and shape.
 void check_alike(const char* op, const Tensors& tensors, const Tensor& like) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    check_one(op, tensors[i]);
-    CRESSET_CHECK(tensors[i].scalar_type() == like.scalar_type(), "ProcessGroupGloo::", op, ": invalid tensor type at index ", i,
-                  " (expected ", toString(like.scalar_type()), ", got ", toString(tensors[i].scalar_type()), ")");
+    check_type(op, tensors[i], like, i);
     CRESSET_CHECK(tensors[i].sizes() == like.sizes(), "ProcessGroupGloo::", op, ": invalid tensor size at index ", i, " (expected ",
                   like.sizes(), ", got ", tensors[i].sizes(), ")");
   }
@@ -495,7 +498,11 @@ intrusive_ptr<Work> GlooGroup::allgather_coalesced(std::vector<Tensors>& outputs
   for (const Tensors& list : outputs) {
     CRESSET_CHECK(list.size() == inputs.size(), "ProcessGroupGloo::allgather_coalesced: invalid output size: (expected length ",
                   inputs.size(), ", got ", list.size(), ")");
-    for (std::size_t i = 0; i < list.size(); ++i) check_alike("allgather_coalesced", {list[i]}, inputs[i]);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      CRESSET_CHECK(list[i].sizes() == inputs[i].sizes(), "ProcessGroupGloo::allgather_coalesced: invalid size of output tensor at index ",
+                    i, " (expected length ", inputs[i].sizes(), ", got ", list[i].sizes(), ")");
+      check_type("allgather_coalesced", list[i], inputs[i], i);
+    }
   }
   return start(OpType::ALLGATHER_COALESCED, opts, lists_of(outputs), [outputs, inputs](const GlooCall& call) {
     const std::size_t bytes = total_bytes(inputs);

@@ -172,6 +172,12 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         bound = signature.bind(*args, **kwargs) if separate else signature.bind(None, *args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
+            named = any(isinstance(v, _C.TensorBase) for v in bound.kwargs.values())
+            if named and any(isinstance(v, _C.TensorBase) and _C._functorch.is_batchedtensor(v) for v in (*args, *bound.kwargs.values())):
+                raise NotImplementedError(
+                    "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to autograd.Function. "
+                    f"Got: {bound.kwargs}"
+                )
             error = TypeError(f"forward() got an unexpected keyword argument '{next(iter(bound.kwargs))}'")
             raise with_hint(error, f"{cls.__name__}: forward has keyword-only parameters ({', '.join(bound.kwargs)}); make them positional.")
         return bound.args if separate else bound.args[1:]

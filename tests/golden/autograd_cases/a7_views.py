@@ -99,6 +99,12 @@ def n05_errors(t):
     saved = x.clone()
     squared = saved**2
     saved.add_(1)
+    with t.no_grad():
+        quiet_leaf = t.zeros(2).view(2)
+    base = t.zeros(2)
+    with t.inference_mode():
+        inferred = base.view(2)
+    outer = [v.requires_grad_().view(2) for v in (quiet_leaf, inferred)]
     data = t.ones(2, 2)
     return (
         raised(lambda: x.mul_(2), "a leaf Variable that requires grad is being used in an in-place operation"),
@@ -108,6 +114,8 @@ def n05_errors(t):
         raised(lambda: y.unbind()[2].mul_(2), "Output 2 of"),
         raised(lambda: quiet.mul_(2), "A view was created in no_grad mode and is being modified inplace with grad mode enabled"),
         raised(lambda: pieces[0].mul_(2), ""),
+        raised(lambda: outer[0].mul_(2), "is a view of a view which was created in no_grad mode and is being modified inplace with grad mode enabled."),
+        raised(lambda: outer[1].mul_(2), "is a view of a view which was created in inference mode and is being modified inplace in normal mode."),
         raised(lambda: squared.sum().backward(), "has been modified by an inplace operation"),
         raised(lambda: data.split(1)[0].mul_(t.ones(1, 2, requires_grad=True)), "is a view and is being modified inplace"),
         raised(lambda: data.split(1)[0].mul_(2), ""),

@@ -398,6 +398,25 @@ def test_sparse(three, name, dtype, is_async):
     assert all(three.run(sparse_sum, name, dtype, is_async))
 
 
+def coalesced_errors(rank):
+    z = torch.zeros
+    for outputs, inputs, words in [
+        ([[z(0)]], [z(1)], r"invalid size of output tensor at index 0 \(expected length \[1\], got \[0\]\)"),
+        ([[z(1, 2), z(3, 4)]], [z(1, 2), z(4, 3)], "invalid size of output tensor at index 1"),
+        ([[z(1), z(1).double()]], [z(1), z(1)], "invalid tensor type at index 1"),
+        ([[z(1), z(1)]], [z(1)], r"invalid output size: \(expected length 1, got 2\)"),
+        ([[z(1)]], [], "requires non-empty input tensor list"),
+    ]:
+        with pytest.raises(RuntimeError, match=f"ProcessGroupGloo::allgather_coalesced: {words}"):
+            dist.all_gather_coalesced(outputs * SIZE, inputs)
+    with pytest.raises(RuntimeError, match="output lists should be equal to world size"):
+        dist.all_gather_coalesced([[z(1)]] * (SIZE + 1), [z(1)])
+
+
+def test_errors_of_coalesced_gathers(three):
+    three.run(coalesced_errors)
+
+
 def sparse_errors(rank):
     x = sparse_of(rank, "vectors", torch.float32)
     with pytest.raises(RuntimeError, match=r"unsupported reduction operation \(allreduce of sparse tensors only works with ReduceOp.SUM\)"):

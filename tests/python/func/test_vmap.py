@@ -460,3 +460,25 @@ def test_the_transpose_of_a_number_is_itself():
         assert vmap(lambda a, d=dims: cresset.transpose(a, *d))(x) is x
     with pytest.raises(IndexError, match="Dimension out of range"):
         vmap(lambda a: cresset.transpose(a, 0, 1))(x)
+
+
+class KeywordOnly(cresset.autograd.Function):
+    @staticmethod
+    def forward(x, *, y):
+        return x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def vmap(info, in_dims, x, *, y):
+        return x + y, 0
+
+
+def test_a_function_with_a_keyword_only_tensor_is_refused():
+    x = cresset.ones(3)
+    with pytest.raises(NotImplementedError, match="Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors"):
+        cresset.func.vmap(KeywordOnly.apply)(x, y=x)
+    with pytest.raises(TypeError, match=r"forward\(\) got an unexpected keyword argument 'y'"):
+        KeywordOnly.apply(x, y=x)
