@@ -88,17 +88,6 @@ class BlockOfLines {
   T* numbers() { return buffer_.numbers(2 * room_ * width_); }
   int64_t width() const { return width_; }
   bool wide() const { return wide_; }
-  // A line that is as the plan takes it needs no copy.
-  template <class S>
-  bool in_place(const S* from, const Places& read, const Places& write, S* to, bool forward, double scale) {
-    if constexpr (std::is_same_v<S, T>) {
-      if (!wide_ && plan_.in_parts() && read.stride == 1 && write.stride == 1) {
-        plan_.transform_in_parts(from + 2 * read.starts[0], to + 2 * write.starts[0], forward, static_cast<T>(scale), workspace_);
-        return true;
-      }
-    }
-    return false;
-  }
   T* transform(T* x, bool forward, double scale) { return plan_.transform(x, wide_, forward, static_cast<T>(scale), workspace_); }
 
   // `n` complex elements, of which `from` begins with pairs of S.
@@ -108,6 +97,10 @@ class BlockOfLines {
     if constexpr (std::is_same_v<S, T>) {
       if (wide_ && places.evenly()) {
         plan_.loops().read({from + 2 * places.starts[0], places.between(), places.stride, places.count}, n, to);
+        return to;
+      }
+      if (!wide_ && places.stride == 1) {
+        std::copy_n(from + 2 * places.starts[0], 2 * n, to);
         return to;
       }
     }
@@ -153,6 +146,11 @@ class BlockOfLines {
     each_element(places, n, [&](int64_t b, int64_t at, int64_t i) { to[at] = static_cast<S>(from[i * step + b]); });
   }
 
+  // A line from memory to memory, where the plan has that; they may be the same.
+  void transform_line(const T* from, T* to, bool forward, double scale) {
+    plan_.transform_in_parts(from, to, forward, static_cast<T>(scale), workspace_);
+  }
+
   // The elements from `from` on are the conjugates of those that mirror them in n.
   void complete(T* x, int64_t from, int64_t n) const {
     for (int64_t k = from; k < n; ++k)
@@ -174,13 +172,19 @@ class BlockOfLines {
   FftWorkspace<T> workspace_;
 };
 
+// Are lines as the plan takes them, so that each goes from memory to memory?
+template <class T, class S>
+bool in_lines(const FftPlan<T>& plan, const Lines& lines) {
+  return std::is_same_v<T, S> && plan.in_parts() && lines.in_stride == 1 && lines.out_stride == 1;
+}
+
 // f(block, places in the input, places in the output) for all lines, on several threads when there is much to do. `room`: elements that
-// a line in a block has.
+// a line in a block has. `alone`: lines do not come in blocks.
 template <class T, class F>
-void for_each_block(const FftPlan<T>& plan, const Lines& lines, int64_t room, const F& f) {
+void for_each_block(const FftPlan<T>& plan, const Lines& lines, int64_t room, bool alone, const F& f) {
   constexpr int64_t kCost = 4;  // of a point, against a copy
   // A block of lines costs about as much as four that come alone.
-  const bool wide = plan.takes_blocks() && lines.count >= std::min<int64_t>(4, plan.loops().lanes);
+  const bool wide = !alone && plan.takes_blocks() && lines.count >= std::min<int64_t>(4, plan.loops().lanes);
   const int64_t size = plan.width(wide), blocks = (lines.count + size - 1) / size;
   const int64_t grain = std::max<int64_t>(1, kLineWork / (room * size * kCost));
   parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) {
@@ -206,9 +210,12 @@ void c2c_lines(const Tensor& in, const Tensor& out, int64_t dim, bool forward, d
   const auto plan = fft_plan<T>(n);
   const auto* from = static_cast<const S*>(in.const_data_ptr());
   auto* to = static_cast<S*>(out.mutable_data_ptr());
-  for_each_block(*plan, Lines(in, out, dim), n, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
-    if (!block.in_place(from, read, write, to, forward, scale))
-      block.write(block.transform(block.read(from, read, n), forward, scale), n, write, to);
+  const Lines lines(in, out, dim);
+  const bool alone = in_lines<T, S>(*plan, lines);
+  for_each_block(*plan, lines, n, alone, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+    if constexpr (std::is_same_v<T, S>)
+      if (alone) return block.transform_line(from + 2 * read.starts[0], to + 2 * write.starts[0], forward, scale);
+    block.write(block.transform(block.read(from, read, n), forward, scale), n, write, to);
   });
 }
 
@@ -237,10 +244,23 @@ void r2c_lines(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
   const auto factors = pairs ? real_fft_factors<T>(n) : nullptr;
   const auto* from = in.const_data_ptr<S>();
   auto* to = static_cast<S*>(out.mutable_data_ptr());
-  for_each_block(*plan, Lines(in, out, dim), pairs ? half : n, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+  const Lines lines(in, out, dim);
+  const bool alone = pairs && in_lines<T, S>(*plan, lines);
+  const auto compute = [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+    if constexpr (std::is_same_v<T, S>) {
+      if (alone) {
+        T* const line = to + 2 * write.starts[0];
+        block.transform_line(from + read.starts[0], line, true, scale);
+        plan->loops().unpack_pairs(line, factors->pairs.data(), n / 2, false);
+        return;
+      }
+    }
     T* const x = block.transform(block.read_real(from, read, n, pairs), true, scale);
     if (pairs) plan->loops().unpack_pairs(x, factors->pairs.data(), n / 2, block.wide());
     block.write(x, pairs ? half : out.size(dim), write, to);
+  };
+  for_each_block(*plan, lines, pairs ? half : n, alone, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+    compute(block, read, write);
     if (pairs && whole)
       for (int64_t b = 0; b < write.count; ++b) mirror(to + 2 * write.starts[static_cast<std::size_t>(b)], half, n, write.stride);
   });
@@ -254,10 +274,14 @@ void c2r_lines(const Tensor& in, const Tensor& out, int64_t dim, double scale) {
   const auto factors = pairs ? real_fft_factors<T>(n) : nullptr;
   const auto* from = static_cast<const S*>(in.const_data_ptr());
   auto* to = out.mutable_data_ptr<S>();
-  for_each_block(*plan, Lines(in, out, dim), pairs ? half : n, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
+  const Lines lines(in, out, dim);
+  const bool alone = pairs && in_lines<T, S>(*plan, lines);
+  for_each_block(*plan, lines, pairs ? half : n, alone, [&](BlockOfLines<T>& block, const Places& read, const Places& write) {
     T* const x = block.read(from, read, half);
     if (pairs) {
       plan->loops().pack_pairs(x, factors->pairs.data(), n / 2, block.wide());
+      if constexpr (std::is_same_v<T, S>)
+        if (alone) return block.transform_line(x, to + write.starts[0], false, scale);
     } else {
       std::fill(x + block.width(), x + 2 * block.width(), T(0));
       block.complete(x, half, n);

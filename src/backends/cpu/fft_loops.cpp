@@ -205,35 +205,6 @@ void multiply_block(T* x, const T* factors, int64_t n) {
   for (int64_t i = 0; i < n; ++i) put(x + i * kElement, get<V>(x + i * kElement) * factor(factors, i));
 }
 
-template <class V, class T>
-void unpack_block(T* z, const T* twiddles, int64_t m) {
-  constexpr int64_t kElement = 2 * sizeof(V) / sizeof(T);
-  const Complex<V> first = get<V>(z);
-  put(z, Complex<V>{first.re + first.im, V{}});
-  put(z + m * kElement, Complex<V>{first.re - first.im, V{}});
-  for (int64_t k = 1; 2 * k <= m; ++k) {  // k and m - k have the same two elements
-    const Complex<V> a = get<V>(z + k * kElement), b = get<V>(z + (m - k) * kElement);
-    const Complex<V> even = times(T(0.5), a + conj(b)), odd = times_minus_i(times(T(0.5), a - conj(b)));
-    const Complex<V> turned = odd * factor(twiddles, k);
-    put(z + k * kElement, even + turned);
-    put(z + (m - k) * kElement, conj(even - turned));  // the factor of m - k is minus the conjugate of that of k
-  }
-}
-
-template <class V, class T>
-void pack_block(T* x, const T* twiddles, int64_t m) {
-  constexpr int64_t kElement = 2 * sizeof(V) / sizeof(T);
-  const V first = get<V>(x).re, last = get<V>(x + m * kElement).re;
-  put(x, Complex<V>{first + last, first - last});
-  for (int64_t k = 1; 2 * k <= m; ++k) {
-    const Complex<V> a = get<V>(x + k * kElement), b = conj(get<V>(x + (m - k) * kElement));
-    const Complex<V> even = a + b, odd = (a - b) * conj(factor(twiddles, k));
-    const Complex<V> turned = {-odd.im, odd.re};  // i times it
-    put(x + k * kElement, even + turned);
-    put(x + (m - k) * kElement, conj(even - turned));
-  }
-}
-
 // Two registers of complex numbers apart into real and imaginary ones, and together.
 template <class V, std::size_t... i>
 CRESSET_VECTOR_INLINE Complex<V> apart(const V& a, const V& b, std::index_sequence<i...>) {
@@ -243,6 +214,85 @@ template <int first, class V, std::size_t... i>
 CRESSET_VECTOR_INLINE V together(const Complex<V>& v, std::index_sequence<i...>) {
   constexpr int kCount = sizeof...(i);
   return __builtin_shufflevector(v.re, v.im, ((first + static_cast<int>(i)) / 2 + (first + static_cast<int>(i)) % 2 * kCount)...);
+}
+
+// As many elements of one line as V has numbers; and in the opposite order.
+template <class V, class T>
+CRESSET_VECTOR_INLINE Complex<V> get_pairs(const T* p) {
+  constexpr std::size_t n = sizeof(V) / sizeof(T);
+  return apart(load_as<V>(p), load_as<V>(p + n), std::make_index_sequence<n>{});
+}
+template <class V, class T>
+CRESSET_VECTOR_INLINE void put_pairs(T* p, const Complex<V>& v) {
+  constexpr int n = sizeof(V) / sizeof(T);
+  const V a = together<0>(v, std::make_index_sequence<n>{}), b = together<n>(v, std::make_index_sequence<n>{});
+  std::memcpy(p, &a, sizeof a);
+  std::memcpy(p + n, &b, sizeof b);
+}
+template <class V, std::size_t... i>
+CRESSET_VECTOR_INLINE V turned_around(const V& v, std::index_sequence<i...>) {
+  return __builtin_shufflevector(v, v, (static_cast<int>(sizeof...(i)) - 1 - static_cast<int>(i))...);
+}
+template <class V>
+CRESSET_VECTOR_INLINE Complex<V> turned_around(const Complex<V>& v) {
+  using Lanes = std::make_index_sequence<sizeof(V) / sizeof(v.re[0])>;
+  return {turned_around(v.re, Lanes{}), turned_around(v.im, Lanes{})};
+}
+
+// Elements k and m - k of half a spectrum from those of the transform of pairs, and back, with the factor of k; that of m - k is minus its
+// conjugate. T: the numbers in V.
+template <class T, class V, class W>
+CRESSET_VECTOR_INLINE void unpack_two(Complex<V>& a, Complex<V>& b, const Complex<W>& w) {
+  const Complex<V> even = times(T(0.5), a + conj(b)), turned = times_minus_i(times(T(0.5), a - conj(b))) * w;
+  a = even + turned;
+  b = conj(even - turned);
+}
+template <class T, class V, class W>
+CRESSET_VECTOR_INLINE void pack_two(Complex<V>& a, Complex<V>& b, const Complex<W>& w) {
+  const Complex<V> even = a + conj(b), odd = (a - conj(b)) * conj(w), turned = {-odd.im, odd.re};  // i times it
+  a = even + turned;
+  b = conj(even - turned);
+}
+
+// f(a, b, factor) for elements k and m - k of a block, k from `first` on.
+template <class V, class T, class F>
+CRESSET_VECTOR_INLINE void each_two(T* x, const T* twiddles, int64_t first, int64_t m, const F& f) {
+  constexpr int64_t kElement = 2 * sizeof(V) / sizeof(T);
+  for (int64_t k = first; 2 * k <= m; ++k) {
+    Complex<V> a = get<V>(x + k * kElement), b = get<V>(x + (m - k) * kElement);
+    f(a, b, factor(twiddles, k));
+    put(x + k * kElement, a);
+    put(x + (m - k) * kElement, b);
+  }
+}
+// The same for one line, as many elements at once as a register has numbers.
+template <class T, class F>
+CRESSET_VECTOR_INLINE void each_two_of_line(T* x, const T* twiddles, int64_t m, const F& f) {
+  using V = Register<T>;
+  constexpr int64_t n = kLanes<T>;
+  int64_t k = 1;
+  for (; 2 * (k + n - 1) < m; k += n) {
+    T* const mirrored = x + 2 * (m - k - n + 1);
+    Complex<V> a = get_pairs<V>(x + 2 * k), b = turned_around(get_pairs<V>(mirrored));
+    f(a, b, get_pairs<V>(twiddles + 2 * k));
+    put_pairs(x + 2 * k, a);
+    put_pairs(mirrored, turned_around(b));
+  }
+  each_two<T>(x, twiddles, k, m, f);
+}
+
+template <class V, class T>
+void unpack_ends(T* z, int64_t m) {
+  constexpr int64_t kElement = 2 * sizeof(V) / sizeof(T);
+  const Complex<V> first = get<V>(z);
+  put(z, Complex<V>{first.re + first.im, V{}});
+  put(z + m * kElement, Complex<V>{first.re - first.im, V{}});
+}
+template <class V, class T>
+void pack_ends(T* x, int64_t m) {
+  constexpr int64_t kElement = 2 * sizeof(V) / sizeof(T);
+  const V first = get<V>(x).re, last = get<V>(x + m * kElement).re;
+  put(x, Complex<V>{first + last, first - last});
 }
 
 template <class T>
@@ -277,7 +327,7 @@ struct Block {
       const T* const from = lines.first + 2 * i * lines.stride;
       T* const to = block + 2 * i * kWidth;
       if (lines.between == 1 && lines.count == kWidth) {
-        put(to, apart(load_as<V>(from), load_as<V>(from + kWidth), std::make_index_sequence<kWidth>{}));
+        put(to, get_pairs<V>(from));
         continue;
       }
       for (int64_t l = 0; l < kWidth; ++l) {
@@ -292,10 +342,7 @@ struct Block {
       const T* const from = block + 2 * i * kWidth;
       T* const to = lines.first + 2 * i * lines.stride;
       if (lines.between == 1 && lines.count == kWidth) {
-        const Complex<V> v = get<V>(from);
-        const V a = together<0>(v, std::make_index_sequence<kWidth>{}), b = together<kWidth>(v, std::make_index_sequence<kWidth>{});
-        std::memcpy(to, &a, sizeof a);
-        std::memcpy(to + kWidth, &b, sizeof b);
+        put_pairs(to, get<V>(from));
         continue;
       }
       for (int64_t l = 0; l < lines.count; ++l) {
@@ -337,10 +384,14 @@ struct Block {
                         std::min(kWidth, columns - c));
   }
   static void unpack_pairs(T* z, const T* twiddles, int64_t m, bool wide) {
-    wide ? unpack_block<V>(z, twiddles, m) : unpack_block<T>(z, twiddles, m);
+    const auto f = [](auto& a, auto& b, const auto& w) CRESSET_INLINE_LAMBDA { unpack_two<T>(a, b, w); };
+    wide ? unpack_ends<V>(z, m) : unpack_ends<T>(z, m);
+    wide ? each_two<V>(z, twiddles, 1, m, f) : each_two_of_line(z, twiddles, m, f);
   }
   static void pack_pairs(T* x, const T* twiddles, int64_t m, bool wide) {
-    wide ? pack_block<V>(x, twiddles, m) : pack_block<T>(x, twiddles, m);
+    const auto f = [](auto& a, auto& b, const auto& w) CRESSET_INLINE_LAMBDA { pack_two<T>(a, b, w); };
+    wide ? pack_ends<V>(x, m) : pack_ends<T>(x, m);
+    wide ? each_two<V>(x, twiddles, 1, m, f) : each_two_of_line(x, twiddles, m, f);
   }
 
   static constexpr FftLoops<T> kLoops = {kWidth, transform,  multiply,    multiply_each, turn,      read,

@@ -244,8 +244,9 @@ template <class T>
 void FftPlan<T>::transform_in_parts(const T* from, T* to, bool forward, T scale, FftWorkspace<T>& workspace) const {
   const int64_t lanes = loops_.lanes, blocks = (along_->size() + lanes - 1) / lanes;
   T* const middle = workspace.middle.numbers(blocks * down_->numbers(true));
-  split_columns(from, middle, forward);
-  split_rows(middle, to, forward, scale);
+  FftWorkspace<T>& inner = inside(workspace);
+  split_columns(from, middle, forward, inner);
+  split_rows(middle, to, forward, scale, inner);
 }
 
 // Blocks that a thread takes at once: enough for what it costs to hand them out.
@@ -258,10 +259,11 @@ int64_t blocks_at_once(const FftPlan<T>& plan) {
 }  // namespace
 
 template <class T>
-void FftPlan<T>::split_columns(const T* x, T* middle, bool forward) const {
-  const int64_t columns = along_->size(), lanes = loops_.lanes, numbers = down_->numbers(true);
-  parallel_for(0, (columns + lanes - 1) / lanes, blocks_at_once(*down_), [&](int64_t begin, int64_t end) {
-    FftWorkspace<T> workspace;
+void FftPlan<T>::split_columns(const T* x, T* middle, bool forward, FftWorkspace<T>& callers) const {
+  const int64_t columns = along_->size(), lanes = loops_.lanes, numbers = down_->numbers(true), blocks = (columns + lanes - 1) / lanes;
+  parallel_for(0, blocks, blocks_at_once(*down_), [&](int64_t begin, int64_t end) {
+    FftWorkspace<T> own;
+    FftWorkspace<T>& workspace = end - begin == blocks ? callers : own;
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = b * lanes, count = std::min(lanes, columns - first);
       T* const block = middle + b * numbers;
@@ -273,12 +275,12 @@ void FftPlan<T>::split_columns(const T* x, T* middle, bool forward) const {
 }
 
 template <class T>
-void FftPlan<T>::split_rows(const T* middle, T* out, bool forward, T scale) const {
-  const int64_t rows = down_->size(), columns = along_->size(), lanes = loops_.lanes;
-  parallel_for(0, (rows + lanes - 1) / lanes, blocks_at_once(*along_), [&](int64_t begin, int64_t end) {
-    FftBuffer<T> buffer;
-    FftWorkspace<T> workspace;
-    T* const block = buffer.numbers(along_->numbers(true));
+void FftPlan<T>::split_rows(const T* middle, T* out, bool forward, T scale, FftWorkspace<T>& callers) const {
+  const int64_t rows = down_->size(), columns = along_->size(), lanes = loops_.lanes, blocks = (rows + lanes - 1) / lanes;
+  parallel_for(0, blocks, blocks_at_once(*along_), [&](int64_t begin, int64_t end) {
+    FftWorkspace<T> own;
+    FftWorkspace<T>& workspace = end - begin == blocks ? callers : own;  // one thread's: its memory is there already
+    T* const block = workspace.block.numbers(along_->numbers(true));
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = b * lanes, count = std::min(lanes, rows - first);
       loops_.turn(middle, rows, columns, first, count, block);

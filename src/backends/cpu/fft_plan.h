@@ -33,7 +33,7 @@ class FftBuffer {
 /// Buffers of one thread for one plan.
 template <class T>
 struct FftWorkspace {
-  FftBuffer<T> scratch, middle;
+  FftBuffer<T> scratch, middle, block;
   std::unique_ptr<FftWorkspace> inner;  // of the plan inside of the plan
 };
 
@@ -69,8 +69,8 @@ class FftPlan {
   void plan_chirp();
   void plan_split(int64_t rows);
   T* chirp_transform(T* x, bool wide, bool forward, T scale, FftWorkspace<T>& workspace) const;
-  void split_columns(const T* x, T* middle, bool forward) const;
-  void split_rows(const T* middle, T* out, bool forward, T scale) const;
+  void split_columns(const T* x, T* middle, bool forward, FftWorkspace<T>& workspace) const;
+  void split_rows(const T* middle, T* out, bool forward, T scale, FftWorkspace<T>& workspace) const;
 
   const FftLoops<T>& loops_ = find_fft_loops<T>();
   int64_t n_;
