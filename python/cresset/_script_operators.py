@@ -61,6 +61,9 @@ class ScriptOverload:
             raise RuntimeError(f"Unknown keyword argument '{next(iter(kwargs))}' for operator '{self._schema.name}'. Schema: {self._schema}")
         return self._compiled()(*values)
 
+    def __str__(self):
+        return f"{self._schema.name.replace('::', '.')}.{self._schema.overload_name or 'default'}"
+
     def __repr__(self):
         namespace, _, name = self._schema.name.partition("::")
         return f"<OpOverload(op='{namespace}.{name}', overload='{self._schema.overload_name or 'default'}')>"

@@ -1,6 +1,8 @@
 // Gradient formulas that several families use.
 #include "autograd/formulas.h"
 
+#include <algorithm>
+
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_view.h>
 
@@ -8,13 +10,14 @@ namespace cresset::autograd::formulas {
 
 Tensor restore_reduced_dims(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dims, bool keepdim) {
   if (keepdim || sizes.empty()) return grad;
+  if (!dims.has_value() || dims->empty()) return grad;
   const auto ndim = static_cast<int64_t>(sizes.size());
-  DimVector shape(sizes);
-  if (!dims.has_value() || dims->empty())
-    for (int64_t& s : shape) s = 1;
-  else
-    for (int64_t d : *dims) shape[static_cast<std::size_t>(maybe_wrap_dim(d, ndim))] = 1;
-  return cresset::reshape(grad, shape);
+  DimVector reduced;
+  for (int64_t d : *dims) reduced.push_back(maybe_wrap_dim(d, ndim));
+  std::sort(reduced.begin(), reduced.end());
+  Tensor result = grad;
+  for (int64_t d : reduced) result = cresset::unsqueeze(result, d);
+  return result;
 }
 
 Tensor sum_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dims, bool keepdim) {

@@ -20,7 +20,7 @@
 namespace cresset::autograd::formulas {
 
 Tensor index_backward(const Tensor& grad, IntArrayRef sizes, OptionalTensorList indices) {
-  return cresset::index_put(cresset::zeros(sizes, grad.options()), indices, grad, /*accumulate=*/true);
+  return cresset::index_put(cresset::new_zeros(grad, sizes), indices, grad, /*accumulate=*/true);
 }
 Tensor index_put_self_backward(const Tensor& grad, OptionalTensorList indices, bool accumulate) {
   return accumulate ? grad : cresset::index_put(grad, indices, cresset::zeros({}, grad.options()), false);
@@ -30,15 +30,15 @@ Tensor index_put_values_backward(const Tensor& grad, OptionalTensorList indices,
 }
 
 Tensor index_select_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index) {
-  return cresset::index_add(cresset::zeros(sizes, grad.options()), dim, index, grad);
+  return cresset::index_add(cresset::new_zeros(grad, sizes), dim, index, grad);
 }
 Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index) {
-  return cresset::scatter_add(cresset::zeros(sizes, grad.options()), dim, index, grad);
+  return cresset::scatter_add(cresset::new_zeros(grad, sizes), dim, index, grad);
 }
 Tensor gather_padded(const Tensor& grad, int64_t dim, const Tensor& index, IntArrayRef sizes) {
   const Tensor out = cresset::gather(grad, dim, index);
   if (out.sizes() == sizes) return out;
-  if (index.numel() == 0) return cresset::zeros(sizes, grad.options());
+  if (index.numel() == 0) return cresset::new_zeros(grad, sizes);
   DimVector pad(2 * sizes.size(), 0);
   for (std::size_t d = 0; d < sizes.size(); ++d) pad[2 * (sizes.size() - 1 - d) + 1] = sizes[d] - out.size(static_cast<int64_t>(d));
   return cresset::constant_pad_nd(out, pad, 0);
@@ -181,14 +181,14 @@ std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tenso
 }
 
 Tensor take_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& index) {
-  return cresset::put(cresset::zeros(sizes, grad.options()), index, grad, /*accumulate=*/true);
+  return cresset::put(cresset::new_zeros(grad, sizes), index, grad, /*accumulate=*/true);
 }
 Tensor put_self_backward(const Tensor& grad, const Tensor& index, bool accumulate) {
   return accumulate ? grad : cresset::put(grad, index, cresset::zeros(index.sizes(), grad.options()), false);
 }
 
 Tensor masked_select_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& mask) {
-  const Tensor zeros = cresset::zeros(sizes, grad.options());
+  const Tensor zeros = cresset::new_zeros(grad, sizes);
   return cresset::sum_to_size(cresset::masked_scatter(zeros, mask, grad), sizes);
 }
 Tensor masked_scatter_self_backward(const Tensor& grad, const Tensor& mask, IntArrayRef sizes) {

@@ -1,6 +1,7 @@
 // Derivatives of losses.
 #include "autograd/formulas_loss.h"
 
+#include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
@@ -46,11 +47,29 @@ Tensor nll_loss_backward_total_weight(const Tensor& grad, const Tensor& result, 
   return reduction == 1 ? (-(grad * result).sum() / total_weight).reshape(total_weight.sizes()) : cresset::zeros_like(total_weight);
 }
 
+namespace {
+Tensor weighted_mean(const Tensor& g, const std::optional<Tensor>& weight, int64_t reduction, int64_t n) {
+  const Tensor w = weight ? g * *weight : g;
+  return reduction == 1 ? w / static_cast<double>(n) : w;
+}
+}  // namespace
+
 Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight,
                                             int64_t reduction) {
-  Tensor g = grad * (cresset::log1p(-self).clamp_min(-100) - self.log().clamp_min(-100));
-  if (weight) g = g * *weight;
-  return reduction == 1 ? g / static_cast<double>(self.numel()) : g;
+  return weighted_mean(-cresset::logit(self) * grad, weight, reduction, self.numel());
+}
+
+Tensor bce_with_logits_backward(const Tensor& grad, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                const std::optional<Tensor>& pos_weight, int64_t reduction) {
+  if (!pos_weight) return weighted_mean((cresset::sigmoid(self) - target) * grad, weight, reduction, self.numel());
+  const Tensor t = *pos_weight * target;
+  return weighted_mean(((t + 1 - target) * cresset::sigmoid(self) - t) * grad, weight, reduction, self.numel());
+}
+
+Tensor bce_with_logits_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight,
+                                       const std::optional<Tensor>& pos_weight, int64_t reduction) {
+  const Tensor slope = pos_weight ? cresset::log_sigmoid(-self) - *pos_weight * cresset::log_sigmoid(self) : -self;
+  return weighted_mean(slope * grad, weight, reduction, self.numel());
 }
 
 }  // namespace cresset::autograd::formulas

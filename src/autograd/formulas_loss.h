@@ -22,5 +22,10 @@ Tensor nll_loss_backward_jvp(const Tensor& grad_output_t, const Tensor& self, co
 /// The gradient of nll_loss_backward for the total weight.
 Tensor nll_loss_backward_total_weight(const Tensor& grad, const Tensor& result, int64_t reduction, const Tensor& total_weight);
 Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight, int64_t reduction);
+/// Of binary_cross_entropy_with_logits: for self, and for target.
+Tensor bce_with_logits_backward(const Tensor& grad, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                const std::optional<Tensor>& pos_weight, int64_t reduction);
+Tensor bce_with_logits_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight,
+                                       const std::optional<Tensor>& pos_weight, int64_t reduction);
 
 }  // namespace cresset::autograd::formulas

@@ -100,10 +100,10 @@ Tensor aminmax_jvp(const Tensor& self_t, const Tensor& self, const Tensor& resul
 }
 
 Tensor select_index_backward(const Tensor& grad, int64_t dim, const Tensor& indices, IntArrayRef sizes, bool keepdim) {
-  const Tensor zeros = cresset::zeros(sizes, grad.options());
-  if (keepdim || sizes.empty()) return cresset::scatter_add(zeros, dim, indices, grad);
+  const Tensor zeros = cresset::new_zeros(grad, sizes);  // an index along dim names each place at most once
+  if (keepdim || sizes.empty()) return cresset::scatter(zeros, dim, indices, grad);
   const int64_t d = maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()));
-  return cresset::scatter_add(zeros, d, cresset::unsqueeze(indices, d), cresset::unsqueeze(grad, d));
+  return cresset::scatter(zeros, d, cresset::unsqueeze(indices, d), cresset::unsqueeze(grad, d));
 }
 Tensor gather_index(const Tensor& self, int64_t dim, const Tensor& indices, bool keepdim) {
   if (keepdim || self.dim() == 0) return cresset::gather(self, dim, indices);

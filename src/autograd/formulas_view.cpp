@@ -150,6 +150,24 @@ Tensor split_backward(const std::vector<Tensor>& grads, int64_t split_size, int6
   return split_with_sizes_backward(grads, pieces, dim, sizes, options);
 }
 
+Tensor unsqueeze_to(const Tensor& grad, IntArrayRef sizes) {
+  Tensor result = grad;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] == 1) result = cresset::unsqueeze(result, static_cast<int64_t>(d));
+  return result;
+}
+
+Tensor unsqueeze_to(const Tensor& grad, IntArrayRef sizes, IntArrayRef dims) {
+  if (sizes.empty()) return grad;
+  DimVector taken;
+  for (int64_t d : dims) taken.push_back(maybe_wrap_dim(d, static_cast<int64_t>(sizes.size())));
+  std::sort(taken.begin(), taken.end());
+  Tensor result = grad;
+  for (int64_t d : taken)
+    if (sizes[static_cast<std::size_t>(d)] == 1) result = cresset::unsqueeze(result, d);
+  return result;
+}
+
 Tensor unbind_backward(const std::vector<Tensor>& grads, int64_t dim, IntArrayRef sizes, const TensorOptions& options) {
   dim = maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   TensorOptions like = options;

@@ -32,6 +32,10 @@ Tensor as_strided_scatter_backward_src(const Tensor& grad, IntArrayRef self_stri
 Tensor split_backward(const std::vector<Tensor>& grads, int64_t split_size, int64_t dim, IntArrayRef sizes, const TensorOptions& options);
 Tensor split_with_sizes_backward(const std::vector<Tensor>& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes,
                                  const TensorOptions& options);
+/// grad with the dimensions of one element that a squeeze took from `sizes`: all, or those of `dims`.
+Tensor unsqueeze_to(const Tensor& grad, IntArrayRef sizes);
+Tensor unsqueeze_to(const Tensor& grad, IntArrayRef sizes, IntArrayRef dims);
+inline Tensor unsqueeze_to(const Tensor& grad, IntArrayRef sizes, int64_t dim) { return unsqueeze_to(grad, sizes, IntArrayRef(&dim, 1)); }
 Tensor unbind_backward(const std::vector<Tensor>& grads, int64_t dim, IntArrayRef sizes, const TensorOptions& options);
 
 }  // namespace cresset::autograd::formulas

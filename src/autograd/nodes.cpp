@@ -45,14 +45,9 @@ bool is_wrapper(const Tensor& t) { return !t.has_storage() && t.key_set().has(Di
 
 Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
   if ((!grad.has_storage() && !is_wrapper(grad)) || grad.layout() != kStrided) return cresset::clone(grad);
-  if (is_wrapper(grad)) {
-    Tensor copy = cresset::new_empty_strided(grad, variable.sizes(), variable.strides());
-    return cresset::copy_(copy, grad);
-  }
-  Tensor copy = variable.is_non_overlapping_and_dense() ? cresset::empty_strided(variable.sizes(), variable.strides(), grad.options())
-                                                        : cresset::empty(variable.sizes(), grad.options());
-  cresset::copy_(copy, grad);
-  return copy;
+  if (!is_wrapper(grad) && !variable.is_non_overlapping_and_dense()) return cresset::clone(grad, MemoryFormat::Contiguous);
+  Tensor copy = cresset::new_empty_strided(grad, variable.sizes(), variable.strides());
+  return cresset::copy_(copy, grad);
 }
 
 /// First gradient: keeps the tensor itself when nobody else holds it or its memory, except for hooks that see it afterwards.

@@ -96,8 +96,9 @@ Tensor glu_backward_impl(const Tensor& grad_output, const Tensor& self, int64_t 
   const auto [a, b] = halves(self, dim);
   CRESSET_CHECK(grad_output.sizes() == a.sizes(), "glu_backward: a gradient of size ", a.sizes(), " was required; ", grad_output.sizes(),
                 " was given.");
-  const Tensor gate = cresset::sigmoid(b);
-  return cresset::cat({grad_output * gate, grad_output * a * gate * (1 - gate)}, dim);
+  const Tensor gate = cresset::sigmoid(b), slope = a * gate * (1 - gate);
+  if (self.is_complex()) return cresset::cat({grad_output * gate.conj(), grad_output * slope.conj()}, dim);
+  return cresset::cat({grad_output * gate, grad_output * slope}, dim);
 }
 
 void check_hardtanh(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {

@@ -56,12 +56,22 @@ std::optional<Tensor> additive_mask(const std::optional<Tensor>& mask, ScalarTyp
   return filled_beside(*mask, mask->sizes(), false, mask->options().dtype(type)).masked_fill(mask->logical_not(), kExcluded);
 }
 
+// Modes and classes written in Python see the operator that PyTorch has, whether it pays or not.
+bool is_watched(const Tensor& query) {
+  return cresset::impl::tls_is_dispatch_key_included(DispatchKey::Python) || query.key_set().has(DispatchKey::Python);
+}
+
 using Product = Tensor (*)(const Tensor&, const Tensor&);
 
 // Query times key, scaled, with the mask added and, if causal, the future at minus infinity.
 Tensor masked_scores(Product product, const Tensor& query, const Tensor& key, const std::optional<Tensor>& attn_mask, bool is_causal,
                      std::optional<double> scale) {
-  Tensor scores = product(query, key.transpose(-2, -1)) * attention_factor(query, scale);
+  // The root of the factor on either side keeps what is multiplied in the range of half types; few queries take all of it, and many keys
+  // stay as they are.
+  const double factor = attention_factor(query, scale), root = std::sqrt(std::abs(factor));
+  const bool roots = is_watched(query) || query.size(-2) >= key.size(-2);
+  const Tensor scaled = query * (!roots ? factor : factor < 0 ? -root : root), turned = key.transpose(-2, -1);
+  Tensor scores = product(scaled, roots ? turned * root : turned);
   if (attn_mask) scores = scores + attn_mask->to(scores.scalar_type());
   if (is_causal) {
     const Tensor seen = filled_beside(query, {query.size(-2), key.size(-2)}, true, query.options().dtype(kBool)).tril();
@@ -100,10 +110,11 @@ int64_t many_scores(const Tensor& query, const Tensor& key, const Tensor& value,
 bool goes_by_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask, double dropout_p,
                     bool is_causal, bool enable_gqa) {
   return query.is_cpu() && isFloatingType(query.scalar_type()) && dropout_p == 0 && query.dim() == 4 && key.dim() == 4 &&
-         value.dim() == 4 && query.size(2) * key.size(2) >= many_scores(query, key, value, is_causal) && query.size(0) == key.size(0) &&
-         key.size(1) > 0 && query.size(1) % key.size(1) == 0 && (enable_gqa || query.size(1) == key.size(1)) &&
-         key.sizes() == value.sizes() && query.size(3) == key.size(3) && !(is_causal && mask) &&
-         !(mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4)));
+         value.dim() == 4 &&
+         (query.size(2) * key.size(2) >= many_scores(query, key, value, is_causal) || (is_watched(query) && query.numel() > 0)) &&
+         query.size(0) == key.size(0) && key.size(1) > 0 && query.size(1) % key.size(1) == 0 &&
+         (enable_gqa || query.size(1) == key.size(1)) && key.sizes() == value.sizes() && query.size(3) == key.size(3) &&
+         !(is_causal && mask) && !(mask && (mask->requires_grad() || (mask->dim() != 2 && mask->dim() != 4)));
 }
 
 }  // namespace
@@ -172,7 +183,7 @@ std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(const Tensor& query
   const Product product = enable_gqa ? shared_product : cresset::matmul;
   const Tensor scores = masked_scores(product, query, key, attn_mask, is_causal, scale);
   // Only a mask can leave a query without keys.
-  Tensor weights = attn_mask ? cresset::_safe_softmax(scores, -1) : scores.softmax(-1);
+  Tensor weights = attn_mask || is_watched(query) ? cresset::_safe_softmax(scores, -1) : scores.softmax(-1);
   if (dropout_p > 0) {
     if (dropout_mask) {
       CRESSET_CHECK(dropout_p < 1, "_scaled_dot_product_attention_math: a dropout_p below 1 was required with a mask; got ", dropout_p,

@@ -187,7 +187,7 @@ Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const s
   const Tensor ignored = target == ignore_index;
   smooth = smooth.masked_fill(ignored, 0);
   if (reduction == kReduceMean) {
-    const Tensor kept = ignored.logical_not();
+    const Tensor kept = ignored.bitwise_not();
     const Tensor norm = weight ? weight->gather(0, target.masked_fill(ignored, 0).flatten()).mul(kept.flatten()).sum() : kept.sum();
     smooth = smooth.sum() / norm;
   } else {
@@ -289,7 +289,8 @@ Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t r
 }
 
 Tensor soft_margin_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
-  const Tensor grad = -target * cresset::sigmoid(-target * self) * grad_output;
+  const Tensor slope = -target * cresset::sigmoid(-target * self);
+  const Tensor grad = (slope.is_complex() ? slope.conj() : slope) * grad_output;
   return reduction == kReduceMean ? grad / self.numel() : grad;
 }
 

@@ -218,15 +218,15 @@ Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optiona
     const Tensor product = cresset::matmul(input, weight);
     return bias ? product + *bias : product;
   }
-  const Tensor w = weight.t();
-  if (!bias) return cresset::matmul(input, w);
-  if (input.dim() == 2) return cresset::addmm(*bias, input, w);
-  if (input.dim() >= 3 && input.is_contiguous() && bias->dim() <= 1) {
+  if (!bias) return cresset::matmul(input, weight.t());
+  if (input.dim() == 2) return cresset::addmm(*bias, input, weight.t());
+  if (input.dim() >= 3 && input.is_contiguous() && bias->dim() <= 1 && input.size(-1) != 0) {
     DimVector sizes(input.sizes());
     sizes[sizes.size() - 1] = weight.size(0);
-    if (input.size(-1) != 0) return cresset::addmm(*bias, input.reshape({-1, input.size(-1)}), w).reshape(sizes);
+    const Tensor rows = input.reshape({-1, input.size(-1)});
+    return cresset::addmm(*bias, rows, weight.t()).reshape(sizes);
   }
-  return cresset::matmul(input, w) + *bias;
+  return cresset::matmul(input, weight.t()) + *bias;
 }
 
 Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other) {

@@ -281,20 +281,20 @@ Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef 
 }
 
 namespace {
-// One window is the mean, which complex numbers have, too.
-bool is_complex_mean(const Tensor& self, IntArrayRef output_size) {
-  return self.is_complex() && self.dim() > static_cast<int64_t>(output_size.size()) &&
+// One window is the mean.
+bool is_mean(const Tensor& self, IntArrayRef output_size) {
+  return (self.is_floating_point() || self.is_complex()) && self.dim() > static_cast<int64_t>(output_size.size()) && self.numel() > 0 &&
          std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
 }
 }  // namespace
 
 Tensor adaptive_avg_pool2d_impl(const Tensor& self, IntArrayRef output_size) {
   const int64_t last[] = {-2, -1};
-  return is_complex_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool2d(self, output_size);
+  return is_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool2d(self, output_size);
 }
 Tensor adaptive_avg_pool3d_impl(const Tensor& self, IntArrayRef output_size) {
   const int64_t last[] = {-3, -2, -1};
-  return is_complex_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool3d(self, output_size);
+  return is_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool3d(self, output_size);
 }
 Tensor adaptive_avg_pool1d_impl(const Tensor& self, IntArrayRef output_size) {
   check_row("adaptive_avg_pool1d", self);

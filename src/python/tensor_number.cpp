@@ -207,7 +207,9 @@ PyObject* nb_subtract(PyObject* a, PyObject* b) {
     return wrap(without_lock(may_wait(x), [&] { return cresset::rsub(x, number); }));
     CRESSET_PY_CATCH(nullptr)
   }
-  return binary(a, b, {"sub", "__rsub__"}, [](const Tensor& x, const Tensor& y) { return cresset::sub(x, y); });
+  return binary(a, b, {"sub", "__rsub__"}, [](const Tensor& x, const Tensor& y) {
+    return CRESSET_UNLIKELY(x.unsafeGetTensorImpl()->is_wrapped_number()) ? cresset::rsub(y, x.item()) : cresset::sub(x, y);
+  });
 }
 
 PyObject* nb_true_divide(PyObject* a, PyObject* b) {

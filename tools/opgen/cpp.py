@@ -79,6 +79,14 @@ def _define(op, name, body, leading):
     return f"{op.schema.cpp_return()} {name}({params}) {{\n{text}}}\n"
 
 
+def functional_above(op):
+    """A call of the functional form for an in-place one above autograd: the parts may keep self for backward, and self changes afterwards."""
+    row = op.row
+    tensors = ["self", *(a.name for a in row.schema.args if str(a.type) == "Tensor" and a.name != "self")]
+    kept = f"ops::before_change({', '.join(tensors)})"
+    return f"cresset::{row.schema.name}({functional_args(op).replace('self', kept, 1)})"
+
+
 def forward(op, function):
     """The body of a kernel that is a function with the operator's parameters."""
     return [f"{'return ' if op.schema.returns else ''}{call(function, op.schema.args)};"]

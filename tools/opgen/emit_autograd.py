@@ -53,7 +53,7 @@ class Kernels:
         self.table, self.family, self.errors = table, family, errors
         self.declarations, self.definitions, self.code = [], [], []
         self.entries, self.view_entries, self.fallthrough = [], [], []
-        self.nodes, self.foreach = set(), []
+        self.nodes, self.shares_functions = set(), False  # does the code call functions of cresset::ops?
 
     def text(self):
         body = "using namespace formulas;\n\n"
@@ -62,7 +62,7 @@ class Kernels:
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
         tangent = ['"autograd/tangent.h"'] if "Tangent::of" in body else []
         includes = [*needs.headers(self.table, body), *needs.formula_headers(self.table, body), *tangent, '"autograd/writing.h"',
-                    f'"autograd/nodes_{self.family.name}.h"', *([f'"ops/ops_decl_{self.family.name}.h"'] if self.foreach else [])]
+                    f'"autograd/nodes_{self.family.name}.h"', *([f'"ops/ops_decl_{self.family.name}.h"', '"ops/shared/structured.h"'] if self.shares_functions else [])]
         return source(self.family.name, includes, body, "cresset::autograd::generated")
 
     # --- which kernels an operator gets -------------------------------------------------------------------------------
@@ -83,12 +83,14 @@ class Kernels:
         elif op.form == "out":
             self.add(op, self.out_kernel(op))
         elif row.kind == "foreach":
-            self.foreach.append(op)
+            self.shares_functions = True
             self.add(op, self.foreach_kernel(op))
         elif op.form == "inplace" and not schema.returns:  # optimiser steps
             self.fallthrough.append(op)
         elif not schema.written and (row.all_nondiff or not any(r.type.is_tensor for r in schema.returns)):
             self.fallthrough.append(op)
+        elif row.get("through_parts") and not row.differentiable:
+            self.add(op, self.through_parts(op))
         elif row.differentiable:
             self.differentiable(op)
         elif op.form == "inplace":
@@ -174,6 +176,24 @@ class Kernels:
             return [*lines, "  check_inplace(self, any_requires_grad);", f"  return {recorded};", "}", f"{self.redispatch(op)};"]
         return [*lines, f"  return {recorded};", "}", "AutoDispatchBelowADInplaceOrView guard;", f"return {self.redispatch(op)};"]
 
+    def parts(self, op):
+        """The statements of an operator above autograd: its function's parts record themselves."""
+        self.shares_functions = True
+        row = op.row
+        if op.form == "inplace" and op.derived:
+            return [f"ops::copy_to_self(\"{op.schema.name}\", {cpp.functional_above(op)}, self);", "return self;"]
+        text = row.get("explicit")
+        return cpp.forward(op, f"ops::{text}") if cpp.is_name(text) else [f"return {text};"]
+
+    def through_parts(self, op):
+        lines = self.fast_path(op)
+        if op.form == "inplace":
+            lines.append("check_inplace(self, any_requires_grad);")
+        return [*lines, *self.parts(op)]
+
+    def tangents_through_parts(self, op):
+        return ["if (any_fw) {", *("  " + line for line in self.parts(op)), "}"] if op.row.get("through_parts") else []
+
     def not_implemented(self, op):
         schema = op.schema
         lines = self.fast_path(op)
@@ -258,7 +278,7 @@ class Kernels:
 
     def functional(self, op, d, forward):
         schema = op.schema
-        lines = self.fast_path(op) + self.make_node(op, d)
+        lines = self.fast_path(op) + self.tangents_through_parts(op) + self.make_node(op, d)
         guard = "AutoDispatchBelowAutograd" if schema.is_view or schema.written else "AutoDispatchBelowADInplaceOrView"
         single = len(schema.returns) == 1
         target = schema.result_names[0] if single else "result_tuple"
@@ -278,6 +298,7 @@ class Kernels:
     def inplace(self, op, d, forward):
         lines = self.fast_path(op)
         lines.append("check_inplace(self, any_requires_grad);")
+        lines += self.tangents_through_parts(op)
         original = None
         if d.uses_self_tensor() or forward.needs_original:
             original = "original_self"

@@ -12,6 +12,8 @@ class ForwardMode:
         self.row, self.jvp = op.row, op.row.jvp
         self.before, self.after = [], []
         self.needs_original = False
+        if self.jvp is None and self.row.get("through_parts"):
+            return
         if self.jvp is None:
             self.after = [f"if (any_fw) throw_error_no_forward_ad(\"{op.schema.full_name}\");"]
             return

@@ -309,10 +309,7 @@ class Registrations:
         key = "CompositeImplicitAutograd" if row.kind == "composite" else "CompositeExplicitAutograd"
         if op.form == "inplace":
             if row.kind == "composite":
-                # The parts may keep self for backward, and self changes afterwards.
-                tensors = ["self", *(a.name for a in row.schema.args if str(a.type) == "Tensor" and a.name != "self")]
-                kept = f"ops::before_change({', '.join(tensors)})"
-                functional = f"cresset::{row.schema.name}({cpp.functional_args(op).replace('self', kept, 1)})"
+                functional = cpp.functional_above(op)
             body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
         else:
             written = [a for a in row.schema.args if a.name in row.get("writes", ()) or a.type.write and a.type.base == "Tensor" and not a.type.is_list]

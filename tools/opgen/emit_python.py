@@ -117,7 +117,7 @@ def dispatch_default(op):
 
 def differentiability(op):
     row = op.row
-    if op.implicit or row.kind == "foreach":
+    if op.implicit or row.kind == "foreach" or (row.get("through_parts") and not row.differentiable):
         return "composite"
     if row.differentiable:
         return "formula"
@@ -142,7 +142,7 @@ def facts(op):
         "mutates": [a.name for a in s.written], "view": s.is_view, "aliasing": aliasing,
         "pure": not s.written and not s.is_view and "nondeterministic_seeded" not in row.tags,
         "differentiable": differentiability(op), "nondiff": sorted(row.nondiff),
-        "grad": {", ".join(k): v for k, v in row.formulas.items()}, "jvp": row.jvp,
+        "grad": {", ".join(k): v for k, v in row.formulas.items()}, "jvp": row.jvp or ("through its parts" if row.get("through_parts") else None),
         "node": row.node if row.differentiable else None,
         "dispatch": dispatch, "default": default,
         "inplace": row.form("inplace").schema.qualified if row.form("inplace") and not op.derived and op.form != "inplace" else None,

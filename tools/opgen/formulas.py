@@ -65,7 +65,7 @@ class Derivative:
         self.inputs = [a for a in self.schema.args if any(a.name in names for names in row.formulas)]
         self.diff_outputs = [n for n in self.results if n not in row.nondiff]
         self.declared_needs = set()
-        self.formulas = [self._rewrite(i, names, text) for i, (names, text) in enumerate(row.formulas.items())]
+        self.formulas = [self._rewrite(i, names, text) for i, (names, text) in enumerate(sorted(row.formulas.items()))]  # evaluated in PyTorch's order
 
     @property
     def has_lists(self):

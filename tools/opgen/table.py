@@ -50,6 +50,7 @@ ROW_KEYS = {
     "kernel",
     "composite",
     "explicit",
+    "through_parts",
     "cpu",
     "meta",
     "foreach",
@@ -537,6 +538,8 @@ def _check_derivatives(row):
     row.nondiff = frozenset(nondiff or ())
     if row.formulas and row.all_nondiff:
         raise row.error("a row has 'grad' or nothing but 'nondiff' outputs, not both.", "nondiff")
+    if data.get("through_parts") and (row.kind != "explicit" or row.jvp):
+        raise row.error("'through_parts' belongs to a row with 'explicit' and without jvp: tangents go through the function's parts.", "through_parts")
     if row.kind == "composite" and (row.formulas or row.nondiff or "jvp" in data):
         raise row.error("a composite is differentiable through its parts: no grad, jvp or nondiff here.")
     row.jvp = data.get("jvp")

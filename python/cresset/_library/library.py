@@ -56,7 +56,7 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema, alias_analysis="", *, tags=()):
-        """Declare an operator by its schema text, without namespace; returns its name, with the namespace."""
+        """Declare an operator by its schema text, without namespace; returns its name, without."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE", "PURE_FUNCTION"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         written = schema.split("(")[0]
@@ -71,7 +71,7 @@ class Library:
         qualname = self.m.define(schema, alias_analysis, [name_of(t) for t in tags])
         self._op_defs.add(qualname)
         declared_in_python.add(qualname)
-        return qualname
+        return qualname.partition("::")[2]
 
     def _operator_name(self, op_name):
         if isinstance(op_name, OpOverload):

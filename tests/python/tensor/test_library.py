@@ -20,7 +20,7 @@ def lib():
 
 
 def test_define_and_impl(lib):
-    assert lib.define("scale(Tensor x, float by=2.0, *, ScalarType? dtype=None) -> Tensor") == "pylib::scale"
+    assert lib.define("scale(Tensor x, float by=2.0, *, ScalarType? dtype=None) -> Tensor") == "scale"
     seen = []
     lib.impl("scale", lambda x, by, dtype: seen.append((by, dtype)) or x * by, "CPU")
     lib.impl("scale", lambda x, by, dtype: x.new_empty(x.shape), "Meta")
