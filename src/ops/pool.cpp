@@ -283,7 +283,8 @@ Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef 
 namespace {
 // One window is the mean.
 bool is_mean(const Tensor& self, IntArrayRef output_size) {
-  return (self.is_floating_point() || self.is_complex()) && self.dim() > static_cast<int64_t>(output_size.size()) && self.numel() > 0 &&
+  const int64_t channels = self.dim() - static_cast<int64_t>(output_size.size());  // and the batch, or not
+  return (self.is_floating_point() || self.is_complex()) && (channels == 1 || channels == 2) && self.numel() > 0 &&
          std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
 }
 }  // namespace

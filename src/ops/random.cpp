@@ -124,7 +124,7 @@ Tensor feature_dropout_impl(const Tensor& input, double p, bool train) {
   DimVector sizes(static_cast<std::size_t>(input.dim()), 1);
   sizes[0] = input.size(0);
   sizes[1] = input.size(1);
-  return input * cresset::new_empty(input, sizes).bernoulli_(1 - p).div_(1 - p);
+  return input * cresset::bernoulli(cresset::new_empty(input, sizes), 1 - p).div_(1 - p);  // not in place: vmap gives each example its own
 }
 
 Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {
@@ -133,7 +133,7 @@ Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {
   if (p == 1) return input * cresset::zeros({}, input.options());
   constexpr double alpha = 1.7580993408473766;  // minus the limit of SELU at minus infinity
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
-  const Tensor noise = cresset::empty_like(input).bernoulli_(1 - p);
+  const Tensor noise = cresset::bernoulli(cresset::empty_like(input), 1 - p);
   const Tensor b = noise.add(-1).mul(alpha * a).add(alpha * a * p);
   return input * noise.mul(a) + b;
 }

@@ -200,16 +200,16 @@ CRESSET_BINARY_WITH_NUMBERS(nb_rshift, __rshift__, "__rshift__", "__rrshift__")
 
 PyObject* nb_subtract(PyObject* a, PyObject* b) {
   // A number minus a tensor is an operator of its own.
-  if (!is_tensor(a) && is_tensor(b) && (PyFloat_Check(a) || PyLong_Check(a) || PyComplex_Check(a)) && !may_override(b)) {
+  if (!is_tensor(a) && is_tensor(b) && (PyFloat_Check(a) || PyLong_Check(a) || PyComplex_Check(a))) {
     CRESSET_PY_TRY
-    const Tensor& x = unwrap(b);
     const Scalar number = to_scalar(a);
+    if (CRESSET_UNLIKELY(may_override(b)))
+      return binary(a, b, {"sub", "__rsub__"}, [&](const Tensor&, const Tensor& y) { return cresset::rsub(y, number); });
+    const Tensor& x = unwrap(b);
     return wrap(without_lock(may_wait(x), [&] { return cresset::rsub(x, number); }));
     CRESSET_PY_CATCH(nullptr)
   }
-  return binary(a, b, {"sub", "__rsub__"}, [](const Tensor& x, const Tensor& y) {
-    return CRESSET_UNLIKELY(x.unsafeGetTensorImpl()->is_wrapped_number()) ? cresset::rsub(y, x.item()) : cresset::sub(x, y);
-  });
+  return binary(a, b, {"sub", "__rsub__"}, [](const Tensor& x, const Tensor& y) { return cresset::sub(x, y); });
 }
 
 PyObject* nb_true_divide(PyObject* a, PyObject* b) {

@@ -35,6 +35,7 @@ OTHERWISE = {
     "EmbeddingBag": "the gradient of a dense table is asked for as such",
     "PReLU": "the gradient of the weight is viewed twice",
     "RReLU": "without noise it is leaky_relu",
+    **dict.fromkeys(("Dropout2", "Dropout3"), "noise is a result, so that vmap gives each example its own"),
     "SoftMarginLoss": "the error for a target that requires grad is NotImplementedError",
     "CTC": "lengths are numbers",
     "f:rarith": "PyTorch has no derivative of floor_divide, not even zero",

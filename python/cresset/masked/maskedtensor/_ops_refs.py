@@ -209,6 +209,7 @@ def _operators():
         "_softmax_backward_data": _softmax_backward,
         "_local_scalar_dense": _item,
         "copy_": _copy,
+        "new_zeros": lambda op, masked, *args, **kwargs: op(masked._data, *args, **kwargs),  # plain: what is written into it brings its mask
         "where": lambda op, *args: _where(*args),
         "layout": lambda op, masked: masked._data.layout,
         "is_same_size": lambda op, a, b: a.shape == b.shape,
