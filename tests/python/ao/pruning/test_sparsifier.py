@@ -321,8 +321,3 @@ def test_levels_of_schedules():
     ]  # fmt: skip
     at = pruning.CubicSL.sparsity_compute_fn
     assert [at(0, 0.5, 5, 0, 2, 10), at(0.1, 0.5, 1, 3, 2, 10), at(0.1, 0.5, 1, 3, 2, 10, True), at(0.1, 0.5, 100, 3, 2, 10)] == [0.2890625, 0.1, 0, 0.5]
-
-
-def test_sparse_quantized_layers_are_said_to_be_absent():
-    with pytest.raises(NotImplementedError, match="layers of sparse and quantized weights are not part of Cresset"):
-        pruning.get_static_sparse_quantized_mapping()
