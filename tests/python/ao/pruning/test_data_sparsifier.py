@@ -56,7 +56,9 @@ def test_blocks_of_smallest_norm_are_masked(arguments, expected):
 def test_shapes_and_ties():
     assert rows(masked(torch.ones(4, 8))) == ["00000000", "00000000", "11111111", "11111111"]
     assert rows(masked(torch.ones(4, 8), sparsity_level=1.0, zeros_per_block=2)) == ["00110011"] * 4
-    assert masked(torch.arange(9.0)).shape == (1, 9) and masked(torch.arange(9.0)).dtype == torch.int8
+    # PyTorch's masks of one row have two dimensions, and those of one column lie down: they fit no data.
+    assert masked(torch.arange(9.0)).tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 1] and masked(torch.arange(9.0).view(9, 1)).shape == (9, 1)
+    assert {masked(W, sparsity_level=level).dtype for level in (0, 0.5, 1)} == {torch.int8}
     with pytest.raises(ValueError, match="^only supports 2-D at the moment$"):
         masked(torch.ones(2, 3, 4))
     with pytest.raises(AssertionError, match="^only L1 and L2 norm supported at the moment$"):

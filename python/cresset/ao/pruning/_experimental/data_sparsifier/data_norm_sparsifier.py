@@ -29,10 +29,10 @@ class DataNormSparsifier(BaseDataSparsifier):
             raise ValueError("only supports 2-D at the moment")
         mask = self.get_mask(name)
         if sparsity_level <= 0 or zeros_per_block == 0:
-            mask.data = cresset.ones_like(mask)
+            mask.data = cresset.ones_like(mask, dtype=cresset.int8)
             return
         if sparsity_level >= 1.0 and zeros_per_block == size:
-            mask.data = cresset.zeros_like(mask)
+            mask.data = cresset.zeros_like(mask, dtype=cresset.int8)
             return
         norms = data.abs() if self.norm == "L1" else data * data
         if norms.dim() < 2:
@@ -45,4 +45,4 @@ class DataNormSparsifier(BaseDataSparsifier):
             parts = _blocks.split(norms, sparse_block_shape)
             lowest = cresset.sort(parts, dim=-1).indices[..., :zeros_per_block]
             made = made | _blocks.join(_blocks.zeros_at(parts.shape, lowest, cresset.int8), norms.shape, sparse_block_shape)
-        mask.data = made
+        mask.data = made.view(mask.shape)
