@@ -114,6 +114,16 @@ def test_pruned_models_compute_what_masked_ones_do(name, prune_bias):
     assert shapes == expected
 
 
+def test_rows_before_padding_lose_their_biases():
+    # In PyTorch they keep them where the masked model was not called before.
+    model, rows, shape = CHAINS["padded"]
+    masked = pruned(model(), rows, images=values(*shape))[0]
+    pruner, again = Rows({}, rows), filled(model())
+    pruner.prepare(again, [{"tensor_fqn": name} for name in rows])
+    pruner.step()
+    torch.testing.assert_close(pruner.prune()(values(*shape)), masked, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("prune_bias", [True, False])
 def test_rows_of_the_last_layer_go(prune_bias):
     # With prune_bias=False PyTorch's last layer loses its bias, or keeps one that is too long.
