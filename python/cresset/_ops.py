@@ -370,6 +370,7 @@ def _find_packet(namespace, name):
 # Modules that define operators of a namespace in Python: loaded when one of theirs is asked for.
 _DEFINED_IN = {
     "profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "quantized": "cresset._quantized._operators",
+    "sparse": "cresset._quantized._operators",
     "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "higher_order": "cresset.export._control_flow",
     "c10d": "cresset.distributed._c10d_operators", "aten::_grouped_mm": "cresset._rare_operators", "aten::dequantize": "cresset._rare_operators",
     "aten::_rowwise_prune": "cresset._rare_operators", "aten::_transform_bias": "cresset._rare_operators", "aten::_nested": "cresset._rare_operators",

@@ -25,7 +25,7 @@ _REAL = frozenset(
 def apply(func, args, kwargs):
     """The operator `func` with a quantized tensor among its arguments."""
     namespace, _, name = func._schema.name.partition("::")
-    if namespace in ("quantized", "_quantized"):
+    if namespace in ("quantized", "_quantized", "sparse"):
         from ._operators._register import functions
 
         return functions[func.name()](*args, **kwargs)

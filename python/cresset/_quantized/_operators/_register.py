@@ -5,7 +5,7 @@ from cresset.library import Library
 __all__ = ["functions", "operator"]
 
 functions = {}  # "ns::name.overload" → function, which is what quantized tensors call
-_libraries = {ns: Library(ns, "FRAGMENT") for ns in ("quantized", "_quantized")}
+_libraries = {ns: Library(ns, "FRAGMENT") for ns in ("quantized", "_quantized", "sparse")}
 PACKED = "__torch__.torch.classes.quantized.{}PackedParamsBase"
 
 

@@ -1,9 +1,9 @@
-"""Layers for quantization: fused ones (`intrinsic`), those that are trained to be quantized (`qat`), those that can be (`quantizable`), and those that
-are (`quantized`)."""
+"""Layers for quantization: fused ones (`intrinsic`), those that are trained to be quantized (`qat`), those that can be (`quantizable`), those that
+are (`quantized`), and those of them with blocks of zeros (`sparse`)."""
 
 import importlib as _importlib
 
-__all__ = ["intrinsic", "qat", "quantizable", "quantized"]
+__all__ = ["intrinsic", "qat", "quantizable", "quantized", "sparse"]
 
 
 def __getattr__(name):

@@ -13,6 +13,7 @@ from cresset.ao.nn.intrinsic.quantized import dynamic as nniqd
 from cresset.ao.nn.qat import dynamic as nnqatd
 from cresset.ao.nn.quantized import dynamic as nnqd
 from cresset.ao.nn.quantized import reference as nnqr
+from cresset.ao.nn.sparse import quantized as nnsq
 from cresset.nn.modules.linear import NonDynamicallyQuantizableLinear
 from cresset.nn.utils.parametrize import type_before_parametrizations
 
@@ -64,8 +65,8 @@ DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS = {
 DEFAULT_MODULE_TO_ACT_POST_PROCESS = {
     **dict.fromkeys((nn.Hardsigmoid, nn.Sigmoid, nn.Softmax), default_fixed_qparams_range_0to1_fake_quant), nn.Tanh: default_fixed_qparams_range_neg1to1_fake_quant,
 }  # fmt: skip
-DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS = {}  # layers of sparse weights are no part of Cresset
-DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE_MAPPINGS = {}
+DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS = {nn.Linear: nnsq.Linear}
+DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE_MAPPINGS = {nn.Linear: nnsq.dynamic.Linear}
 
 
 def no_observer_set():
@@ -91,12 +92,12 @@ def get_embedding_static_quant_module_mappings():
 
 
 def get_default_static_sparse_quant_module_mappings():
-    """{}: layers of sparse weights are no part of Cresset."""
+    """{float layer: quantized layer with blocks of zeros in its weight}"""
     return copy.copy(DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS)
 
 
 def get_default_dynamic_sparse_quant_module_mappings():
-    """{}: layers of sparse weights are no part of Cresset."""
+    """{float layer: layer with blocks of zeros in weights of eight bits}"""
     return copy.copy(DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE_MAPPINGS)
 
 

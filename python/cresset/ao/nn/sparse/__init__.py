@@ -1,0 +1,5 @@
+"""Layers with weights that have blocks of zeros."""
+
+from . import quantized
+
+__all__ = ["quantized"]

@@ -1,0 +1,1 @@
+"""Sparsity of activations and of data, and pruning of whole rows."""

@@ -1,0 +1,1 @@
+"""Sparsity of activations (`activation_sparsifier.ActivationSparsifier`)."""
