@@ -3,6 +3,7 @@
 import cresset
 
 from .. import _C
+from .._recorded import recorded
 from ._tensor import _COMPRESSED, Compressed, Coordinates, Sparse
 from ._validate import check_compressed, check_coordinates
 
@@ -248,6 +249,9 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
         values = cresset.empty(0, dtype=dtype, device=device)
         return Coordinates(cresset.empty(len(size), 0, dtype=_C.int64), values, size, True).requires_grad_(requires_grad)
     indices, values = parts(indices, values, dtype, device)
+    if _C._is_tracing():
+        leaf = values.detach() if requires_grad else values
+        return recorded("sparse_coo_tensor", indices, leaf, *([] if size is None else [list(size)]), is_coalesced=is_coalesced).requires_grad_(requires_grad)
     if indices.dim() == 1 and not indices.numel() and size is not None and not len(size):
         indices = indices.reshape(0, values.shape[0] if values.dim() else 1)
     if indices.dim() != 2:
@@ -283,6 +287,10 @@ def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, lay
     by_row, blocks = _COMPRESSED[layout][2:]
     plain = plain if isinstance(plain, _C.Tensor) else cresset.tensor(plain, dtype=_C.int64)
     other, values = parts(other, values, dtype, device)
+    if _C._is_tracing():
+        leaf = values.detach() if requires_grad else values
+        made = recorded("sparse_compressed_tensor", plain, other, leaf, *([] if size is None else [list(size)]), layout=layout)
+        return made.requires_grad_(requires_grad)
     other = other if isinstance(other, _C.Tensor) and other.dtype in (_C.int32, _C.int64) else other.to(_C.int64)
     batch = plain.dim() - 1
     block = tuple(values.shape[batch + 1 : batch + 3]) if blocks else (1, 1)
