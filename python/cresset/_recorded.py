@@ -1,4 +1,4 @@
-"""Functions of Python that make or take apart tensors of classes of their own (quantized, sparse): a trace records the operator of `aten` that has their
+"""Functions of Python that make or take apart tensors of classes of their own (quantized, sparse): what records calls takes the operator of `aten` that has their
 name, because what they compute inside cannot say which tensor of the trace it came from."""
 
 import functools
@@ -8,7 +8,14 @@ import cresset
 from . import _C
 from ._quantized_types import script_number
 
-__all__ = ["in_traces", "recorded"]
+__all__ = ["in_traces", "recorded", "recorders", "recording"]
+
+recorders = []  # of operators as they are called (fx.experimental.proxy_tensor, export), innermost last
+
+
+def recording():
+    """Are calls of this thread recorded, by a trace or as a program is exported?"""
+    return _C._is_tracing() or bool(recorders and recorders[-1].records())
 
 
 def recorded(name, *args, **kwargs):
@@ -18,11 +25,11 @@ def recorded(name, *args, **kwargs):
 
 
 def in_traces(function):
-    """The method as the operator of its name, while a trace is made."""
+    """The method as the operator of its name, while calls are recorded."""
     name = function.__name__
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        return recorded(name, *args, **kwargs) if _C._is_tracing() else function(*args, **kwargs)
+        return recorded(name, *args, **kwargs) if recording() else function(*args, **kwargs)
 
     return call

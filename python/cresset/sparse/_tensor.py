@@ -9,7 +9,7 @@ import functools
 import cresset
 
 from .. import _C
-from .._recorded import in_traces, recorded
+from .._recorded import in_traces, recorded, recording
 from ._validate import _COMPRESSED
 
 __all__ = ["Compressed", "Coordinates", "Sparse"]
@@ -106,7 +106,7 @@ def _conversion(function):
 
     @functools.wraps(function)
     def to_sparse(self, sparse_dim=None, **options):
-        if not _C._is_tracing():
+        if not recording():
             return function(self, sparse_dim, **options)
         return recorded("to_sparse", self, **options) if sparse_dim is None else recorded("to_sparse", self, sparse_dim)
 
