@@ -56,9 +56,7 @@ def test_programs(case):
 def test_fakes_keep_no_elements():
     mode = FakeTensorMode()
     fake = mode.from_tensor(COO)
-    assert repr(fake) == (
-        "FakeTensor(indices=tensor(..., size=(2, 0)),\n           values=tensor(..., size=(0,)),\n           size=(4, 4), layout=cresset.sparse_coo)"
-    )
+    assert repr(fake) == ("FakeTensor(indices=tensor(..., size=(2, 0)),\n           values=tensor(..., size=(0,)),\n           size=(4, 4), layout=cresset.sparse_coo)")
     assert (fake._nnz(), fake.sparse_dim(), fake.dense_dim(), fake.is_coalesced(), fake.is_sparse) == (0, 2, 0, True, True)
     compressed = mode.from_tensor(BSR)
     assert compressed.crow_indices().shape == (3,) and compressed.values().shape == (0, 2, 2) and isinstance(compressed.values(), FakeTensor)
