@@ -5,6 +5,7 @@ model can be "run" on devices that are not there and with sizes that would not f
 """
 
 import contextlib
+import importlib
 import weakref
 
 import cresset
@@ -162,6 +163,10 @@ def active_mode():
     return next((mode for mode in modes if isinstance(mode, FakeTensorMode)), None)
 
 
+def _sparse():
+    return importlib.import_module("cresset._subclasses.fake_sparse")  # which stands on this module
+
+
 def _is_sparse(kind):
     return kind.__module__ == "cresset.sparse._tensor"
 
@@ -236,9 +241,7 @@ class FakeTensorMode(TorchDispatchMode):
     def _convert(self, tensor):
         kind = type(tensor)
         if tensor.layout is not cresset.strided:
-            from .fake_sparse import fake_of
-
-            return fake_of(self, tensor)
+            return _sparse().fake_of(self, tensor)
         if is_traceable_wrapper_subclass(tensor):
             return self._convert_parts(tensor)
         if kind is not cresset.Tensor and not isinstance(tensor, cresset.nn.Parameter):
@@ -336,9 +339,7 @@ class FakeTensorMode(TorchDispatchMode):
         args, kwargs = self._only_fakes(func, args, kwargs, tensors)
         tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, FakeTensor)]
         if any(t.layout is not cresset.strided for t in tensors):
-            from .fake_sparse import run
-
-            return run(self, func, args, kwargs, self._result_device(func, args, kwargs, tensors))
+            return _sparse().run(self, func, args, kwargs, self._result_device(func, args, kwargs, tensors))
         known = self._on_constants(func, args, kwargs, tensors)
         if known is not None:
             return known[0]

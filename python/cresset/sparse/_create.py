@@ -1,5 +1,7 @@
 """Making sparse tensors, and turning one layout into another."""
 
+import importlib
+
 import cresset
 
 from .. import _C
@@ -195,8 +197,7 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
         if dense_dim is not None:
             raise RuntimeError(f"{what} dense_dim argument given is not supported")
     if is_fake(tensor):
-        from cresset._subclasses.fake_sparse import of_parts
-
+        of_parts = importlib.import_module("cresset._subclasses.fake_sparse").of_parts
         form = {"blocksize": blocksize, "sparse_dim": sparse_dim if strided else None, "dense_dim": dense_dim}
         return of_parts(tensor.shape, tensor.dtype, layout, [tensor], **{k: v for k, v in form.items() if v is not None})
     return convert(tensor, layout, blocksize, sparse_dim if strided else None, dense_dim)
@@ -259,8 +260,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
         leaf = values.detach() if requires_grad else values
         return recorded("sparse_coo_tensor", indices, leaf, *([] if size is None else [list(size)]), is_coalesced=is_coalesced).requires_grad_(requires_grad)
     if is_fake(indices) or is_fake(values):
-        from cresset._subclasses.fake_sparse import of_parts
-
+        of_parts = importlib.import_module("cresset._subclasses.fake_sparse").of_parts
         return of_parts(size, values.dtype, _C.sparse_coo, (indices, values), sparse_dim=indices.shape[0])
     if indices.dim() == 1 and not indices.numel() and size is not None and not len(size):
         indices = indices.reshape(0, values.shape[0] if values.dim() else 1)
@@ -302,8 +302,7 @@ def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, lay
         made = recorded("sparse_compressed_tensor", plain, other, leaf, *([] if size is None else [list(size)]), layout=layout)
         return made.requires_grad_(requires_grad)
     if is_fake(plain) or is_fake(other) or is_fake(values):
-        from cresset._subclasses.fake_sparse import of_parts
-
+        of_parts = importlib.import_module("cresset._subclasses.fake_sparse").of_parts
         batch = plain.dim() - 1
         form = {"blocksize": tuple(values.shape[batch + 1 : batch + 3])} if _COMPRESSED[layout][3] else {}
         return of_parts(size, values.dtype, layout, (plain, other, values), **form)
