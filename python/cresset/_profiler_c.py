@@ -8,7 +8,7 @@ from .autograd import _profiler_state as _state
 
 __all__ = [
     "ActiveProfilerType", "RecordScope", "_EventType", "_ExperimentalConfig", "_ExtraFields_Allocation", "_ExtraFields_Backend", "_ExtraFields_PyCCall",
-    "_ExtraFields_PyCall", "_ExtraFields_TorchOp", "_NNModuleInfo", "_ProfilerEvent", "_PyFrameState", "_RecordFunctionFast", "_TensorMetadata",
+    "_ExtraFields_PyCall", "_ExtraFields_TorchOp", "_NNModuleInfo", "_OptimizerInfo", "_ProfilerEvent", "_PyFrameState", "_RecordFunctionFast", "_TensorMetadata",
     "_profiler_type", "_set_fwd_bwd_enabled_val", "_set_record_concrete_inputs_enabled_val", "symbolize_addresses", "symbolize_tracebacks",
 ]  # fmt: skip
 
@@ -115,7 +115,7 @@ class _Fields:
             setattr(self, name, value)
 
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__ if hasattr(self, name))})"
 
 
 class _PyFrameState(_Fields):
@@ -126,8 +126,37 @@ class _NNModuleInfo(_Fields):
     __slots__ = ("cls_name", "cls_ptr", "parameters", "self_ptr")
 
 
+class _OptimizerInfo(_Fields):
+    """An optimizer after a step: (parameter, its gradient or None, [(name, tensor)] of its state) for each parameter, all as _TensorMetadata."""
+
+    __slots__ = ("parameters", "self_ptr")
+
+    @classmethod
+    def _of(cls, optimizer):
+        """What an optimizer holds now."""
+        about = _TensorMetadata._of
+        found = []
+        for p in (p for group in optimizer.param_groups for p in group["params"]):
+            state = [(name, about(value)) for name, value in optimizer.state.get(p, {}).items() if isinstance(value, _C.Tensor)]
+            found.append((about(p), None if p.grad is None else about(p.grad), state))
+        return cls(found, id(optimizer))
+
+
 class _TensorMetadata(_Fields):
-    __slots__ = ("dtype", "layout", "sizes", "strides")
+    """A tensor. Those of operators' inputs know no addresses and no device."""
+
+    __slots__ = ("device", "dtype", "impl_ptr", "layout", "sizes", "storage_data_ptr", "strides")
+
+    def __init__(self, dtype, layout, sizes, strides):
+        self.dtype, self.layout, self.sizes, self.strides = dtype, layout, sizes, strides
+
+    @classmethod
+    def _of(cls, tensor):
+        """What is known of a tensor at hand."""
+        strided = tensor.layout is _C.strided
+        made = cls(tensor.dtype, tensor.layout, list(tensor.shape), list(tensor.stride()) if strided else [])
+        made.device, made.impl_ptr, made.storage_data_ptr = tensor.device, tensor._cdata, tensor.untyped_storage().data_ptr() if strided else None
+        return made
 
     @property
     def dim(self):
@@ -144,7 +173,7 @@ class _ExtraFields_Backend(_Fields):
 
 
 class _ExtraFields_Allocation(_Fields):
-    __slots__ = ("alloc_size", "device", "ptr", "total_allocated")
+    __slots__ = ("alloc_size", "device", "ptr", "total_allocated", "total_reserved")
 
 
 class _ExtraFields_PyCall(_Fields):

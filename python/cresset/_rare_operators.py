@@ -39,6 +39,15 @@ _ROWS = {
     "_nested_from_padded_and_nested_example(Tensor padded, Tensor nt_example) -> Tensor": _nested("_nested_from_padded_and_nested_example"),
     "quantize_per_tensor(Tensor self, float scale, int zero_point, int dtype) -> Tensor": _with_type(_quantized.quantize_per_tensor),
     "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, int dtype) -> Tensor": _with_type(_quantized.quantize_per_channel),
+    "quantize_per_tensor.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int dtype) -> Tensor": _with_type(_quantized.quantize_per_tensor),
+    "quantize_per_tensor.tensors(Tensor[] tensors, Tensor scales, Tensor zero_points, int dtype) -> Tensor[]":
+    _with_type(lambda *args: list(_quantized.quantize_per_tensor(*args))),
+    "_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor": _quantized._make_per_tensor_quantized_tensor,
+    "_make_per_channel_quantized_tensor(Tensor self, Tensor scale, Tensor zero_point, int axis) -> Tensor": _quantized._make_per_channel_quantized_tensor,
+    "empty_quantized(int[] size, Tensor qtensor, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    "MemoryFormat? memory_format=None) -> Tensor": _quantized.empty_quantized,
+    "quantized_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, float output_scale, int output_zero_point) -> Tensor":
+    _quantized.quantized_batch_norm,
     "quantize_per_tensor_dynamic(Tensor self, int dtype, bool reduce_range) -> Tensor": _dynamic,
     "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor":
     _fake_quantize.fake_quantize_per_tensor_affine,
@@ -49,6 +58,7 @@ _ROWS = {
     f"fused_moving_avg_obs_fake_quant(Tensor self, {_WATCHED}, float averaging_const, int quant_min, int quant_max, int ch_axis, "
     "bool per_row_fake_quant=False, bool symmetric_quant=False) -> Tensor": _fake_quantize.fused_moving_avg_obs_fake_quant,
     "dequantize.self(Tensor self) -> Tensor": lambda self: self.dequantize(),
+    "dequantize.tensors(Tensor[] tensors) -> Tensor[]": lambda tensors: [t.dequantize() for t in tensors],
 }
 
 _ROWS |= {f"{name}(Tensor self) -> {result}": (lambda name: lambda self: getattr(self, name)())(name) for name, result in (

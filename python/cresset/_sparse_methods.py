@@ -2,6 +2,7 @@
 
 from . import _C
 from ._overridable import tensor_method
+from ._recorded import recorded, recording
 
 _FUNCTIONS = (
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor", "smm", "sspaddmm",
@@ -22,6 +23,8 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     sparse. Differentiable. RuntimeError where the layout does not fit the tensor."""
     if isinstance(sparse_dim, _C.layout):
         sparse_dim, layout = None, sparse_dim
+    if recording():
+        return recorded("to_sparse", self, layout=layout, blocksize=blocksize, dense_dim=dense_dim) if sparse_dim is None else recorded("to_sparse", self, sparse_dim)
     return _convert(self, layout, blocksize, sparse_dim, dense_dim)
 
 
@@ -34,30 +37,40 @@ def to_sparse_coo(self):
 @tensor_method
 def to_sparse_csr(self, dense_dim=None):
     """The matrix with compressed rows."""
+    if recording():
+        return recorded("to_sparse_csr", self, dense_dim)
     return _convert(self, _C.sparse_csr, dense_dim=dense_dim)
 
 
 @tensor_method
 def to_sparse_csc(self, dense_dim=None):
     """The matrix with compressed columns."""
+    if recording():
+        return recorded("to_sparse_csc", self, dense_dim)
     return _convert(self, _C.sparse_csc, dense_dim=dense_dim)
 
 
 @tensor_method
 def to_sparse_bsr(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed rows."""
+    if recording():
+        return recorded("to_sparse_bsr", self, blocksize, dense_dim)
     return _convert(self, _C.sparse_bsr, blocksize, dense_dim=dense_dim)
 
 
 @tensor_method
 def to_sparse_bsc(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed columns."""
+    if recording():
+        return recorded("to_sparse_bsc", self, blocksize, dense_dim)
     return _convert(self, _C.sparse_bsc, blocksize, dense_dim=dense_dim)
 
 
 @tensor_method
 def sparse_mask(self, mask):
     """A sparse tensor with the places of the sparse tensor `mask` and the elements of self there; RuntimeError for another shape."""
+    if recording():
+        return recorded("sparse_mask", self, mask)
     from .sparse import mask_of
 
     return mask_of(self, mask)

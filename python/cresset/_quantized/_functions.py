@@ -4,8 +4,9 @@ import math
 
 import cresset
 
-from .. import _quantized_types
+from .. import _C, _quantized_types
 from .._overridable import overridable
+from .._recorded import recorded
 from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 
 __all__ = [
@@ -59,6 +60,11 @@ def _one(dtype, scale, zero_point):
 def quantize_per_tensor(input, scale, zero_point, dtype):
     """round(input / scale) + zero_point in quint8, qint8 or qint32, of a float32 tensor; or for a list of tensors, with tensors of scales and zero
     points, a tuple. RuntimeError for other dtypes and for a zero point outside of the dtype's range."""
+    if _C._is_tracing():
+        several = isinstance(input, (list, tuple))
+        overload = ".tensors" if several else ".tensor_qparams" if isinstance(scale, cresset.Tensor) and isinstance(zero_point, cresset.Tensor) else ""
+        made = recorded("quantize_per_tensor" + overload, input, scale, zero_point, dtype)
+        return tuple(made) if several else made
     if isinstance(input, (list, tuple)):
         return tuple(quantize_per_tensor(t, s, z, dtype) for t, s, z in zip(input, scale.tolist(), zero_point.tolist()))
     quantizer = _one(dtype, scale, zero_point)
@@ -70,6 +76,8 @@ def quantize_per_tensor(input, scale, zero_point, dtype):
 def quantize_per_channel(input, scales, zero_points, axis, dtype):
     """quantize_per_tensor with a scale and a zero point for each index of the dimension `axis`; floating zero points are added before rounding.
     RuntimeError where their numbers are not that dimension's size."""
+    if _C._is_tracing():
+        return recorded("quantize_per_channel", input, scales, zero_points, axis, dtype)
     _kind(dtype)
     _check_float(input)
     size = input.shape[axis]
@@ -115,6 +123,8 @@ def _own_range(input, smallest, largest):
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     """quantize_per_tensor with the scale and zero point of the tensor's own range, over half of the whole numbers with `reduce_range`. The dtype is
     quint8 or qint8; for float16 the tensor is given in that dtype."""
+    if _C._is_tracing() and isinstance(dtype, _quantized_types.QuantizedType):
+        return recorded("quantize_per_tensor_dynamic", input, dtype, reduce_range)
     if dtype == cresset.float16:
         return input.to(dtype)
     if dtype not in (_quantized_types.quint8, _quantized_types.qint8):
@@ -154,6 +164,8 @@ def _empty_per_channel_affine_quantized(*size, scales, zero_points, axis, dtype=
 @overridable
 def empty_quantized(size, qtensor, **kwargs):
     """A tensor of another size, quantized as another one, whose whole numbers are anything."""
+    if _C._is_tracing():
+        return recorded("empty_quantized", list(size), qtensor, **kwargs)
     return QuantizedTensor(cresset.empty(tuple(size), dtype=_kind(qtensor.dtype)[0]), qtensor._quantizer)
 
 
@@ -166,11 +178,15 @@ def _of_numbers(numbers):
 
 def _make_per_tensor_quantized_tensor(input, scale, zero_point):
     """The quantized tensor of whole numbers in uint8, int8 or int32, which are copied."""
+    if _C._is_tracing():
+        return recorded("_make_per_tensor_quantized_tensor", input, scale, zero_point)
     return QuantizedTensor(input.clone(), PerTensor(_of_numbers(input), float(scale), int(zero_point)))
 
 
 def _make_per_channel_quantized_tensor(input, scale, zero_point, axis):
     """The quantized tensor of whole numbers in uint8, int8 or int32 with a scale for each index of `axis`."""
+    if _C._is_tracing():
+        return recorded("_make_per_channel_quantized_tensor", input, scale, zero_point, axis)
     return QuantizedTensor(input.clone(), _many(_of_numbers(input), scale, zero_point, axis))
 
 
@@ -226,6 +242,8 @@ quantized_max_pool1d, quantized_max_pool2d, quantized_max_pool3d = (_max_pool(f"
 def quantized_batch_norm(input, weight, bias, mean, var, eps, output_scale, output_zero_point):
     """batch_norm of a tensor quantized by one scale, with given means and variances, quantized by another scale. RuntimeError without a weight or bias,
     NotImplementedError for a tensor that is not quantized."""
+    if _C._is_tracing():
+        return recorded("quantized_batch_norm", input, weight, bias, mean, var, eps, output_scale, output_zero_point)
     _check_quantized(input, "quantized_batch_norm")
     for name, value in (("Weight", weight), ("Bias", bias)):
         if value is None:

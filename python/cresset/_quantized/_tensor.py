@@ -5,6 +5,7 @@ from typing import NamedTuple
 import cresset
 
 from .. import _C, _quantized_types
+from .._recorded import in_traces
 from .._tensor_str import _add_suffixes, _prefix, _values
 
 __all__ = ["PerChannel", "PerTensor", "QuantizedTensor"]
@@ -87,6 +88,7 @@ class QuantizedTensor(Tensor):
             )
         return self._quantizer
 
+    @in_traces
     def int_repr(self):
         """The whole numbers, a copy in uint8, int8 or int32."""
         return self._numbers.clone()
@@ -103,10 +105,12 @@ class QuantizedTensor(Tensor):
         """The zero point; RuntimeError of a tensor with several."""
         return self._uniform().zero_point
 
+    @in_traces
     def q_per_channel_scales(self):
         """The scales (float64, or float32 beside floating zero points); RuntimeError of a tensor with one."""
         return self._channels().scales
 
+    @in_traces
     def q_per_channel_zero_points(self):
         """The zero points; RuntimeError of a tensor with one."""
         return self._channels().zero_points
@@ -115,6 +119,7 @@ class QuantizedTensor(Tensor):
         """The dimension that scales belong to; RuntimeError of a tensor with one."""
         return self._channels().axis
 
+    @in_traces
     def dequantize(self):
         """The real numbers, float32."""
         q = self._quantizer

@@ -5,6 +5,7 @@ model can be "run" on devices that are not there and with sizes that would not f
 """
 
 import contextlib
+import importlib
 import weakref
 
 import cresset
@@ -162,9 +163,17 @@ def active_mode():
     return next((mode for mode in modes if isinstance(mode, FakeTensorMode)), None)
 
 
+def _sparse():
+    return importlib.import_module("cresset._subclasses.fake_sparse")  # which stands on this module
+
+
+def _is_sparse(kind):
+    return kind.__module__ == "cresset.sparse._tensor"
+
+
 def _speaks_first(kind):
     """Does a class wrap tensors? It is asked before the mode, which then sees what it wraps."""
-    return not issubclass(kind, FakeTensor) and kind.__torch_dispatch__ is not cresset.Tensor.__torch_dispatch__
+    return not issubclass(kind, FakeTensor) and not _is_sparse(kind) and kind.__torch_dispatch__ is not cresset.Tensor.__torch_dispatch__
 
 
 class FakeTensorMode(TorchDispatchMode):
@@ -222,6 +231,8 @@ class FakeTensorMode(TorchDispatchMode):
 
     def snapshot(self, fake):
         """A fake tensor of the same memory that keeps what the given one is now."""
+        if fake.layout is not cresset.strided:
+            return type(fake)(self, fake._elem, fake.fake_device)
         with no_dispatch(), cresset.no_grad():
             copy = self._wrap(fake._elem.detach(), fake.fake_device, fake.constant)
         copy.real_tensor = fake.real_tensor
@@ -229,6 +240,8 @@ class FakeTensorMode(TorchDispatchMode):
 
     def _convert(self, tensor):
         kind = type(tensor)
+        if tensor.layout is not cresset.strided:
+            return _sparse().fake_of(self, tensor)
         if is_traceable_wrapper_subclass(tensor):
             return self._convert_parts(tensor)
         if kind is not cresset.Tensor and not isinstance(tensor, cresset.nn.Parameter):
@@ -325,6 +338,8 @@ class FakeTensorMode(TorchDispatchMode):
             return self._lift(args[0])
         args, kwargs = self._only_fakes(func, args, kwargs, tensors)
         tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, FakeTensor)]
+        if any(t.layout is not cresset.strided for t in tensors):
+            return _sparse().run(self, func, args, kwargs, self._result_device(func, args, kwargs, tensors))
         known = self._on_constants(func, args, kwargs, tensors)
         if known is not None:
             return known[0]

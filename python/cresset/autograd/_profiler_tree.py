@@ -18,11 +18,11 @@ _DTYPES = {
 class PythonCall:
     """A call of a function: `name` as traces show it, begin and end in nanoseconds of the session, its position and that of its caller."""
 
-    __slots__ = ("begin", "c_function", "end", "file", "function", "line", "module", "module_number", "name", "number", "os_thread", "parent")
+    __slots__ = ("begin", "c_function", "end", "file", "function", "line", "module", "module_number", "name", "number", "optimizer", "os_thread", "parent")
 
 
-def python_calls(found):
-    """The PythonCalls of a session, from (callees, threads) as the library notes them. Numbers count from 1."""
+def python_calls(found, optimizers):
+    """The PythonCalls of a session, from (callees, threads) as the library notes them, and its optimizers by thread. Numbers count from 1."""
     callees, threads = found
     names, counts, known_files = [], {}, {}
     for target, module in callees:
@@ -37,14 +37,18 @@ def python_calls(found):
             names.append((f"{file}({target.co_firstlineno}): {target.co_name}", file, target.co_name, None, None, False))
     out = []
     for os_thread, calls in threads:
-        own = []
+        own, steps, looking = [], iter(optimizers.get(os_thread, ())), set()
         for callee, begin, end, parent, line in calls:
             call = PythonCall()
             call.name, call.file, call.function, call.module, call.module_number, call.c_function = names[callee]
             call.begin, call.end, call.os_thread, call.line, call.number = begin, end, os_thread, line, len(out) + len(own) + 1
             call.parent = own[parent] if parent >= 0 else None
+            looks = call.function == "_optimizer_step_code" and not call.c_function and call.file.endswith("cresset/optim/optimizer.py")
+            call.optimizer = next(steps, None) if looks else None
             own.append(call)
-        out += own
+            if looks or parent in looking:
+                looking.add(len(own) - 1)
+        out += [call for i, call in enumerate(own) if i not in looking or call.optimizer]  # without what looked at an optimizer
     return out
 
 
@@ -77,14 +81,14 @@ def _python(call, base):
         tag, fields = types._EventType.PyCCall, types._ExtraFields_PyCCall(caller)
     else:
         module = call.module and types._NNModuleInfo(type(call.module).__name__, id(type(call.module)), [], id(call.module))
-        tag, fields = types._EventType.PyCall, types._ExtraFields_PyCall(caller, _frame(call), module, None)
+        tag, fields = types._EventType.PyCall, types._ExtraFields_PyCall(caller, _frame(call), module, call.optimizer)
     return types._ProfilerEvent(call.name, tag, call.number, base + call.begin, call.end - call.begin, call.os_thread, fields)
 
 
 def _allocations(changes, tid, base, totals):
     for time, nbytes, address, device, _ in changes:
         totals[device] = totals.get(device, 0) + nbytes
-        fields = types._ExtraFields_Allocation(nbytes, device, address, totals[device])
+        fields = types._ExtraFields_Allocation(nbytes, device, address, totals[device], 0)
         yield types._ProfilerEvent("[memory]", types._EventType.Allocation, 0, base + time, 0, tid, fields)
 
 

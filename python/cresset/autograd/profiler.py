@@ -219,6 +219,7 @@ class profile:
         if self.with_stack:
             from ..nn.modules._hooks import _HookedModule
 
+            _profiler_state.optimizers = {}
             _C._profiler_calls_start(_HookedModule.__call__.__code__)
 
     def _stop(self):
@@ -238,7 +239,8 @@ class profile:
         self._threads = threads if self._keep_values else without_values(threads)
         self._keywords = dict(_profiler_state.keyword_values)
         _profiler_state.keyword_values.clear()
-        self._calls = python_calls(calls)
+        optimizers, _profiler_state.optimizers = _profiler_state.optimizers, None
+        self._calls = python_calls(calls, optimizers or {})
         self.kineto_results = Results(self._threads, self._calls, self._wall_clock, self.export_chrome_trace)
         self._stats.parse_kineto_call_duration_us = _us_since(start)
 

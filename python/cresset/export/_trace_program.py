@@ -255,17 +255,14 @@ def _as_called(func, args, kwargs):
 
 def _independent(leaf):
     """A tensor of the same form that shares nothing with others."""
+    if leaf.layout is not cresset.strided:
+        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
     with cresset.no_grad():
         copy = cresset.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device)
     return copy.requires_grad_(leaf.requires_grad) if leaf.requires_grad else copy
 
 
 def _check_leaf(leaf):
-    if isinstance(leaf, cresset.Tensor) and leaf.layout is not cresset.strided:
-        raise ValueError(
-            f"export: an input with the layout {leaf.layout} was given; programs take strided tensors. A run that records them would take other branches and "
-            "leave out conversions."
-        )
     if isinstance(leaf, (cresset.Tensor, *_PLAIN)):
         return
     raise ValueError(

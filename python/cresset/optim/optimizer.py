@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import threading
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
@@ -100,6 +101,18 @@ def _recorded(name, function):
     return record_function(name)(function)
 
 
+def _recorded_step(optimizer, own_step):
+    """`own_step` as a range of the profiler, which looks at the optimizer behind it."""
+    ranged = _recorded(f"Optimizer.step#{type(optimizer).__name__}.step", own_step)
+
+    def step(*args, **kwargs):
+        out = ranged(*args, **kwargs)
+        optimizer._optimizer_step_code()
+        return out
+
+    return step
+
+
 def _with_hooks(own_step):
     """`step` with the hooks around it. A step that a subclass's step calls runs without them: the outermost has them."""
 
@@ -108,7 +121,7 @@ def _with_hooks(own_step):
         self._opt_called = True
         step = _device_step(self, own_step) if _C._registered_backends() and type(self).step is wrapper else own_step
         if _C._profiler_recording() and type(self).step is wrapper:
-            step = _recorded(f"Optimizer.step#{type(self).__name__}.step", step)
+            step = _recorded_step(self, step)
         if (
             not (
                 self._optimizer_step_pre_hooks
@@ -331,6 +344,15 @@ class Optimizer:
                     else:
                         p.grad.requires_grad_(False)
                     p.grad.zero_()
+
+    def _optimizer_step_code(self):
+        """Behind each step that is profiled: a session with stacks notes what the optimizer holds."""
+        from cresset._profiler_c import _OptimizerInfo
+        from cresset.autograd import _profiler_state
+
+        noted = _profiler_state.optimizers
+        if noted is not None:
+            noted.setdefault(threading.get_native_id(), []).append(_OptimizerInfo._of(self))
 
     def step(self, closure=None):
         """One update; `closure`, when given, computes the loss again and is called with gradients enabled."""

@@ -7,6 +7,7 @@ import cresset
 
 from .. import _C
 from .._overridable import overridable
+from .._recorded import recorded, recording
 from . import _legacy
 from ._create import (
     convert, sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor, spdiags,
@@ -72,6 +73,8 @@ def mm(mat1, mat2, reduce=None):
     """
     from ._gradients import Product
 
+    if recording():
+        return recorded("_sparse_mm", mat1, mat2, *([] if reduce is None else [reduce]))
     if reduce in (None, "sum"):
         return Product.apply(mat1, mat2)
     if reduce == "prod":
@@ -84,6 +87,8 @@ def mm(mat1, mat2, reduce=None):
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
     """beta * mat + alpha * (mat1 @ mat2), mat1 sparse, with sparse gradient for mat1."""
+    if recording():
+        return recorded("_sparse_addmm", mat, mat1, mat2, beta=beta, alpha=alpha)
     return cresset.add(mat * beta if beta != 1 else mat, mm(mat1, mat2), alpha=alpha)
 
 
@@ -95,6 +100,8 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
 
     if out is not None:
         return _written(out, sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha))
+    if recording():
+        return recorded("sparse_sampled_addmm", input, mat1, mat2, beta=beta, alpha=alpha)
     if mat1.dim() > 2 and input.layout is not _C.sparse_coo:
         batch = mat1.shape[:-2]
         inputs = input._matrices() if input._batch_rank() else [input] * batch.numel()
@@ -111,11 +118,16 @@ def sum(input, dim=None, dtype=None):
     """The sum of a sparse tensor, over all elements or the dimensions `dim`, with sparse gradient: strided where no sparse dimension is left."""
     from ._gradients import Sum
 
+    if recording():
+        dims = [] if dim is None else [[dim] if isinstance(dim, int) else list(dim)]
+        return recorded("_sparse_sum", input, *dims, **({} if dtype is None else {"dtype": dtype}))
     input = input if dtype is None else input.to(dtype)
     return Sum.apply(input, None if dim is None else tuple([dim] if isinstance(dim, int) else dim))
 
 
 def _softmax(input, dim, dtype, logarithm):
+    if recording():
+        return recorded("_sparse_log_softmax" if logarithm else "_sparse_softmax", input, dim, dtype)
     input = input.coalesce() if dtype is None else input.to(dtype).coalesce()
     dim, count = dim % input.dim(), input.sparse_dim()
     places, values = input.indices(), input.values()
@@ -224,18 +236,24 @@ dsmm = hsmm = spmm
 @overridable
 def smm(input, mat2):
     """The product of a sparse and a strided matrix, as a sparse one."""
+    if recording():
+        return recorded("smm", input, mat2)
     return cresset.mm(input, mat2).to_sparse()
 
 
 @overridable
 def hspmm(mat1, mat2):
     """The product of a sparse COO matrix and a strided one, in coordinates of rows."""
+    if recording():
+        return recorded("hspmm", mat1, mat2)
     return cresset.mm(mat1, mat2).to_sparse(1)
 
 
 @overridable
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """beta * input + alpha * (mat1 @ mat2), with sparse input and mat1, as a sparse tensor."""
+    if recording():
+        return recorded("sspaddmm", input, mat1, mat2, beta=beta, alpha=alpha)
     return cresset.add(input * beta, cresset.mm(mat1, mat2).to_sparse(), alpha=alpha)
 
 

@@ -1,8 +1,12 @@
 """Making sparse tensors, and turning one layout into another."""
 
+import importlib
+
 import cresset
 
 from .. import _C
+from .._recorded import recorded, recording
+from .._utils import _is_fake as is_fake
 from ._tensor import _COMPRESSED, Compressed, Coordinates, Sparse
 from ._validate import check_compressed, check_coordinates
 
@@ -192,6 +196,10 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
             raise RuntimeError(f"{what} sparse_dim argument !={own if compressed else 'self.sparse_dim()'} is not supported")
         if dense_dim is not None:
             raise RuntimeError(f"{what} dense_dim argument given is not supported")
+    if is_fake(tensor):
+        of_parts = importlib.import_module("cresset._subclasses.fake_sparse").of_parts
+        form = {"blocksize": blocksize, "sparse_dim": sparse_dim if strided else None, "dense_dim": dense_dim}
+        return of_parts(tensor.shape, tensor.dtype, layout, [tensor], **{k: v for k, v in form.items() if v is not None})
     return convert(tensor, layout, blocksize, sparse_dim if strided else None, dense_dim)
 
 
@@ -248,6 +256,12 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
         values = cresset.empty(0, dtype=dtype, device=device)
         return Coordinates(cresset.empty(len(size), 0, dtype=_C.int64), values, size, True).requires_grad_(requires_grad)
     indices, values = parts(indices, values, dtype, device)
+    if recording():
+        leaf = values.detach() if requires_grad else values
+        return recorded("sparse_coo_tensor", indices, leaf, *([] if size is None else [list(size)]), is_coalesced=is_coalesced).requires_grad_(requires_grad)
+    if is_fake(indices) or is_fake(values):
+        of_parts = importlib.import_module("cresset._subclasses.fake_sparse").of_parts
+        return of_parts(size, values.dtype, _C.sparse_coo, (indices, values), sparse_dim=indices.shape[0])
     if indices.dim() == 1 and not indices.numel() and size is not None and not len(size):
         indices = indices.reshape(0, values.shape[0] if values.dim() else 1)
     if indices.dim() != 2:
@@ -283,6 +297,15 @@ def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, lay
     by_row, blocks = _COMPRESSED[layout][2:]
     plain = plain if isinstance(plain, _C.Tensor) else cresset.tensor(plain, dtype=_C.int64)
     other, values = parts(other, values, dtype, device)
+    if recording():
+        leaf = values.detach() if requires_grad else values
+        made = recorded("sparse_compressed_tensor", plain, other, leaf, *([] if size is None else [list(size)]), layout=layout)
+        return made.requires_grad_(requires_grad)
+    if is_fake(plain) or is_fake(other) or is_fake(values):
+        of_parts = importlib.import_module("cresset._subclasses.fake_sparse").of_parts
+        batch = plain.dim() - 1
+        form = {"blocksize": tuple(values.shape[batch + 1 : batch + 3])} if _COMPRESSED[layout][3] else {}
+        return of_parts(size, values.dtype, layout, (plain, other, values), **form)
     other = other if isinstance(other, _C.Tensor) and other.dtype in (_C.int32, _C.int64) else other.to(_C.int64)
     batch = plain.dim() - 1
     block = tuple(values.shape[batch + 1 : batch + 3]) if blocks else (1, 1)

@@ -153,7 +153,11 @@ def _clone(sparse, *, memory_format=None):
 
 @_rule("_to_copy", "to")
 def _to_copy(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None, copy=True):
+    if device is not None and cresset.device(device).type == "meta":
+        sparse = empty_like(sparse)  # what has no values does not say how many there are
     result = _valued(sparse, sparse._v.to(dtype=dtype or sparse.dtype, device=device or sparse.device, copy=True))
+    for name in ("_p", "_o") if isinstance(result, Compressed) else ("_i",):
+        setattr(result, name, getattr(result, name).to(device or sparse.device))
     return convert(result, layout) if layout not in (None, sparse.layout) else result
 
 

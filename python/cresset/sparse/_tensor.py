@@ -4,9 +4,12 @@ They are tensors that see operators below autograd (`__torch_dispatch__`; the ru
 is differentiable by the functions of _gradients.py.
 """
 
+import functools
+
 import cresset
 
 from .. import _C
+from .._recorded import in_traces, recorded, recording
 from ._validate import _COMPRESSED
 
 __all__ = ["Compressed", "Coordinates", "Sparse"]
@@ -75,8 +78,6 @@ class Sparse(Tensor):
         dense = ToDense.apply(self, masked_grad is not False)
         return dense if dtype is None else dense.to(dtype)
 
-    _to_dense = to_dense
-
     def __reduce_ex__(self, protocol):
         return cresset._utils._rebuild_sparse_tensor, (self.layout, self._parts())
 
@@ -98,6 +99,18 @@ class Sparse(Tensor):
     def to_sparse_coo(self):
         """The same in coordinates."""
         return self.to_sparse()
+
+
+def _conversion(function):
+    """to_sparse, which is two operators."""
+
+    @functools.wraps(function)
+    def to_sparse(self, sparse_dim=None, **options):
+        if not recording():
+            return function(self, sparse_dim, **options)
+        return recorded("to_sparse", self, **options) if sparse_dim is None else recorded("to_sparse", self, sparse_dim)
+
+    return to_sparse
 
 
 def _of_layout(name, expected):
@@ -310,3 +323,13 @@ for _name, _layout in (("csr", _C.sparse_csr), ("csc", _C.sparse_csc)):
     setattr(Sparse, f"to_sparse_{_name}", lambda self, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, dense_dim=dense_dim))
 for _name, _layout in (("bsr", _C.sparse_bsr), ("bsc", _C.sparse_bsc)):
     setattr(Sparse, f"to_sparse_{_name}", lambda self, blocksize, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, blocksize=blocksize, dense_dim=dense_dim))
+for _class, _names in (
+    (Sparse, "to_dense"),
+    (Coordinates, "_indices _values indices values coalesce _coalesced_ sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_"),
+    (Compressed, "crow_indices col_indices ccol_indices row_indices values"),
+):  # fmt: skip
+    for _name in _names.split():
+        setattr(_class, _name, in_traces(_class.__dict__[_name]))
+for _class in (Coordinates, Compressed):
+    _class.to_sparse = _conversion(_class.to_sparse)
+Sparse._to_dense = Sparse.to_dense

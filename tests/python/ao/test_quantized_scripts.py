@@ -181,3 +181,64 @@ def test_graphs_in_training_and_converted():
     assert script(x).equal(made(x))
     converted = quant.quantize_fx.convert_fx(made.eval())
     assert archived(converted)(x).equal(converted(x))
+
+
+CELLS = {  # the first rows of what PyTorch 2.13 gives: int8, float16
+    "LSTM": (nn.LSTMCell, {}, [-0.027439, -0.468024, -0.078533], [-0.026897, -0.468730, -0.080919]),
+    "GRU": (nn.GRUCell, {}, [-0.038899, -0.513111, -0.042587], [-0.038113, -0.514266, -0.046898]),
+    "tanh": (nn.RNNCell, {}, [-0.848949, 0.982649, 0.934532], [-0.851604, 0.983029, 0.933200]),
+    "relu": (nn.RNNCell, {"nonlinearity": "relu"}, [0.0, 2.369274, 1.693031], [0.0, 2.380452, 1.682617]),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
+@pytest.mark.parametrize("kind", CELLS)
+def test_cells(kind, dtype):
+    cls, options, whole, half = CELLS[kind]
+    model = nn.Sequential(cls(2, 2, **options)).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.arange(p.numel()).reshape(p.shape).float().sin())
+    model = quant.quantize_dynamic(model, {cls}, dtype=dtype)
+    x = torch.tensor([[1.0, -1.5], [0.5, 2.0], [0.0, 0.25]])
+    for run in (model, torch.jit.script(model), archived(model), torch.jit.trace(model, x + 1)):
+        result = run(x)
+        result = result[0] if isinstance(result, tuple) else result
+        torch.testing.assert_close(result.flatten()[:3], torch.tensor(half if dtype is torch.float16 else whole), atol=1e-5, rtol=0)
+    with pytest.raises(RuntimeError, match="input has inconsistent input_size: got 3, expected 2"):
+        model(torch.ones(1, 3))
+    state = (torch.ones(3, 2), torch.ones(3, 2)) if kind == "LSTM" else torch.ones(3, 2)
+    first, second = model[0](x, state), torch.jit.script(model[0])(x, state)
+    torch.testing.assert_close(first, second, atol=0, rtol=0)
+
+
+class Sums(nn.Module):
+    def __init__(self, functional):
+        super().__init__()
+        self.f = functional
+
+    def forward(self, x):
+        y = self.f.cat([x, x])
+        z = self.f.mul(self.f.add(y, y), y)
+        return self.f.add_scalar(self.f.mul_scalar(self.f.add_relu(z, z), 2.0), 1.0)
+
+
+def test_functionals():
+    x = torch.tensor([[1.0, -1.5], [0.5, 2.0], [0.0, 0.25]])
+    expected = ((x + x) * x * 4).relu().add(1).repeat(2, 1)
+    for functional in (nnq.FloatFunctional(), nnq.FXFloatFunctional()):
+        assert torch.equal(torch.jit.script(Sums(functional))(x), expected)
+    model = Sums(nnq.QFunctional())
+    x = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    assert numbers(torch.jit.script(model)(x)) == numbers(model(x))
+
+
+def test_linear_layers_with_activations_name_their_bias():
+    for cls in (nniq.LinearReLU, nniq.LinearTanh):
+        assert cls(2, 3, bias=False).bias() is None and cls(2, 3, bias=True).bias().tolist() == [0.0] * 3
+    made = torch.ao.nn.intrinsic.quantized.dynamic.LinearReLU(2, 2)
+    made.set_weight_bias(torch.quantize_per_tensor(torch.tensor([[1.0, 2.0], [3.0, -4.0]]), 0.05, 0, torch.qint8), torch.ones(2))
+    x = torch.tensor([[1.0, -1.5], [0.5, 2.0], [0.0, 0.25]])
+    expected = torch.tensor([[0.0, 9.929133], [5.519685, 0.0], [1.496063, 0.007874]])
+    torch.testing.assert_close(made(x), expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(torch.jit.script(made)(x), expected, atol=1e-5, rtol=0)

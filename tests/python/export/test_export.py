@@ -406,13 +406,3 @@ def test_loaded_programs_are_exported_programs(tmp_path):
         loaded.dialect  # noqa: B018
     with pytest.raises(NotImplementedError, match="has a graph of the IR"):
         loaded.graph_module  # noqa: B018
-
-
-def test_sparse_inputs_are_refused():
-    class Dense(nn.Module):
-        def forward(self, x):
-            return x.to_dense()
-
-    for x in (cresset.eye(2).to_sparse(), cresset.eye(2).to_sparse_csr()):
-        with pytest.raises(ValueError, match=f"export: an input with the layout {x.layout} was given; programs take strided tensors"):
-            export(Dense(), (x,))

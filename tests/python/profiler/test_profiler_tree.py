@@ -283,3 +283,29 @@ def test_overlap_counts_once():
     key = _utils.EventKey(call(1, 5, 5))
     spans = [_utils.Interval(*s) for s in ((0, 9), (1, 2), (4, 5), (8, 12))]
     assert key.intervals_overlap(spans) == 5 and key.intervals_overlap([_utils.Interval(6, 7), _utils.Interval(6, 8)]) == 2
+
+
+def test_steps_of_optimizers_tell_what_they_hold():
+    # What PyTorch 2.13 shows of the same program: the state is that behind each step, the first one's too.
+    net = cresset.nn.Linear(2, 1)
+    with profile(with_stack=True, profile_memory=True) as prof:
+        opt = cresset.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        for _ in range(2):
+            opt.zero_grad()
+            net(cresset.ones(3, 2)).sum().backward()
+            opt.step()
+    found = [n.extra_fields.optimizer for n in _utils.traverse_dfs(tree(prof)) if n.name.endswith(": _optimizer_step_code")]
+    assert [f.self_ptr for f in found] == [id(opt)] * 2
+    for info in found:
+        assert [(p.sizes, g.sizes, [(name, t.sizes) for name, t in state]) for p, g, state in info.parameters] == [
+            ([1, 2], [1, 2], [("momentum_buffer", [1, 2])]),
+            ([1], [1], [("momentum_buffer", [1])]),
+        ]
+        assert [p.storage_data_ptr for p, _, _ in info.parameters] == [p.data_ptr() for p in net.parameters()]
+    parameter, gradient, _ = found[1].parameters[0]
+    assert gradient.storage_data_ptr == net.weight.grad.data_ptr() and parameter.device == cresset.device("cpu") and parameter.strides == [2, 1]
+    assert isinstance(found[0], parts._OptimizerInfo)
+    names = [n.name for n in _utils.traverse_dfs(tree(prof))]
+    assert not any("_profiler_c.py" in name for name in names)  # what looks at the optimizer is no call of the program
+    memory = next(n.extra_fields for n in _utils.traverse_dfs(tree(prof)) if n.name == "[memory]")
+    assert memory.total_reserved == 0

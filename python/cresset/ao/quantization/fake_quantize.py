@@ -6,7 +6,8 @@ import cresset
 
 from ._fake_quantize_base import FakeQuantizeBase
 from ._observer_base import make_room
-from .observer import (
+from .observer import (  # noqa: F401
+    FixedQParamsObserver,
     HistogramObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, default_fixed_qparams_range_0to1_observer,
     default_fixed_qparams_range_neg1to1_observer,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from ._observer_base import _EPS, ObserverBase, UniformQuantizationObserverBase,
 from ._partial import PartialWrapper as _PartialWrapper  # noqa: F401
 from ._partial import with_args as _with_args  # noqa: F401
 from ._partial import with_callable_args as _with_callable_args  # noqa: F401
-from .utils import is_per_tensor
+from .utils import calculate_qmin_qmax, check_min_max_valid, is_per_channel, is_per_tensor, validate_qmin_qmax  # noqa: F401
 
 __all__ = [
     "default_affine_fixed_qparams_observer", "default_debug_observer", "default_dynamic_quant_observer", "default_fixed_qparams_range_0to1_observer",

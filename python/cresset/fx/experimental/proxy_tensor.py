@@ -10,7 +10,7 @@ import inspect
 
 import cresset
 
-from ... import _rare_functions
+from ... import _rare_functions, _recorded
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..._subclasses.functional_tensor import FunctionalTensor
 from ...utils import _pytree as pytree
@@ -53,7 +53,7 @@ def get_proxy_mode():
     return get_innermost_proxy_mode()
 
 
-_of_calls = []  # modes that record operators as they are called, innermost last
+_of_calls = _recorded.recorders  # modes that record operators as they are called, innermost last
 
 
 def recorder_of_calls():
@@ -164,6 +164,8 @@ class PythonKeyTracer(Tracer):
 
 
 def _place(tensor):
+    if tensor.layout is not cresset.strided:
+        return id(tensor)  # it has no storage
     with _disable_current_modes():
         storage = tensor.untyped_storage()._cdata
         return storage, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype

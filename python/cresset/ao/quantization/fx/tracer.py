@@ -2,10 +2,18 @@
 
 from cresset import nn
 from cresset.ao.nn.intrinsic import _FusedModule
+from cresset.fx import proxy
 from cresset.fx._symbolic_trace import Tracer
-from cresset.fx.proxy import Scope, ScopeContextManager  # noqa: F401
+from cresset.fx.proxy import Scope
 
 __all__ = ["QuantizationTracer"]
+
+
+class ScopeContextManager(proxy.ScopeContextManager):
+    """Another scope for a block: that of a module and its path."""
+
+    def __init__(self, scope, current_module, current_module_path):
+        super().__init__(scope, Scope(current_module_path, type(current_module)))
 
 
 class QuantizationTracer(Tracer):

@@ -155,6 +155,10 @@ class _ConvNd(WeightedQuantizedModule):
 class _ConvTransposeNd(_ConvNd):
     _transposed = True
 
+    @classmethod
+    def from_reference(cls, ref_qconvt, output_scale, output_zero_point):
+        return super().from_reference(ref_qconvt, output_scale, output_zero_point)
+
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
                  device=None, dtype=None):  # fmt: skip
         if padding_mode != "zeros":

@@ -1,29 +1,11 @@
 """Sums, products and joins as modules, so that their results are watched and quantized."""
 
 import cresset
-from cresset import nn
+from cresset import Tensor, nn
 
 from .utils import output_qparams
 
 __all__ = ["FloatFunctional", "FXFloatFunctional", "QFunctional"]
-
-
-def _float_functions(watching):
-    """The methods; with `watching` their results pass through the observer, but for those with numbers, whose scale follows from the input's."""
-
-    def of(compute, doc, watched=True):
-        def method(self, *args, **kwargs):
-            result = compute(*args, **kwargs)
-            return self.activation_post_process(result) if watching and watched else result
-
-        method.__doc__ = doc
-        return method
-
-    return {
-        "add": of(cresset.add, "x + y"), "add_scalar": of(cresset.add, "x + a number", False), "mul": of(cresset.mul, "x * y"),
-        "mul_scalar": of(cresset.mul, "x * a number", False), "cat": of(lambda x, dim=0: cresset.cat(x, dim=dim), "Tensors joined along a dimension."),
-        "add_relu": of(lambda x, y: nn.functional.relu(cresset.add(x, y)), "relu(x + y)"), "matmul": of(cresset.matmul, "x @ y"),
-    }  # fmt: skip
 
 
 class FloatFunctional(nn.Module):
@@ -36,9 +18,33 @@ class FloatFunctional(nn.Module):
     def forward(self, x):
         raise RuntimeError("FloatFunctional is not intended to use the forward. Please use the corresponding operation")
 
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + y"""
+        return self.activation_post_process(cresset.add(x, y))
 
-for _name, _method in _float_functions(True).items():
-    setattr(FloatFunctional, _name, _method)
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x + a number, whose scale follows from x's"""
+        return cresset.add(x, y)
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x * y"""
+        return self.activation_post_process(cresset.mul(x, y))
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x * a number, whose scale follows from x's"""
+        return cresset.mul(x, y)
+
+    def cat(self, x: list[Tensor], dim: int = 0) -> Tensor:
+        """Tensors joined along a dimension."""
+        return self.activation_post_process(cresset.cat(x, dim=dim))
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """relu(x + y)"""
+        return self.activation_post_process(nn.functional.relu(cresset.add(x, y)))
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x @ y"""
+        return self.activation_post_process(cresset.matmul(x, y))
 
 
 class FXFloatFunctional(nn.Module):
@@ -47,9 +53,33 @@ class FXFloatFunctional(nn.Module):
     def forward(self, x):
         raise RuntimeError("FloatFunctional is not intended to use the forward. Please use the corresponding operation")
 
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + y"""
+        return cresset.add(x, y)
 
-for _name, _method in _float_functions(False).items():
-    setattr(FXFloatFunctional, _name, _method)
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x + a number"""
+        return cresset.add(x, y)
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x * y"""
+        return cresset.mul(x, y)
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x * a number"""
+        return cresset.mul(x, y)
+
+    def cat(self, x: list[Tensor], dim: int = 0) -> Tensor:
+        """Tensors joined along a dimension."""
+        return cresset.cat(x, dim=dim)
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """relu(x + y)"""
+        return nn.functional.relu(cresset.add(x, y))
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x @ y"""
+        return cresset.matmul(x, y)
 
 
 class QFunctional(nn.Module):
@@ -82,31 +112,31 @@ class QFunctional(nn.Module):
     def _watched(self, result):
         return self.activation_post_process(result)
 
-    def add(self, x, y):
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
         """x + y"""
         return self._watched(cresset.ops.quantized.add(x, y, scale=self.scale, zero_point=self.zero_point))
 
-    def add_scalar(self, x, y):
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
         """x + a number, with a scale that follows from x's"""
         return cresset.ops.quantized.add_scalar(x, y)
 
-    def mul(self, x, y):
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """x * y"""
         return self._watched(cresset.ops.quantized.mul(x, y, scale=self.scale, zero_point=self.zero_point))
 
-    def mul_scalar(self, x, y):
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
         """x * a number, with a scale that follows from x's"""
         return cresset.ops.quantized.mul_scalar(x, y)
 
-    def cat(self, x, dim=0):
+    def cat(self, x: list[Tensor], dim: int = 0) -> Tensor:
         """Tensors joined along a dimension."""
         return self._watched(cresset.ops.quantized.cat(x, scale=self.scale, zero_point=self.zero_point, dim=dim))
 
-    def add_relu(self, x, y):
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
         """relu(x + y)"""
         return self._watched(cresset.ops.quantized.add_relu(x, y, scale=self.scale, zero_point=self.zero_point))
 
-    def matmul(self, x, y):
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y"""
         return cresset.ops.quantized.matmul(x, y, scale=self.scale, zero_point=self.zero_point)
 

@@ -12,6 +12,9 @@ class LinearReLU(nnq.Linear):
 
     _FLOAT_MODULE = nni.LinearReLU
 
+    def __init__(self, in_features, out_features, bias=True, dtype=cresset.qint8):
+        super().__init__(in_features, out_features, bias, dtype)
+
     def forward(self, x):
         return cresset.ops.quantized.linear_relu(x, self._packed_params._packed_params, self.scale, self.zero_point)
 
@@ -55,6 +58,9 @@ class LinearTanh(nnq.Linear):
     """A linear layer and a tanh of whole numbers."""
 
     _FLOAT_MODULE = nni.LinearTanh
+
+    def __init__(self, in_features, out_features, bias=True, dtype=cresset.qint8):
+        super().__init__(in_features, out_features, bias, dtype)
 
     def forward(self, x):
         return cresset.ops.quantized.linear_tanh(x, self._packed_params._packed_params, self.scale, self.zero_point)

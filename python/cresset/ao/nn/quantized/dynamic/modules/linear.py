@@ -26,6 +26,9 @@ class Linear(nnq.Linear):
             self.set_weight_bias(weight, self.bias())
 
     def forward(self, x):
+        return self._product(x)
+
+    def _product(self, x):
         packed = self._packed_params._packed_params
         if self._packed_params._whole:
             version = self.version

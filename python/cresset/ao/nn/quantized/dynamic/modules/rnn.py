@@ -2,9 +2,10 @@
 
 import numbers
 import warnings
+from typing import Optional  # noqa: UP035  scripts read annotations by these names
 
 import cresset
-from cresset import nn
+from cresset import Tensor, nn
 from cresset._quantized._operators import recurrent
 from cresset.ao.nn.quantized.modules.utils import _quantize_weight
 from cresset.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
@@ -246,12 +247,12 @@ class RNNCellBase(nn.Module):
         nonlinearity = getattr(self, "nonlinearity", "tanh")
         return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
 
-    def check_forward_input(self, input):
+    def check_forward_input(self, input: Tensor) -> None:
         """RuntimeError unless the input has the cell's size."""
         if input.size(1) != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)}, expected {self.input_size}")
 
-    def check_forward_hidden(self, input, hx, hidden_label=""):
+    def check_forward_hidden(self, input: Tensor, hx: Tensor, hidden_label: str = "") -> None:
         """RuntimeError unless the state fits the input and has the cell's size."""
         if input.size(0) != hx.size(0):
             raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{hidden_label} batch size {hx.size(0)}")
@@ -299,14 +300,11 @@ class RNNCellBase(nn.Module):
                 missing_keys.append(prefix + name)
         super()._load_from_state_dict(rest, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
 
-    def _step(self, operator, input, state):
-        return operator(input, state, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh)
-
-    def _checked(self, input, hx):
+    def _checked(self, input: Tensor, hx: Optional[Tensor]) -> Tensor:
         self.check_forward_input(input)
         if hx is None:
-            hx = input.new_zeros(input.size(0), self.hidden_size)
-        self.check_forward_hidden(input, hx)
+            hx = cresset.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+        self.check_forward_hidden(input, hx, "")
         return hx
 
 
@@ -314,16 +312,20 @@ class RNNCell(RNNCellBase):
     """nn.RNNCell with weights in int8 or float16."""
 
     _FLOAT_MODULE = nn.RNNCell
+    __constants__ = ("input_size", "hidden_size", "bias", "nonlinearity")
 
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", dtype=cresset.qint8):
         super().__init__(input_size, hidden_size, bias, num_chunks=1, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
         hx = self._checked(input, hx)
-        if self.nonlinearity not in ("tanh", "relu"):
+        if self.nonlinearity == "tanh":
+            return cresset.ops.quantized.quantized_rnn_tanh_cell_dynamic(input, hx, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh)
+        elif self.nonlinearity == "relu":
+            return cresset.ops.quantized.quantized_rnn_relu_cell_dynamic(input, hx, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh)
+        else:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(getattr(cresset.ops.quantized, f"quantized_rnn_{self.nonlinearity}_cell_dynamic"), input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -334,13 +336,16 @@ class LSTMCell(RNNCellBase):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, num_chunks=4, **kwargs)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Optional[tuple[Tensor, Tensor]] = None) -> tuple[Tensor, Tensor]:
         self.check_forward_input(input)
         if hx is None:
-            hx = (input.new_zeros(input.size(0), self.hidden_size),) * 2
+            zeros = cresset.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+            hx = (zeros, zeros)
         self.check_forward_hidden(input, hx[0], "[0]")
         self.check_forward_hidden(input, hx[1], "[1]")
-        return self._step(cresset.ops.quantized.quantized_lstm_cell_dynamic, input, list(hx))
+        return cresset.ops.quantized.quantized_lstm_cell_dynamic(
+            input, [hx[0], hx[1]], self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh
+        )
 
 
 class GRUCell(RNNCellBase):
@@ -351,5 +356,6 @@ class GRUCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, dtype=cresset.qint8):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, dtype=dtype)
 
-    def forward(self, input, hx=None):
-        return self._step(cresset.ops.quantized.quantized_gru_cell_dynamic, input, self._checked(input, hx))
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        hx = self._checked(input, hx)
+        return cresset.ops.quantized.quantized_gru_cell_dynamic(input, hx, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh)

@@ -85,6 +85,10 @@ class RNNCell(RNNCellBase, nn.RNNCell):
 class LSTMCell(RNNCellBase, nn.LSTMCell):
     """nn.LSTMCell with rounded weights."""
 
+    @classmethod
+    def from_float(cls, mod, weight_qparams_dict, use_precomputed_fake_quant=False):
+        return super().from_float(mod, weight_qparams_dict)
+
 
 class GRUCell(RNNCellBase, nn.GRUCell):
     """nn.GRUCell with rounded weights."""

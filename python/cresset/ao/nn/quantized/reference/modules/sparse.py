@@ -49,7 +49,7 @@ class EmbeddingBag(ReferenceQuantizedModule, nn.EmbeddingBag):
         return "QuantizedEmbedding(Reference)"
 
     @classmethod
-    def from_float(cls, mod, weight_qparams):
+    def from_float(cls, mod, weight_qparams, use_precomputed_fake_quant=False):
         """Of an nn.EmbeddingBag, with its rows."""
         return cls(
             mod.num_embeddings, mod.embedding_dim, mod.max_norm, mod.norm_type, mod.scale_grad_by_freq, mod.mode, mod.sparse, mod.weight.detach().clone(),

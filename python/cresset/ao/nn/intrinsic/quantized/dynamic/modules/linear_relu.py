@@ -16,7 +16,7 @@ class LinearReLU(nnqd.Linear):
         super().__init__(in_features, out_features, bias, dtype)
 
     def forward(self, x):
-        return super().forward(x).relu()
+        return self._product(x).relu()
 
     def _get_name(self):
         return "DynamicQuantizedLinearReLU"
