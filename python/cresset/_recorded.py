@@ -2,15 +2,21 @@
 name, because what they compute inside cannot say which tensor of the trace it came from."""
 
 import functools
+import sys
 
 import cresset
 
 from . import _C
-from ._quantized_types import script_number
 
-__all__ = ["in_traces", "recorded", "recorders", "recording"]
+__all__ = ["in_traces", "is_fake", "recorded", "recorders", "recording"]
 
 recorders = []  # of operators as they are called (fx.experimental.proxy_tensor, export), innermost last
+
+
+def is_fake(tensor):
+    """Has it a shape and no memory (FakeTensorMode)?"""
+    loaded = sys.modules.get("cresset._subclasses.fake_tensor")
+    return loaded is not None and isinstance(tensor, loaded.FakeTensor)
 
 
 def recording():
@@ -20,6 +26,8 @@ def recording():
 
 def recorded(name, *args, **kwargs):
     """The operator `aten::name`, or the overload `name.overload`, on the arguments of a function; types of quantized elements go as scripts number them."""
+    from ._quantized_types import script_number
+
     function = functools.reduce(getattr, name.split("."), cresset.ops.aten)
     return function(*map(script_number, args), **{key: script_number(value) for key, value in kwargs.items()})
 

@@ -5,7 +5,6 @@ storage, a dtype that cannot require gradients and so on raise.
 """
 
 import copyreg
-import sys
 import warnings
 from collections import OrderedDict
 
@@ -183,16 +182,12 @@ def _wraps_others(tensor):
         return True
 
 
-def _is_fake(tensor):
-    loaded = sys.modules.get("cresset._subclasses.fake_tensor")
-    return loaded is not None and isinstance(tensor, loaded.FakeTensor)
-
-
 def is_materialized(tensor):
     """Is it a fake tensor that the save going on writes as a tensor of its device?"""
+    from cresset._recorded import is_fake
     from cresset.serialization._options import _serialization_tls
 
-    return _serialization_tls.materialize_fake_tensors and _is_fake(tensor)
+    return _serialization_tls.materialize_fake_tensors and is_fake(tensor)
 
 
 def _storage_of_fake(fake):
@@ -204,13 +199,14 @@ def _storage_of_fake(fake):
 
 def reduce_tensor(tensor):
     """(function, arguments) that give a tensor of no subclass with the same storage; the graph is not part of it: what comes back is a leaf."""
+    from cresset._recorded import is_fake
     from cresset.serialization._options import _serialization_tls
 
     hooks = _hooks_of(tensor)
     size, requires_grad = tuple(tensor.size()), tensor.requires_grad
     if is_materialized(tensor):
         untyped = _storage_of_fake(tensor)
-    elif not _is_fake(tensor) and _wraps_others(tensor):
+    elif not is_fake(tensor) and _wraps_others(tensor):
         stride, offset = tuple(tensor.stride()), tensor.storage_offset()
         return _rebuild_wrapper_subclass, (type(tensor), tensor.dtype, size, stride, offset, tensor.layout, tensor.device, requires_grad)
     elif tensor.is_meta:

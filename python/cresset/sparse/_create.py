@@ -5,8 +5,7 @@ import importlib
 import cresset
 
 from .. import _C
-from .._recorded import recorded, recording
-from .._utils import _is_fake as is_fake
+from .._recorded import is_fake, recorded, recording
 from ._tensor import _COMPRESSED, Compressed, Coordinates, Sparse
 from ._validate import check_compressed, check_coordinates
 
