@@ -1,8 +1,11 @@
 """What many tests share: totals of data-driven tests, printed as tables after the run (also with workers: they travel in the reports), a device, a browser."""
 
+import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -46,6 +49,27 @@ def pytest_terminal_summary(terminalreporter):
         for line in sorted(lines, key=lambda name: (name == "total", name)):
             numbers = "   ".join(f"{number:6} {column}" for column, number in lines[line].items())
             terminalreporter.write_line(f"{line:{width}}  {numbers}")
+
+
+@pytest.fixture(scope="session")
+def run_as_torch():
+    """run_as_torch(file, function) calls a function of a file that imports `torch`, which is Cresset meanwhile."""
+
+    def run(file, function):
+        names = ("", ".nn", ".nn.functional", ".utils", ".utils._python_dispatch")
+        here = {f"torch{name}": importlib.import_module(f"cresset{name}") for name in names}
+        before = {name: sys.modules.get(name) for name in here}
+        sys.modules.update(here)
+        try:
+            spec = importlib.util.spec_from_file_location(file.stem, file)
+            programs = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(programs)
+            return getattr(programs, function)()
+        finally:
+            for name, module in before.items():
+                sys.modules.pop(name) if module is None else sys.modules.update({name: module})
+
+    return run
 
 
 def _built(name, *sources):

@@ -1,14 +1,9 @@
 """A mode sees of 257 programs and of their gradients the operators that it sees with PyTorch 2.13 (seen_operators.json, by seen_operators.py)."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-import cresset
-from cresset.utils import _python_dispatch
 
 HERE = Path(__file__).parent
 RECORDED = json.loads((HERE / "seen_operators.json").read_text())
@@ -44,19 +39,8 @@ OTHERWISE = {
 
 
 @pytest.fixture(scope="module")
-def found():
-    modules = {"torch": cresset, "torch.nn": cresset.nn, "torch.nn.functional": cresset.nn.functional, "torch.utils": cresset.utils,
-               "torch.utils._python_dispatch": _python_dispatch}  # fmt: skip
-    before = {name: sys.modules.get(name) for name in modules}
-    sys.modules.update(modules)
-    try:
-        spec = importlib.util.spec_from_file_location("seen_operators", HERE / "seen_operators.py")
-        programs = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(programs)
-        return programs.seen_operators()
-    finally:
-        for name, module in before.items():
-            sys.modules.pop(name) if module is None else sys.modules.update({name: module})
+def found(run_as_torch):
+    return run_as_torch(HERE / "seen_operators.py", "seen_operators")
 
 
 @pytest.mark.parametrize("name", RECORDED)
