@@ -88,11 +88,15 @@ per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetr
 )
 
 _NUMBERS = {id(kind): number for kind, number in ((qint8, 12), (quint8, 13), (qint32, 14), (quint4x2, 16), (quint2x4, 17))}
+for _kind in (qint8, quint8, qint32, quint4x2, quint2x4):
+    _C._name_dtype(_NUMBERS[id(_kind)], _kind)  # kernels in Python get the object for the number
 _NUMBERS |= {id(scheme): number for number, scheme in enumerate(
     (per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams)
 )}  # fmt: skip
 
 globals().update({_name: _NarrowInteger(_name) for _name in _NARROW_INTEGERS})
 globals().update({_name: _Bits(_name, _size) for _name, _size in _BITS.items()})
+for _number, _name in enumerate(_BITS, 18):
+    _C._name_dtype(_number, globals()[_name])
 float4_e2m1fn_x2 = _NarrowFloats("float4_e2m1fn_x2")
 bit = globals()["uint1"]

@@ -4,21 +4,8 @@ import cresset
 
 from . import _fake_quantize, _rare_functions
 from ._quantized import _functions as _quantized
-from ._quantized._tensor import KINDS
-from ._quantized_types import script_number
 
 __all__ = ["NAMES"]
-
-_TYPES = {script_number(dtype): dtype for dtype in KINDS}  # by the numbers of scripts
-
-
-def _with_type(function):
-    """The function, whose last argument is the number of a quantized type."""
-    return lambda *args: function(*args[:-1], _TYPES.get(args[-1], args[-1]))
-
-
-def _dynamic(self, dtype, reduce_range):
-    return _quantized.quantize_per_tensor_dynamic(self, _TYPES.get(dtype, dtype), reduce_range)
 
 
 def _nested(name):
@@ -37,18 +24,18 @@ _ROWS = {
     "_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool": _nested("_nested_tensor_from_mask_left_aligned"),
     "_nested_from_padded(Tensor padded, Tensor cpu_nested_shape_example, bool fuse_transform_0213=False) -> Tensor": _nested("_nested_from_padded"),
     "_nested_from_padded_and_nested_example(Tensor padded, Tensor nt_example) -> Tensor": _nested("_nested_from_padded_and_nested_example"),
-    "quantize_per_tensor(Tensor self, float scale, int zero_point, int dtype) -> Tensor": _with_type(_quantized.quantize_per_tensor),
-    "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, int dtype) -> Tensor": _with_type(_quantized.quantize_per_channel),
-    "quantize_per_tensor.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int dtype) -> Tensor": _with_type(_quantized.quantize_per_tensor),
-    "quantize_per_tensor.tensors(Tensor[] tensors, Tensor scales, Tensor zero_points, int dtype) -> Tensor[]":
-    _with_type(lambda *args: list(_quantized.quantize_per_tensor(*args))),
+    "quantize_per_tensor(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor": _quantized.quantize_per_tensor,
+    "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, ScalarType dtype) -> Tensor": _quantized.quantize_per_channel,
+    "quantize_per_tensor.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ScalarType dtype) -> Tensor": _quantized.quantize_per_tensor,
+    "quantize_per_tensor.tensors(Tensor[] tensors, Tensor scales, Tensor zero_points, ScalarType dtype) -> Tensor[]":
+    lambda *args: list(_quantized.quantize_per_tensor(*args)),
     "_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor": _quantized._make_per_tensor_quantized_tensor,
     "_make_per_channel_quantized_tensor(Tensor self, Tensor scale, Tensor zero_point, int axis) -> Tensor": _quantized._make_per_channel_quantized_tensor,
     "empty_quantized(int[] size, Tensor qtensor, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "MemoryFormat? memory_format=None) -> Tensor": _quantized.empty_quantized,
     "quantized_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, float output_scale, int output_zero_point) -> Tensor":
     _quantized.quantized_batch_norm,
-    "quantize_per_tensor_dynamic(Tensor self, int dtype, bool reduce_range) -> Tensor": _dynamic,
+    "quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor": _quantized.quantize_per_tensor_dynamic,
     "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor":
     _fake_quantize.fake_quantize_per_tensor_affine,
     "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor":

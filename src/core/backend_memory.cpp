@@ -119,35 +119,27 @@ void* DeviceMemory::take_from_backend(std::size_t nbytes, cresset_stream stream,
     }
     status = t.allocate(t.self, index_, nbytes, &data);
   }
-  const bool failed = status != CRESSET_OK || !data;
-  {
-    const std::lock_guard lock(mutex_);
-    if (failed) {
+  if (CRESSET_UNLIKELY(status != CRESSET_OK || !data)) {
+    {
+      const std::lock_guard lock(mutex_);
       ++counters_.out_of_memory;
       note(MemoryEvent::OutOfMemory, nullptr, nbytes, stream, stack);
-    } else {
-      counters_.held.add(signed_size(nbytes));
-      note(MemoryEvent::SegmentAllocate, data, nbytes, stream, stack);
     }
-  }
-  if (CRESSET_UNLIKELY(failed))
     backend_.check(status == CRESSET_OK ? CRESSET_OUT_OF_MEMORY : status, index_, str("you tried to allocate ", nbytes, " bytes"));
+  }
   return data;
 }
 
-void* DeviceMemory::take(std::size_t nbytes, cresset_stream stream, const MemoryPoolPtr& pool, const StackText& stack) {
-  if (CRESSET_LIKELY(!pool)) return take_from_backend(nbytes, stream, stack);
-  {
-    const std::lock_guard lock(mutex_);
-    const auto [first, last] = pool->idle.equal_range(nbytes);
-    for (auto at = first; at != last; ++at) {
-      if (at->second.stream != stream || !at->second.reusable) continue;
-      void* const data = at->second.data;
-      pool->idle.erase(at);
-      return data;
-    }
+void* DeviceMemory::take_from_pool(DeviceMemoryPool& pool, std::size_t nbytes, cresset_stream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto [first, last] = pool.idle.equal_range(nbytes);
+  for (auto at = first; at != last; ++at) {
+    if (at->second.stream != stream || !at->second.reusable) continue;
+    void* const data = at->second.data;
+    pool.idle.erase(at);
+    return data;
   }
-  return take_from_backend(nbytes, stream, stack);
+  return nullptr;
 }
 
 DataPtr DeviceMemory::allocate(std::size_t nbytes) {
@@ -158,9 +150,15 @@ DataPtr DeviceMemory::allocate(std::size_t nbytes) {
   const auto stream = static_cast<cresset_stream>(backend_.guard()->getStream(where).id());
   auto block = std::make_unique<Block>(this, nullptr, nbytes, stream, scope ? DeviceMemoryPool::current(*this) : nullptr);
   block->stack = stack_here();
-  block->data = take(nbytes, stream, block->pool, block->stack);
+  if (block->pool) block->data = take_from_pool(*block->pool, nbytes, stream);
+  const bool is_new = !block->data;
+  if (is_new) block->data = take_from_backend(nbytes, stream, block->stack);
   {
     const std::lock_guard lock(mutex_);
+    if (is_new) {
+      counters_.held.add(signed_size(nbytes));
+      note(MemoryEvent::SegmentAllocate, block->data, nbytes, stream, block->stack);
+    }
     counters_.tensors.add(signed_size(nbytes));
     counters_.active.add(signed_size(nbytes));
     note(MemoryEvent::Allocate, block->data, nbytes, stream, block->stack);
@@ -178,16 +176,19 @@ void DeviceMemory::free(void* context) {
   const bool drops_recorded_memory = !block->pool && scope && is_capturing_in_this_thread(m.device());
   // What a graph being recorded has used stays with the graph.
   if (CRESSET_UNLIKELY(drops_recorded_memory)) block->pool = DeviceMemoryPool::current(m);
-  bool pending;
+  bool pending, returns;  // waits for streams; goes back to the backend at once
   {
     const std::lock_guard lock(m.mutex_);
     m.unlink(*block);
     m.counters_.tensors.remove(signed_size(block->nbytes));
     m.note(MemoryEvent::Free, block->data, block->nbytes, block->stream, block->stack);
     pending = !block->used_in.empty();
+    returns = !pending && !block->pool;
     if (!pending) m.counters_.active.remove(signed_size(block->nbytes));
+    if (returns) m.note_return(block->data, block->nbytes, block->stream);
   }
   memory_changed(block->data, -signed_size(block->nbytes), m.device());
+  if (returns) return m.deallocate(block->data, block->nbytes);
   if (pending && m.lingers(*block)) return;
   if (pending) {
     const std::lock_guard lock(m.mutex_);
@@ -206,9 +207,17 @@ void DeviceMemory::give_to_backend(void* data, std::size_t nbytes, cresset_strea
   if (is_forked()) return;
   {
     const std::lock_guard lock(mutex_);
-    counters_.held.remove(signed_size(nbytes));
-    note(MemoryEvent::SegmentFree, data, nbytes, stream, nullptr);
+    note_return(data, nbytes, stream);
   }
+  deallocate(data, nbytes);
+}
+
+void DeviceMemory::note_return(const void* data, std::size_t nbytes, cresset_stream stream) {
+  counters_.held.remove(signed_size(nbytes));
+  note(MemoryEvent::SegmentFree, data, nbytes, stream, nullptr);
+}
+
+void DeviceMemory::deallocate(void* data, std::size_t nbytes) {
   const cresset_backend& t = backend_.table();
   t.deallocate(t.self, index_, data, nbytes);
 }

@@ -93,9 +93,13 @@ class DeviceMemory final {
 
  private:
   friend class DeviceMemoryPool;
-  void* take(std::size_t nbytes, cresset_stream stream, const MemoryPoolPtr& pool, const StackText& stack);
+  /// Null: the pool has no such block.
+  void* take_from_pool(DeviceMemoryPool& pool, std::size_t nbytes, cresset_stream stream);
+  /// The caller counts the block, as it has the lock for its own counters anyway.
   void* take_from_backend(std::size_t nbytes, cresset_stream stream, const StackText& stack);
   void give_to_backend(void* data, std::size_t nbytes, cresset_stream stream);
+  void note_return(const void* data, std::size_t nbytes, cresset_stream stream);  // with the lock
+  void deallocate(void* data, std::size_t nbytes);
   void give_back(void* data, std::size_t nbytes, cresset_stream stream, const MemoryPoolPtr& pool, bool reusable);
   bool lingers(Block& block);
   void note(MemoryEvent::Action action, const void* address, std::size_t nbytes, cresset_stream stream, const StackText& stack);

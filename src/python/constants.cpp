@@ -1,10 +1,12 @@
 // dtype, layout and memory_format objects, and the functions about dtypes.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <cresset/core/dtype_codes.h>
 
 #include "python/bind.h"
+#include "python/convert.h"
 #include "python/printed_name.h"
 #include "python/types.h"
 
@@ -33,6 +35,30 @@ PyMethodDef constant_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, n
                                   {}};
 
 ScalarType dtype_of(PyObject* o) { return static_cast<ScalarType>(constant_value(o)); }
+
+// The value of a Python int from 0 to 127, else -1.
+int small_int(PyObject* o) {
+  if (!PyLong_Check(o) || PyBool_Check(o)) return -1;
+  int overflow = 0;
+  const long n = PyLong_AsLongAndOverflow(o, &overflow);
+  return !overflow && n >= 0 && n < 128 ? static_cast<int>(n) : -1;
+}
+bool is_named_type(ScalarType t) {
+  switch (t) {
+#define CRESSET_NAMED(Name, number) case ScalarType::Name:
+    CRESSET_FORALL_NAMED_TYPES(CRESSET_NAMED)
+#undef CRESSET_NAMED
+    return true;
+    default: return false;
+  }
+}
+
+template <class T, std::size_t n>
+std::optional<T> operator_constant(PyObject* o, PyTypeObject* type, PyObject* const (&objects)[n]) {
+  if (Py_TYPE(o) == type) return static_cast<T>(constant_value(o));
+  const int number = small_int(o);
+  return number >= 0 && number < static_cast<int>(n) && objects[number] ? std::optional(static_cast<T>(number)) : std::nullopt;
+}
 
 PyObject* to_real(PyObject* o, PyObject*) { return wrap_dtype(toRealValueType(dtype_of(o))); }
 PyObject* to_complex(PyObject* o, PyObject*) {
@@ -135,9 +161,27 @@ ScalarType to_scalar_type(PyObject* o) {
 }
 
 PyObject* wrap_dtype(ScalarType t) {
-  PyObject* o = dtype_objects[static_cast<int>(t)];
+  PyObject*& o = dtype_objects[static_cast<int>(t)];
+  // Types without elements are objects of Python's, which name themselves when their module is loaded.
+  if (CRESSET_UNLIKELY(!o) && is_named_type(t) && !Ref::steal(PyImport_ImportModule("cresset._quantized_types"))) return nullptr;
   return Py_NewRef(o ? o : Py_None);
 }
+
+std::optional<ScalarType> operator_dtype(PyObject* o) {
+  if (is_dtype_like(o)) return to_scalar_type(o);
+  if (const int number = small_int(o); number >= 0) {
+    const bool known =
+        number < static_cast<int>(ScalarType::Undefined) && (dtype_objects[number] || is_named_type(static_cast<ScalarType>(number)));
+    return known ? std::optional(static_cast<ScalarType>(number)) : std::nullopt;
+  }
+  const auto at = std::find(std::begin(dtype_objects), std::end(dtype_objects), o);
+  return at != std::end(dtype_objects) ? std::optional(static_cast<ScalarType>(at - dtype_objects)) : std::nullopt;
+}
+std::optional<Layout> operator_layout(PyObject* o) { return operator_constant<Layout>(o, layout_type, layout_objects); }
+std::optional<MemoryFormat> operator_memory_format(PyObject* o) {
+  return operator_constant<MemoryFormat>(o, memory_format_type, memory_format_objects);
+}
+
 PyObject* wrap_layout(Layout l) { return Py_NewRef(layout_objects[static_cast<int>(l)]); }
 PyObject* wrap_memory_format(MemoryFormat f) { return Py_NewRef(memory_format_objects[static_cast<int>(f)]); }
 
@@ -172,6 +216,11 @@ void init_constants(PyObject* module) {
   format(MemoryFormat::ChannelsLast, "channels_last");
   format(MemoryFormat::ChannelsLast3d, "channels_last_3d");
 
+  def(module, "_name_dtype", [](int64_t number, PyObject* o) {
+    CRESSET_CHECK(number >= 0 && number < static_cast<int64_t>(ScalarType::Undefined) && is_named_type(static_cast<ScalarType>(number)),
+                  "_name_dtype: ", number, " is no element type without elements.");
+    Py_XSETREF(dtype_objects[number], Py_NewRef(o));
+  });
   def(module, "promote_types", [](ScalarType a, ScalarType b) { return promote_types(a, b); });
   def(module, "can_cast", [](ScalarType from, ScalarType to) { return canCast(from, to); });
   def(module, "get_default_dtype", [] { return get_default_dtype(); });

@@ -235,9 +235,9 @@ bool fits(PyObject* o, const Type& type) {
     case TypeKind::String: return PyUnicode_Check(o);
     case TypeKind::None: return o == Py_None;
     case TypeKind::Device: return is_device(o) || PyUnicode_Check(o);
-    case TypeKind::ScalarType: return is_dtype_like(o);
-    case TypeKind::Layout: return is_layout(o);
-    case TypeKind::MemoryFormat: return is_memory_format(o);
+    case TypeKind::ScalarType: return operator_dtype(o).has_value();
+    case TypeKind::Layout: return operator_layout(o).has_value();
+    case TypeKind::MemoryFormat: return operator_memory_format(o).has_value();
     case TypeKind::Generator: return is_generator(o);
     case TypeKind::Optional: return o == Py_None || fits(o, *type.element());
     case TypeKind::List: {
@@ -297,9 +297,9 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
     case TypeKind::String: return to_text(o);
     case TypeKind::None: return {};
     case TypeKind::Device: return to_device(o);
-    case TypeKind::ScalarType: return to_scalar_type(o);
-    case TypeKind::Layout: return static_cast<Layout>(constant_value(o));
-    case TypeKind::MemoryFormat: return static_cast<MemoryFormat>(constant_value(o));
+    case TypeKind::ScalarType: return operator_dtype(o).value();
+    case TypeKind::Layout: return operator_layout(o).value();
+    case TypeKind::MemoryFormat: return operator_memory_format(o).value();
     case TypeKind::Generator: return to_generator(o);
     case TypeKind::Optional: return o == Py_None ? IValue() : to_fitting_ivalue(o, *type.element());
     case TypeKind::List:

@@ -19,7 +19,7 @@ REFUSED = {
     **{(kind, "float tensor"): "a fraction is no integer" for kind in ("int", "int?", "SymInt")},
     **{(kind, "[tensor]"): "a fraction is no integer" for kind in ("int[]", "int[2]", "int[]?", "int[2]?")},
     **{(kind, name): "the number behind an enumeration's member" for kind in ("ScalarType", "Layout", "MemoryFormat")
-       for name in ("1", "True", "float tensor", "int tensor", "bool tensor", "__index__")},
+       for name in ("True", "float tensor", "int tensor", "bool tensor", "__index__")},
     **{(kind, name): "the number behind an enumeration's member" for kind in ("Scalar", "Scalar?") for name in ("dtype", "layout")},
     **{case: "nothing is not false" for case in (("bool", "None"), ("bool[]", "[tensor, None]"), ("bool[2]", "[tensor, None]"))},
     **{(kind, "range"): "no number" for kind in ("bool", "bool?")},
