@@ -9,12 +9,15 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <thread>
 
 #include "faults.h"
 #include "kernels.h"
 #include "memory.h"
 #include "queue.h"
+#include "shared_mark.h"
 
 namespace {
 
@@ -122,32 +125,58 @@ struct Simulated {
     simulated::wait_for(device, s);
   }
 
-  using Mark = std::shared_ptr<simulated::Mark>;
-  static Mark& mark(void* event) { return *static_cast<Mark*>(event); }
-  void* event_create(int, int) {
+  // An event of several processes has a shared mark, any other a mark of this one.
+  struct Event {
+    std::shared_ptr<simulated::Mark> mark;
+    std::shared_ptr<simulated::SharedMark> shared;
+  };
+  static Event& event_at(void* event) { return *static_cast<Event*>(event); }
+  void* event_create(int, int flags) {
     simulated::enter();
-    return new Mark(simulated::make_mark());
+    if (flags & CRESSET_EVENT_INTERPROCESS) return new Event{nullptr, std::make_shared<simulated::SharedMark>()};
+    return new Event{simulated::make_mark(), nullptr};
   }
-  void event_destroy(int, void* event) { delete &mark(event); }
+  void event_destroy(int, void* event) { delete &event_at(event); }
   void event_record(int device, void* event, cresset_stream s) {
     simulated::enter();
-    simulated::record(device, s, mark(event));
+    const Event& e = event_at(event);
+    if (!e.shared) return simulated::record(device, s, e.mark);
+    simulated::submit(device, s, [shared = e.shared, recording = e.shared->record()] { shared->reach(recording); }, "shared mark");
   }
   void event_wait(int device, void* event, cresset_stream s) {
     simulated::enter();
-    simulated::let_wait(device, s, mark(event));
+    const Event& e = event_at(event);
+    if (!e.shared) return simulated::let_wait(device, s, e.mark);
+    const auto work = std::make_shared<simulated::External>();
+    simulated::submit_external(device, s, work, [work, shared = e.shared, recording = e.shared->recorded()] {
+      std::thread([work, shared, recording] {
+        shared->wait_for(recording);
+        simulated::finish_external(*work, "");
+      }).detach();
+    });
   }
   bool event_query(void* event) {
     simulated::enter();
-    return simulated::has_happened(*mark(event));
+    const Event& e = event_at(event);
+    return e.shared ? e.shared->has_reached(e.shared->recorded()) : simulated::has_happened(*e.mark);
   }
   void event_synchronize(void* event) {
     simulated::enter();
-    simulated::wait_for_mark(*mark(event));
+    const Event& e = event_at(event);
+    e.shared ? e.shared->wait_for(e.shared->recorded()) : simulated::wait_for_mark(*e.mark);
+  }
+  void event_export(int, void* event, uint8_t* handle) {
+    const std::string& name = event_at(event).shared->name();
+    std::memcpy(handle, name.c_str(), name.size() + 1);  // CRESSET_EVENT_HANDLE_BYTES are more than two numbers need
+  }
+  void* event_import(int, const uint8_t* handle) {
+    simulated::enter();
+    const char* const name = reinterpret_cast<const char*>(handle);
+    return new Event{nullptr, std::make_shared<simulated::SharedMark>(std::string(name, strnlen(name, CRESSET_EVENT_HANDLE_BYTES)))};
   }
   double event_elapsed(void* begin, void* end) {
     simulated::enter();
-    return std::chrono::duration<double, std::milli>(mark(end)->time - mark(begin)->time).count();
+    return std::chrono::duration<double, std::milli>(event_at(end).mark->time - event_at(begin).mark->time).count();
   }
 
   using Graph = std::shared_ptr<simulated::Graph>;

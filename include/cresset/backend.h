@@ -74,6 +74,7 @@ struct BackendFace {
     fill_device(t);
     fill_streams(t);
     fill_events(t);
+    fill_shared_events(t);
     fill_graphs(t);
     fill_extras(t);
     return t;
@@ -138,6 +139,10 @@ struct BackendFace {
     CRESSET_BACKEND_METHOD_(event_query, static_cast<int>(b.event_query(p)), "bool event_query(void* event)");
     CRESSET_BACKEND_METHOD_(event_synchronize, b.event_synchronize(p), "void event_synchronize(void* event)");
     CRESSET_BACKEND_METHOD_(event_elapsed, static_cast<double>(b.event_elapsed(p, p)), "double event_elapsed(void* begin, void* end)");
+    CRESSET_BACKEND_METHOD_(event_export, b.event_export(0, p, static_cast<uint8_t*>(p)),
+                            "void event_export(int device, void* event, uint8_t* handle)");
+    CRESSET_BACKEND_METHOD_(event_import, *out = b.event_import(0, static_cast<const uint8_t*>(p)),
+                            "void* event_import(int device, const uint8_t* handle)");
     CRESSET_BACKEND_METHOD_(optimizer_step, b.optimizer_step(0, 0), "void optimizer_step(int device, int phase)");
     CRESSET_BACKEND_METHOD_(graph_begin, b.graph_begin(0, cresset_stream{0}, 0),
                             "void graph_begin(int device, cresset_stream stream, int mode)");
@@ -166,6 +171,9 @@ struct BackendFace {
     CRESSET_BACKEND_TOGETHER_(event_create, event_synchronize);
     CRESSET_BACKEND_TOGETHER_(event_record, event_create);
     CRESSET_BACKEND_TOGETHER_(event_elapsed, event_create);
+    CRESSET_BACKEND_TOGETHER_(event_export, event_create);
+    CRESSET_BACKEND_TOGETHER_(event_export, event_import);
+    CRESSET_BACKEND_TOGETHER_(event_import, event_export);
     CRESSET_BACKEND_TOGETHER_(stream_query, stream_create);
     CRESSET_BACKEND_TOGETHER_(stream_synchronize, stream_create);
     CRESSET_BACKEND_TOGETHER_(pinned_allocate, pinned_deallocate);
@@ -202,6 +210,8 @@ struct BackendFace {
     CRESSET_BACKEND_NO_METHOD_(wait_event, event_wait);
     CRESSET_BACKEND_NO_METHOD_(synchronize_event, event_synchronize);
     CRESSET_BACKEND_NO_METHOD_(event_elapsed_time, event_elapsed);
+    CRESSET_BACKEND_NO_METHOD_(event_ipc_handle, event_export);
+    CRESSET_BACKEND_NO_METHOD_(event_from_ipc_handle, event_import);
     CRESSET_BACKEND_NO_METHOD_(allocate_pinned, pinned_allocate);
     CRESSET_BACKEND_NO_METHOD_(deallocate_pinned, pinned_deallocate);
     CRESSET_BACKEND_NO_METHOD_(emptyCache, empty_cache);
@@ -307,6 +317,16 @@ struct BackendFace {
         t.event_elapsed = [](void* p, void* begin, void* end, double* ms) {
           return guarded([&] { *ms = self(p).event_elapsed(begin, end); });
         };
+    }
+  }
+  static void fill_shared_events(cresset_backend& t) {
+    if constexpr (requires(B b, void* e, uint8_t* handle) { b.event_export(0, e, handle); }) {
+      t.event_export = [](void* p, int32_t device, void* e, uint8_t* handle) {
+        return guarded([&] { self(p).event_export(device, e, handle); });
+      };
+      t.event_import = [](void* p, int32_t device, const uint8_t* handle, void** out) {
+        return guarded([&] { *out = self(p).event_import(device, handle); });
+      };
     }
   }
   static void fill_graphs(cresset_backend& t) {

@@ -215,11 +215,9 @@ def is_distributed(self):
 def record_stream(self, stream):
     """Keep the tensor's memory, once it is freed, until the work that the stream has by then is done: for a tensor that is used in another stream than
     the one it was made in. NotImplementedError on CPU, which has no streams."""
-    if self.device.type not in ("cpu", "meta"):
-        if not isinstance(stream, cresset.Stream):
-            raise TypeError(f"record_stream(): argument 'stream' must be Stream, not {type(stream).__name__}")
-        return _C._record_stream(self, stream.device, stream.stream_id)
-    raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the '{self.device.type.upper()}' backend: it has no streams.")
+    if not isinstance(stream, cresset.Stream):
+        raise TypeError(f"record_stream(): argument 's' (position 1) must be Stream, not {type(stream).__name__}")
+    return cresset.ops.aten.record_stream.default(self, stream)
 
 
 @tensor_method

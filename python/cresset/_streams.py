@@ -120,12 +120,10 @@ class Event:
     """A mark in a stream: it has happened when everything before it is done. Two of them, made with enable_timing, measure time."""
 
     def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
-        if interprocess:
-            raise RuntimeError("Event: events of several processes are not supported; leave interprocess out.")
         host = device is None and _C._accelerator_type() is None
         self._device = cresset.device("cpu") if host else _stream_device(device)
         self._timing = bool(enable_timing)
-        self._event = _C._event_new(self._device, self._timing)
+        self._event = _C._event_new(self._device, self._timing, bool(interprocess))
 
     @property
     def device(self):
@@ -133,13 +131,17 @@ class Event:
         return self._device if self.event_id else cresset.device(self._device.type)
 
     def ipc_handle(self):
-        """NotImplementedError: a mark belongs to one process here."""
-        raise NotImplementedError("Event.ipc_handle: events of several processes are not supported; synchronize, and tell the other process.")
+        """Bytes by which another process finds the mark (from_ipc_handle) while it lives here; of events made with interprocess=True. Before the first
+        record it is one of the current device."""
+        return _C._event_handle(self._event)
 
     @classmethod
     def from_ipc_handle(cls, device, ipc_handle):
-        """NotImplementedError: a mark belongs to one process here."""
-        raise NotImplementedError("Event.from_ipc_handle: events of several processes are not supported.")
+        """The mark of another process, whose `ipc_handle()` this is: to wait for, to ask, to record."""
+        event = cls.__new__(cls)
+        event._device, event._timing = _stream_device(device), False
+        event._event = _C._event_from_handle(event._device, ipc_handle)
+        return event
 
     @property
     def event_id(self):

@@ -184,7 +184,8 @@ void accumulate(variable_list& buffer, uint32_t nr, Tensor&& grad) {
       return;
     }
   }
-  sum = cresset::add(grad, sum);
+  // Dense and sparse are dense, in this order only.
+  sum = sum.is_sparse() && !grad.is_sparse() ? cresset::add(grad, sum) : cresset::add(sum, grad);
 }
 
 namespace {

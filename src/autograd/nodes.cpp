@@ -84,6 +84,8 @@ variable_list AccumulateGrad::apply(variable_list&& grads) {
     Tensor grad = std::move(grads[0]);
     if (!meta->grad_.defined())
       meta->grad_ = first_gradient(std::move(grad), variable, extras() && !extras()->post_hooks.empty());
+    else if (meta->grad_.is_sparse() && !grad.is_sparse())
+      meta->grad_ = cresset::add(grad, meta->grad_);
     else if (GradMode::is_enabled())
       meta->grad_ = cresset::add(meta->grad_, grad);
     else

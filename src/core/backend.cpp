@@ -86,6 +86,7 @@ constexpr PartRule kParts[] = {
     {"stream_to_native", false, CRESSET_HAS(stream_to_native), "Stream.native_handle refuses"},
     {"stream_from_native", false, CRESSET_HAS(stream_from_native), "ExternalStream refuses"},
     {"peer_access", false, CRESSET_HAS(peer_access), "can_device_access_peer says no"},
+    {"event_export", false, CRESSET_HAS(event_export), "Event(interprocess=True) refuses"},
     {"dlpack_type", false, [](const Table& t) { return t.dlpack_type != 0; }, "tensors are exchanged as those of an extension device"},
 };
 #undef CRESSET_HAS
@@ -114,6 +115,7 @@ std::string incomplete_group(const Table& t) {
                                    {"event_synchronize", t.event_synchronize}});
   if (out.empty() && t.pinned_allocate) out = missing("pinned_allocate", {{"pinned_deallocate", t.pinned_deallocate}});
   if (out.empty() && t.memory_stats) out = missing("memory_stats", {{"reset_peak_memory_stats", t.reset_peak_memory_stats}});
+  if (out.empty() && t.event_export) out = missing("event_export", {{"event_create", t.event_create}, {"event_import", t.event_import}});
   if (out.empty() && t.graph_begin)
     out = missing("graph_begin", {{"graph_end", t.graph_end},
                                   {"graph_replay", t.graph_replay},

@@ -203,7 +203,9 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
       return;
     }
     if (!*event) {
-      const int flags = flag == EventFlag::BACKEND_DEFAULT ? CRESSET_EVENT_TIMING : 0;
+      const int flags = flag == EventFlag::BACKEND_DEFAULT ? CRESSET_EVENT_TIMING
+                        : flag == EventFlag::INTERPROCESS  ? CRESSET_EVENT_INTERPROCESS
+                                                           : 0;
       b_.check(t_.event_create(t_.self, where, flags, event), where, "making an event");
     }
     b_.check(t_.event_record(t_.self, where, *event, static_cast<cresset_stream>(s.id())), where, "recording an event");
@@ -229,6 +231,28 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
     double ms = 0;
     b_.check(t_.event_elapsed(t_.self, begin, end, &ms), index, "measuring time");
     return ms;
+  }
+
+  bool sharesEvents() const override { return t_.event_export != nullptr; }
+  std::string exportEvent(void** event, DeviceIndex index) const override {
+    if (!t_.event_export) return DeviceGuardImplInterface::exportEvent(event, index);
+    b_.enter();
+    b_.check_index(index);
+    if (!*event) b_.check(t_.event_create(t_.self, index, CRESSET_EVENT_INTERPROCESS, event), index, "making an event");
+    std::string handle(CRESSET_EVENT_HANDLE_BYTES, '\0');
+    b_.check(t_.event_export(t_.self, index, *event, reinterpret_cast<uint8_t*>(handle.data())), index, "sharing an event");
+    return handle;
+  }
+  void* importEvent(std::string_view handle, DeviceIndex index) const override {
+    if (!t_.event_import) return DeviceGuardImplInterface::importEvent(handle, index);
+    CRESSET_CHECK_VALUE(handle.size() == CRESSET_EVENT_HANDLE_BYTES, "Event: a handle of ", CRESSET_EVENT_HANDLE_BYTES,
+                        " bytes was required; ", handle.size(), " were given.");
+    b_.enter();
+    b_.check_index(index);
+    void* event = nullptr;
+    b_.check(t_.event_import(t_.self, index, reinterpret_cast<const uint8_t*>(handle.data()), &event), index,
+             "taking an event of another process");
+    return event;
   }
 
   bool queryStream(const Stream& s) const override {

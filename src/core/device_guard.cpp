@@ -121,6 +121,22 @@ double Event::elapsedTime(const Event& end) const {
   return impl::getDeviceGuardImpl(type_)->elapsedTime(event_, end.event_, index_);
 }
 
+std::string Event::handle() {
+  CRESSET_CHECK(flag_ == EventFlag::INTERPROCESS, "Event: only events made with interprocess=True have a handle.");
+  const auto* guard = impl::getDeviceGuardImpl(type_);
+  if (index_ < 0) index_ = guard->getDevice().index();
+  return guard->exportEvent(&event_, index_);
+}
+
+Event Event::from_handle(Device device, std::string_view handle) {
+  Event e(device.type(), EventFlag::INTERPROCESS);
+  const auto* guard = impl::getDeviceGuardImpl(device.type());
+  e.index_ = device.has_index() ? device.index() : guard->getDevice().index();
+  e.event_ = guard->importEvent(handle, e.index_);
+  e.marked_ = true;
+  return e;
+}
+
 void Event::synchronize() const {
   if (marked_) impl::getDeviceGuardImpl(type_)->synchronizeEvent(event_);
 }

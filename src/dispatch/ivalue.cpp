@@ -175,6 +175,12 @@ std::vector<double> IValue::toDoubleVector() const {
   for (const IValue& v : toListRef()) out.push_back(v.toDouble());
   return out;
 }
+std::vector<std::optional<Tensor>> IValue::toOptionalTensorVector() const {
+  std::vector<std::optional<Tensor>> out;
+  for (const IValue& v : toListRef()) out.push_back(v.isNone() ? std::nullopt : std::optional(v.toTensor()));
+  return out;
+}
+
 std::vector<Tensor> IValue::toTensorVector() const {
   std::vector<Tensor> out;
   for (const IValue& v : toListRef()) out.push_back(v.toTensor());
@@ -307,6 +313,7 @@ bool operator==(const IValue& a, const IValue& b) {
     case IValue::Tag::Double: return a.payload_.d == b.payload_.d;
     case IValue::Tag::Complex: return a.toComplexDouble() == b.toComplexDouble();
     case IValue::Tag::UInt: return a.toScalar() == b.toScalar();
+    case IValue::Tag::Stream: return a.toStream() == b.toStream();
     case IValue::Tag::String: return a.toStringRef() == b.toStringRef();
     case IValue::Tag::List:
     case IValue::Tag::Tuple: return a.toListRef() == b.toListRef();
@@ -336,6 +343,7 @@ TypePtr IValue::type() const {
     case Tag::Bool: return basic_type(TypeKind::Bool);
     case Tag::String: return basic_type(TypeKind::String);
     case Tag::Device: return basic_type(TypeKind::Device);
+    case Tag::Stream: return basic_type(TypeKind::Stream);
     case Tag::Generator: return basic_type(TypeKind::Generator);
     case Tag::Storage: return basic_type(TypeKind::Storage);
     case Tag::Capsule: return basic_type(TypeKind::Capsule);
@@ -390,6 +398,7 @@ std::string to_string(const IValue& v) {
       return out + "}";
     }
     case IValue::Tag::Device: return v.toDevice().str();
+    case IValue::Tag::Stream: return to_string(v.toStream());
     case IValue::Tag::ScriptObject: return "<" + v.toObjectRef().type->str() + " object>";
     case IValue::Tag::Enum: return v.toEnumHolder()->type->name + "." + v.toEnumHolder()->name;
     case IValue::Tag::Function: return "<function " + v.toFunction()->qualname() + ">";

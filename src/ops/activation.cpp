@@ -3,6 +3,7 @@
 
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_activation.h>
+#include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
@@ -12,6 +13,19 @@
 #include "ops/ops_decl_activation.h"
 
 namespace cresset::ops {
+
+// ---- for devices that have the parts only
+
+Tensor silu_backward_by_parts(const Tensor& grad_output, const Tensor& self) {
+  const Tensor s = cresset::sigmoid(self);
+  const Tensor slope = s * (self * (1 - s) + 1);
+  return grad_output * (self.is_complex() ? slope.conj_physical() : slope);
+}
+
+Tensor mish_backward_by_parts(const Tensor& grad_output, const Tensor& self) {
+  const Tensor s = cresset::sigmoid(self), t = cresset::tanh(cresset::softplus(self));
+  return grad_output * (t + self * s * (1 - t * t));
+}
 
 Tensor softshrink_impl(const Tensor& self, const Scalar& lambd) {
   const ScalarType type = self.scalar_type();

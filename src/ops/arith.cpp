@@ -17,6 +17,9 @@ void check_rounding_mode(std::string_view mode) {
 
 }  // namespace
 
+// For devices that have the parts only.
+Tensor rsub_by_parts(const Tensor& self, const Tensor& other, const Scalar& alpha) { return cresset::sub(other, self, alpha); }
+
 Tensor div_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
   if (!rounding_mode) return cresset::div(self, other);
   check_rounding_mode(*rounding_mode);

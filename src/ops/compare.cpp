@@ -1,7 +1,11 @@
 // Selections and comparisons made of other operators.
+#include <limits>
+
+#include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_compare.h"
@@ -35,6 +39,49 @@ Tensor isclose_impl(const Tensor& self, const Tensor& other, double rtol, double
   if (self.scalar_type() == kUInt64 && other.scalar_type() == kUInt64)  // loops see their bits as int64
     return cresset::isclose_values(self.to(kDouble), other.to(kDouble), rtol, atol, equal_nan);
   return cresset::isclose_values(self, other, rtol, atol, equal_nan);
+}
+
+// ---- for devices that have the parts only
+
+Tensor isfinite_by_parts(const Tensor& self) {
+  if (self.is_complex()) return cresset::isfinite(cresset::real(self)).logical_and(cresset::isfinite(cresset::imag(self)));
+  if (!self.is_floating_point()) return cresset::ones_like(self, TensorOptions(kBool));
+  return cresset::eq(self, self).logical_and(cresset::ne(self.abs(), Scalar(std::numeric_limits<double>::infinity())));
+}
+
+Tensor isinf_by_parts(const Tensor& self) {
+  if (self.is_complex()) return cresset::isinf(cresset::real(self)).logical_or(cresset::isinf(cresset::imag(self)));
+  if (!self.is_floating_point()) return cresset::zeros_like(self, TensorOptions(kBool));
+  return cresset::eq(self.abs(), Scalar(std::numeric_limits<double>::infinity()));
+}
+
+Tensor masked_fill_by_parts(const Tensor& mask, const Tensor& value, const Tensor& self) {
+  return cresset::where(mask, value.to(TensorOptions(self.scalar_type()).device(self.device())), self);
+}
+
+Tensor isreal_by_parts(const Tensor& self) {
+  return self.is_complex() ? cresset::eq(cresset::imag(self), Scalar(0)) : cresset::ones_like(self, TensorOptions(kBool));
+}
+
+Tensor isclose_by_parts(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  const auto as_float = [](const Tensor& t) { return isIntegralType(t.scalar_type(), true) ? t.to(get_default_dtype()) : t; };
+  const Tensor a = as_float(self), b = as_float(other), error = (a - b).abs();
+  const Tensor close = cresset::isfinite(error).logical_and(cresset::le(error, (b * Scalar(rtol)).abs() + Scalar(atol)));
+  const Tensor found = cresset::eq(self, other).logical_or(close);
+  return equal_nan ? found.logical_or(cresset::ne(a, a).logical_and(cresset::ne(b, b))) : found;
+}
+
+// A number promotes as it does beside a tensor, and is a tensor of the result's type for the kernel.
+Tensor where_number_or(const Tensor& condition, const Scalar& self, const Tensor& other) {
+  const ScalarType type = result_type_scalar_tensor(self, other);
+  const TensorOptions options = TensorOptions(type).device(other.device());
+  return cresset::where(condition, cresset::scalar_tensor(self, options), other.to(type));
+}
+
+Tensor where_or_number(const Tensor& condition, const Tensor& self, const Scalar& other) {
+  const ScalarType type = result_type_tensor_scalar(self, other);
+  const TensorOptions options = TensorOptions(type).device(self.device());
+  return cresset::where(condition, self.to(type), cresset::scalar_tensor(other, options));
 }
 
 bool allclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {

@@ -321,6 +321,21 @@ TensorSpec constant_pad_nd_shape(const Tensor& self, IntArrayRef pad, const Scal
   return spec_like(self, sizes, std::nullopt, self.suggest_memory_format());
 }
 
+// For devices that have the parts only.
+Tensor constant_pad_by_parts(const Tensor& self, IntArrayRef pad, const Scalar& value) {
+  const TensorSpec spec = constant_pad_nd_shape(self, pad, value);
+  const Tensor out = allocate(spec, self.device());
+  out.fill_(value);
+  Tensor inside = out, kept = self;
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    const int64_t d = self.dim() - 1 - static_cast<int64_t>(i), before = pad[2 * i], after = pad[2 * i + 1];
+    inside = inside.narrow(d, std::max<int64_t>(before, 0), inside.size(d) - std::max<int64_t>(before, 0) - std::max<int64_t>(after, 0));
+    kept = kept.narrow(d, std::max<int64_t>(-before, 0), kept.size(d) + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0));
+  }
+  inside.copy_(kept);
+  return out;
+}
+
 Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
   const int64_t padded = static_cast<int64_t>(pad.size() / 2);
   const int64_t whole = self.dim() - padded;

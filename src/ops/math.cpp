@@ -11,6 +11,10 @@
 #include "ops/ops_decl_math.h"
 
 namespace cresset::ops {
+
+// For devices that have the parts only.
+Tensor deg2rad_by_parts(const Tensor& self) { return self * Scalar(0.017453292519943295); }
+Tensor rad2deg_by_parts(const Tensor& self) { return self * Scalar(57.29577951308232); }
 namespace {
 
 // The largest number of a floating type (of the parts of a complex one).

@@ -17,6 +17,7 @@
 #include "ops/shared/number_range.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/shape_util.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::ops {
 namespace {
@@ -78,6 +79,11 @@ TensorSpec mv_shape(const Tensor& self, const Tensor& vec) {
   check_same_dtypes_of_addmv(vec.scalar_type(), self, vec);
   check_same_device("mv", self, vec, "vec");
   return spec_like(self, {self.size(0)});
+}
+
+// For devices that have the parts only. Nothing is read from self where beta is 0.
+Tensor mv_by_parts(const Tensor& self, const Tensor& vec) {
+  return cresset::addmv(allocate(mv_shape(self, vec), self.device()), self, vec, Scalar(0), Scalar(1));
 }
 
 TensorSpec addmv_shape(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&, const Scalar&) {

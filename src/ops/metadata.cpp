@@ -1,6 +1,8 @@
 // Operators that compute nothing and exist to be seen in __torch_dispatch__: questions for a tensor's sizes, strides, device and
 // layout, checks of them and of values, and lift_fresh, which hands a tensor that was just made from Python data to the modes. C++ asks
 // tensors themselves. They are not in the table of operators, as those of metadata.toml are: no derivative, no function, no method.
+#include <cresset/core/device_allocator.h>
+#include <cresset/core/device_guard.h>
 #include <cresset/core/tensor_impl.h>
 #include <cresset/dispatch/library.h>
 
@@ -14,6 +16,16 @@ void assert_tensor_metadata(const Tensor& a, OptionalIntArrayRef size, OptionalI
   CRESSET_CHECK(!dtype || *dtype == a.scalar_type(), "Tensor dtype mismatch! Expected: ", *dtype, ", Got: ", a.scalar_type());
   CRESSET_CHECK(!device || *device == a.device(), "Tensor device mismatch! Expected: ", *device, ", Got: ", a.device());
   CRESSET_CHECK(!layout || *layout == a.layout(), "Tensor layout mismatch! Expected: ", *layout, ", Got: ", a.layout());
+}
+
+// Devices without streams have nothing to keep: no stream comes later than another. (A backend may register a kernel of its own.)
+void record_stream(const Tensor& self, Stream s) {
+  const Device device = self.device();
+  CRESSET_CHECK_NOT_IMPLEMENTED(!device.is_cpu() && !device.is_meta(), "Could not run 'aten::record_stream' with arguments from the '",
+                                device.is_cpu() ? "CPU" : "META", "' backend: it has no streams.");
+  if (!self.has_storage()) return;
+  impl::getDeviceGuardImpl(device.type())->recordDataPtrOnStream(self.storage().data_ptr(), s);
+  if (DeviceAllocator* const allocator = find_device_allocator(device.type())) allocator->recordStream(self.storage().data_ptr(), s);
 }
 
 }  // namespace
@@ -39,6 +51,9 @@ CRESSET_LIBRARY_FRAGMENT(aten, m) {
   m.def("lift_fresh(Tensor(a) self) -> Tensor(a)");
   m.impl("lift_fresh", dispatch(DispatchKey::CompositeExplicitAutograd, [](const Tensor& self) { return self; }));
   m.impl("lift_fresh", dispatch(DispatchKey::Autograd, CppFunction::makeFallthrough()));
+  m.def("record_stream(Tensor(a!) self, Stream s) -> ()");
+  m.impl("record_stream", dispatch(DispatchKey::CompositeExplicitAutograd, record_stream));
+  m.impl("record_stream", dispatch(DispatchKey::Autograd, CppFunction::makeFallthrough()));
   // Checks, with PyTorch's words. They have no results, so no derivatives.
   m.def("_assert_scalar(Scalar self, str assert_msg) -> ()");
   m.impl("_assert_scalar", dispatch(DispatchKey::CompositeExplicitAutograd,

@@ -44,11 +44,9 @@ void check_row(const char* op, const Tensor& self) {
                 "-dimensional tensor for argument #1 'self' (while checking arguments for ", op, ")");
 }
 
-void check_list(const char* op, const char* name, IntArrayRef list, int n, int64_t least) {
+void check_list(const char* op, const char* name, IntArrayRef list, int n) {
   CRESSET_CHECK(list.size() == 1 || static_cast<int>(list.size()) == n, op, ": ", name, " must either be a single int, or a tuple of ", n,
                 " ints; ", list, " was given.");
-  for (int64_t v : list)
-    CRESSET_CHECK(v >= least, op, ": ", name, " should be ", least > 0 ? "greater than zero" : "at least zero", ", but got ", list);
   for (int64_t v : list) CRESSET_CHECK(v <= std::numeric_limits<int32_t>::max(), "value cannot be converted to type int without overflow");
 }
 
@@ -122,12 +120,29 @@ IntArrayRef adaptive_sizes(const char* op, const Tensor& grad_output, const Tens
 
 }  // namespace
 
+namespace {
+// "dT: 1 dH: 2 dW: 3": a number for each of the last n dimensions.
+std::string by_dimension(const char* name, IntArrayRef list, int n) {
+  std::string text;
+  for (int i = 0; i < n; ++i) text += str(i ? " " : "", name, "THW"[3 - n + i], ": ", parameter(list, i));
+  return text;
+}
+bool all_positive(IntArrayRef list) {
+  return std::ranges::all_of(list, [](int64_t v) { return v > 0; });
+}
+}  // namespace
+
 PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                          IntArrayRef dilation, bool ceil_mode) {
-  check_list(op, "kernel_size", kernel_size, n, 1);
-  if (!stride.empty()) check_list(op, "stride", stride, n, 1);
-  check_list(op, "padding", padding, n, 0);
-  check_list(op, "dilation", dilation, n, 1);
+  check_list(op, "kernel_size", kernel_size, n);
+  if (!stride.empty()) check_list(op, "stride", stride, n);
+  check_list(op, "padding", padding, n);
+  check_list(op, "dilation", dilation, n);
+  CRESSET_CHECK(std::ranges::find(stride, 0) == stride.end(), "stride should not be zero");
+  CRESSET_CHECK(all_positive(kernel_size), "kernel size should be greater than zero, but got ", by_dimension("k", kernel_size, n));
+  CRESSET_CHECK(all_positive(stride), "stride should be greater than zero, but got ", by_dimension("d", stride, n));
+  CRESSET_CHECK(all_positive(dilation), "dilation should be greater than zero, but got ", by_dimension("dilation", dilation, n));
+  for (int64_t v : padding) CRESSET_CHECK(v >= 0, "pad must be non-negative, but got pad: ", v);
   check_input(op, self, n);
   PoolWindows w = frame(self, n);
   for (int i = 0; i < n; ++i) {
@@ -267,6 +282,17 @@ DimVector beside_one(IntArrayRef v, int64_t one) {
 std::tuple<Tensor, Tensor> max_pool1d_with_indices_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                                                         IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   check_input("max_pool1d", self, 1);
+  const auto check_positive = [](const char* name, IntArrayRef list) {
+    for (int64_t v : list) CRESSET_CHECK(v > 0, "max_pool1d() ", name, " must be greater than zero, but got ", v);
+  };
+  check_positive("kernel_size", kernel_size);
+  check_positive("stride", stride);
+  check_positive("dilation", dilation);
+  for (int64_t v : padding) {
+    CRESSET_CHECK(v >= 0, "max_pool1d() padding must be non-negative, but got ", v);
+    for (int64_t k : kernel_size)
+      CRESSET_CHECK(v <= k / 2, "max_pool1d() padding should be at most half of kernel size, but got padding=", v, " and kernel_size=", k);
+  }
   const auto [y, i] = cresset::max_pool2d_with_indices(self.unsqueeze(-2), beside_one(kernel_size, 1), beside_one(stride, 1),
                                                        beside_one(padding, 0), beside_one(dilation, 1), ceil_mode);
   return {y.squeeze(-2), i.squeeze(-2)};

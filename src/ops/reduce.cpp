@@ -7,6 +7,7 @@
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
@@ -155,6 +156,13 @@ TensorSpec count_nonzero_shape(const Tensor& self, std::optional<int64_t> dim) {
   return reduced(self, dim ? one_dim(self, *dim) : all_dims(self), false, kLong);
 }
 
+// For devices that have the parts only.
+Tensor count_nonzero_dims_by_parts(const Tensor& self, IntArrayRef dim) { return cresset::sum(cresset::ne(self, Scalar(0)), dim); }
+Tensor count_nonzero_by_parts(const Tensor& self, std::optional<int64_t> dim) {
+  const Tensor nonzero = cresset::ne(self, Scalar(0));
+  return dim ? cresset::sum(nonzero, IntArrayRef(*dim)) : cresset::sum(nonzero);
+}
+
 // ---- moments and norms -----------------------------------------------------------------------------------------------
 
 namespace {
@@ -236,6 +244,17 @@ TensorSpec logsumexp_shape(const Tensor& self, IntArrayRef dim, bool keepdim) {
   const ScalarType type = isIntegralType(self.scalar_type(), true) ? get_default_dtype() : self.scalar_type();
   CRESSET_CHECK_NOT_IMPLEMENTED(isDifferentiableType(type), "\"logsumexp_cpu\" not implemented for '", type, "'");
   return reduced(self, reduce_mask(dim, self.dim()), keepdim, type);
+}
+
+// For devices that have the parts only. Infinite largest values are left alone: nothing is to be subtracted from them.
+Tensor logsumexp_by_parts(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  const TensorSpec spec = logsumexp_shape(self, dim, keepdim);
+  const Tensor x = self.to(spec.dtype);
+  if (x.numel() == 0) return cresset::log(cresset::sum(cresset::exp(x), dim, keepdim));
+  Tensor largest = cresset::amax(x.is_complex() ? cresset::real(x) : x, dim, true);
+  largest = cresset::where(cresset::isinf(largest), Scalar(0), largest);
+  const Tensor total = cresset::log(cresset::sum(cresset::exp(x - largest), dim, true)) + largest;
+  return keepdim ? total : total.reshape(spec.sizes);
 }
 
 // ---- running totals --------------------------------------------------------------------------------------------------

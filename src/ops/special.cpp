@@ -17,6 +17,14 @@
 
 namespace cresset::ops {
 
+// For devices that have the parts only.
+Tensor ndtr_by_parts(const Tensor& self) {
+  const Tensor x = isIntegralType(self.scalar_type(), true) ? self.to(get_default_dtype()) : self;
+  return cresset::erfc(x * -std::numbers::sqrt2 / 2) * 0.5;
+}
+
+Tensor ldexp_by_parts(const Tensor& self, const Tensor& other) { return self * cresset::pow(Scalar(2.0), other); }
+
 Tensor polygamma_impl(int64_t n, const Tensor& self) {
   CRESSET_CHECK(n >= 0, "polygamma(n, x) does not support negative n.");
   return cresset::polygamma_values(n, self);

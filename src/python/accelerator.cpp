@@ -32,9 +32,8 @@ Event& event_of(PyObject* o) {
   if (!e) throw ErrorAlreadySet();
   return *e;
 }
-Object make_event(Device d, bool timing) {
-  (void)guard_of(d);  // raises for kinds without one
-  auto* event = unlocked([&] { return new Event(d.type(), timing ? EventFlag::BACKEND_DEFAULT : EventFlag::PYTORCH_DEFAULT); });
+Object wrap_event(Event&& made) {
+  auto* event = new Event(std::move(made));
   return Object(PyCapsule_New(event, kEventName, [](PyObject* c) { delete static_cast<Event*>(PyCapsule_GetPointer(c, kEventName)); }));
 }
 
@@ -165,14 +164,25 @@ void init_streams(PyObject* m) {
       [](Device d, int64_t id) { return unlocked([&] { return guard_of(d).exchangeStream(stream_of(d, id)).id(); }); });
   def(m, "_stream_query", [](Device d, int64_t id) { return unlocked([&] { return stream_of(d, id).query(); }); });
   def(m, "_stream_synchronize", [](Device d, int64_t id) { unlocked([&] { stream_of(d, id).synchronize(); }); });
-  def(m, "_record_stream", [](Tensor t, Device d, int64_t id) {
-    unlocked([&] {
-      if (!t.has_storage()) return;
-      guard_of(t.device()).recordDataPtrOnStream(t.storage().data_ptr(), stream_of(d, id));
-      if (DeviceAllocator* const a = find_device_allocator(t.device().type())) a->recordStream(t.storage().data_ptr(), stream_of(d, id));
-    });
+  def(m, "_event_new", [](Device d, bool timing, bool interprocess) {
+    CRESSET_CHECK_NOT_IMPLEMENTED(guard_of(d).sharesEvents() || !interprocess, DeviceTypeName(d.type()),
+                                  ": this backend has no events of several processes; leave interprocess out.");
+    CRESSET_CHECK(!(timing && interprocess), "Event: enable_timing=True and interprocess=True exclude each other.");
+    return wrap_event(Event(d.type(), interprocess ? EventFlag::INTERPROCESS
+                                      : timing     ? EventFlag::BACKEND_DEFAULT
+                                                   : EventFlag::PYTORCH_DEFAULT));
   });
-  def(m, "_event_new", [](Device d, bool timing) { return make_event(d, timing); });
+  def(m, "_event_handle", [](PyObject* o) {
+    Event& e = event_of(o);
+    const std::string handle = unlocked([&] { return e.handle(); });
+    return Object(PyBytes_FromStringAndSize(handle.data(), static_cast<Py_ssize_t>(handle.size())));
+  });
+  def(m, "_event_from_handle", [](Device d, PyObject* bytes) {
+    CRESSET_CHECK_TYPE(PyBytes_Check(bytes), "Event.from_ipc_handle: bytes were required; a ", type_name(Py_TYPE(bytes)), " was given.");
+    const std::string_view handle(PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes)));
+    (void)guard_of(d);
+    return wrap_event(unlocked([&] { return Event::from_handle(resolved_device(d), handle); }));
+  });
   def(m, "_event_record", [](PyObject* o, Device d, int64_t id) {
     Event& e = event_of(o);
     unlocked([&] { e.record(stream_of(d, id)); });

@@ -121,6 +121,24 @@ PyObject* item_seen(const Tensor& t) {
 
 namespace {
 
+// Streams are objects of Python, of cresset.Stream or of a subclass.
+PyObject* stream_type() {
+  static PyObject* const type =
+      checked(PyObject_GetAttrString(checked(PyImport_ImportModule("cresset._streams")).get(), "Stream")).release();
+  return type;
+}
+bool is_stream(PyObject* o) { return PyObject_IsInstance(o, stream_type()) == 1; }
+Stream to_stream(PyObject* o) {
+  const Ref device = checked(PyObject_GetAttrString(o, "device")), id = checked(PyObject_GetAttrString(o, "stream_id"));
+  return Stream(Stream::UNSAFE, to_device(device.get()), to_int(id.get()));
+}
+PyObject* wrap_stream(Stream s) {
+  const Ref arguments = checked(PyTuple_New(0));
+  const Ref names = checked(Py_BuildValue("{s:L,s:i,s:s}", "stream_id", static_cast<long long>(s.id()), "device_index",
+                                          int{s.device_index()}, "device_type", to_string(s.device_type()).c_str()));
+  return PyObject_Call(stream_type(), arguments.get(), names.get());
+}
+
 bool is_of_script(const IValue& v) {
   using Tag = IValue::Tag;
   return v.isTuple() || v.tag() == Tag::ScriptObject || v.tag() == Tag::Enum || v.tag() == Tag::Future || v.tag() == Tag::Function;
@@ -146,6 +164,7 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
       return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
     }
     case Tag::Device: return wrap_device(v.toDevice());
+    case Tag::Stream: return wrap_stream(v.toStream());
     case Tag::Generator: return wrap_generator(v.toGenerator());
     case Tag::List:
     case Tag::Tuple: {
@@ -235,6 +254,7 @@ bool fits(PyObject* o, const Type& type) {
     case TypeKind::String: return PyUnicode_Check(o);
     case TypeKind::None: return o == Py_None;
     case TypeKind::Device: return is_device(o) || PyUnicode_Check(o);
+    case TypeKind::Stream: return is_stream(o);
     case TypeKind::ScalarType: return operator_dtype(o).has_value();
     case TypeKind::Layout: return operator_layout(o).has_value();
     case TypeKind::MemoryFormat: return operator_memory_format(o).has_value();
@@ -297,6 +317,7 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
     case TypeKind::String: return to_text(o);
     case TypeKind::None: return {};
     case TypeKind::Device: return to_device(o);
+    case TypeKind::Stream: return to_stream(o);
     case TypeKind::ScalarType: return operator_dtype(o).value();
     case TypeKind::Layout: return operator_layout(o).value();
     case TypeKind::MemoryFormat: return operator_memory_format(o).value();

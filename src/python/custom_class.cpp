@@ -118,7 +118,8 @@ PyObject* method_doc(PyObject* o, void*) {
 }
 PyObject* method_name(PyObject* o, void*) { return PyUnicode_FromString(reinterpret_cast<PyScriptMethod*>(o)->name->c_str()); }
 PyObject* get_schema(PyObject* o, void*) {
-  return PyUnicode_FromString(reinterpret_cast<PyScriptMethod*>(o)->method->schema.str().c_str());
+  const auto* m = reinterpret_cast<PyScriptMethod*>(o);
+  return PyUnicode_FromString(declared(*m->method, *m->name).str().c_str());
 }
 
 PyObject* make_method(const CustomClassInfo& info, const std::string& name, const CustomMethod& method, PyObject* self) {

@@ -368,7 +368,7 @@ void init_override(PyObject* module) {
     refresh_modes();
   });
   def(module, "_has_torch_function", [](PyObject* args) {
-    const Ref items = checked(PySequence_Fast(args, "a sequence was required"));
+    const Ref items = checked(PySequence_Fast(args, "expected a sequence"));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
       PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
       if (active_modes > 0 || (!is_plain(o) && !PyType_Check(o) && type_overrides(Py_TYPE(o)))) return true;

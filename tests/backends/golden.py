@@ -1,6 +1,6 @@
 """Plug-ins in C that were built with the headers of earlier table versions load and run; others are refused in one sentence.
 
-Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1 to golden5 and toonew.
+Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1 to golden6 and toonew.
 """
 
 import ctypes
@@ -8,7 +8,7 @@ import ctypes
 import cresset
 import pytest
 
-each_version = pytest.mark.parametrize("device", ["golden1", "golden2", "golden3", "golden4", "golden5"])
+each_version = pytest.mark.parametrize("device", ["golden1", "golden2", "golden3", "golden4", "golden5", "golden6"])
 
 
 @each_version

@@ -5,6 +5,7 @@ Run by tests/extensions/test_backends.py with the device's name in CRESSET_TEST_
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import cresset
@@ -67,6 +68,27 @@ def test_values(row):
         want = flat(row.op()(*plain.args, **plain.kwargs))
         device = moved(row, call)
         same("packed" if "_padded_sequence" in row.id or "_packed_sequence" in row.id else "result", flat(row.op()(*device.args, **device.kwargs)), want)
+
+    run(row, check)
+
+
+# Rows that a device without a kernel composes of others: what the table calls `elsewhere`.
+TABLES = [tomllib.loads(path.read_text()) for path in sorted((Path(__file__).resolve().parents[2] / "src/ops").glob("*.toml"))]
+COMPOSED = {row["schema"].partition("(")[0]: row.get("out", "").partition("(")[0] for table in TABLES for row in table.get("op", []) if "elsewhere" in row}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.id in COMPOSED], ids=lambda row: row.id)
+def test_composed_rows_stay_on_the_device(row):
+    base = row.id.partition(".")[0]
+    own = {f"aten::{row.id}", f"aten::{base}.{COMPOSED[row.id]}"}
+
+    def check(call):
+        device = moved(row, call)
+        cresset._C._fallback_reset()
+        row.op()(*device.args, **device.kwargs)
+        brought = own.intersection(count[0] for count in cresset._C._fallback_counts())
+        if brought:
+            raise Failure(f"{brought} ran on the CPU")
 
     run(row, check)
 

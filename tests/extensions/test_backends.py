@@ -46,7 +46,7 @@ def built(tmp_path_factory):
             for name in ("minimal", "simulated"):
                 build(ROOT / "backends" / name, folder / name, folder / "prefix")
             (folder / "golden").mkdir()
-            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("golden3", "v3"), ("golden4", "v4"), ("golden5", "v5"), ("toonew", "v5", "-DTABLE_VERSION=99")):
+            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("golden3", "v3"), ("golden4", "v4"), ("golden5", "v5"), ("golden6", "v6"), ("toonew", "v6", "-DTABLE_VERSION=99")):
                 source = ROOT / "tests/golden/plugins"
                 run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f'-DDEVICE_NAME="{name}"', f"-I{source / version}",
                     *flags, source / "golden.c", "-o", folder / "golden" / f"{name}.so")  # fmt: skip

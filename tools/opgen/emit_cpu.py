@@ -253,15 +253,14 @@ def _loop(row, repeating):
             lines.append(f"  const std::optional<T> {arg.name} = optional_param<T>({at});")
         else:
             lines.append(f"  const T {arg.name} = *static_cast<const T*>({at});")
-    # A condition is read as bytes: g++ 12 does not vectorise a selection by a loaded bool.
-    stored = lambda i: "uint8_t" if element(i) == "bool" else "T"
+    # Bools are read as bytes, any of which but 0 is true: memory may hold others than 1, and g++ 12 does not vectorise a selection by a loaded bool.
     streams = tensors[:-1] if repeating else tensors
     if repeating:
-        lines.append(f"  const T {tensors[-1]} = *static_cast<const T*>(ptrs_[{len(tensors)}]);")
+        lines.append(f"  const T {tensors[-1]} = loaded<T>(*static_cast<const Stored<T>*>(ptrs_[{len(tensors)}]));")
     for i in range(len(streams)):
-        lines.append(f"  const {stored(i)}* in{i}_ = static_cast<const {stored(i)}*>(ptrs_[{i + 1}]);")
+        lines.append(f"  const Stored<{element(i)}>* in{i}_ = static_cast<const Stored<{element(i)}>*>(ptrs_[{i + 1}]);")
     lines.append(f"  auto* out_ = static_cast<{result}*>(ptrs_[0]);")
-    operands = [f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_]{' != 0' if element(i) == 'bool' else ''};" for i, name in enumerate(streams)]
+    operands = [f"    [[maybe_unused]] const {element(i)} {name} = loaded<{element(i)}>(in{i}_[i_]);" for i, name in enumerate(streams)]
 
     def over(first, end, statement):
         return [f"  for (int64_t i_ = {first}; i_ < {end}; ++i_) {{", *operands, f"    {statement}", "  }"]

@@ -48,7 +48,7 @@ def declared_functions(family):
             count = len(op.schema.returns)
             spec = "TensorSpec" if count == 1 else f"std::array<TensorSpec, {count}>"
             add(row.get("shape"), spec, op.schema.cpp_params())
-        for key in ("composite", "explicit", "meta"):
+        for key in ("composite", "explicit", "meta", "elsewhere"):
             if row.get(key) and cpp.is_name(row.get(key)):
                 add(row.get(key), op.schema.cpp_return(), op.schema.cpp_params(), key)
         if row.get("check"):
@@ -225,6 +225,8 @@ class Registrations:
                     self.alias(op)
                 elif row.kind == "foreach":
                     self.register("CompositeExplicitAutograd", op, self.local(op, cpp.forward(op, f"ops::{foreach_loop(op)}"), "composite"))
+                elif "::" in row.get("elsewhere", ""):
+                    self.register("CompositeExplicitAutograd", op, self.local(op, self.with_tensors_for_numbers(op), "elsewhere"))
                 elif op is row.main:
                     self.main(op)
                 else:
@@ -239,7 +241,8 @@ class Registrations:
         body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
         body = self.own_functions(body) + body
         return source(self.family.name, [*needs.headers(self.table, body), '"dispatch/operator_tables.h"', '"ops/shared/structured.h"',
-                                         f'"ops/ops_decl_{self.family.name}.h"', *(['"ops/foreach.h"'] if foreach else [])],
+                                         f'"ops/ops_decl_{self.family.name}.h"', *(['"ops/foreach.h"'] if foreach else []),
+                                         *(['"ops/shared/promotion.h"'] if "wrapped_scalar_tensor" in body else [])],
                       body, "cresset")
 
     def own_functions(self, body):
@@ -267,8 +270,21 @@ class Registrations:
             else:
                 body = [f"return {text};" if op.schema.returns else f"{text};"]
                 self.register(key, op, self.local(op, body, "expression"))
+        elif row.get("elsewhere"):
+            self.register("CompositeExplicitAutograd", op, self.local(op, cpp.forward(op, f"ops::{row.get('elsewhere')}"), "elsewhere"))
         elif row.kind in ("structured", "pointwise") and row.form("out"):
             self.register("CompositeExplicitAutogradNonFunctional", op, self.local(op, self.device_default(op), "device"))
+
+    def with_tensors_for_numbers(self, op):
+        """Calls the same form of the operator that takes tensors where this one takes numbers."""
+        row = op.row
+        main = self.table.by_key.get(row.get("elsewhere"))
+        target = main and main.row.form(op.form)
+        if not target or len(target.schema.args) != len(op.schema.args):
+            raise row.error(f"'elsewhere': {row.get('elsewhere')} has no {op.form} form with these arguments.", "elsewhere")
+        lifted = lambda a, b: f"ops::wrapped_scalar_tensor({a.name})" if a.type.base == "Scalar" and b.type.base == "Tensor" else a.name
+        args = ", ".join(lifted(a, b) for a, b in zip(op.schema.args, target.schema.args))
+        return [f"return {cpp.api_name(target)}({args});"]
 
     def device_default(self, op):
         """Allocates on the device and calls the out form there."""
@@ -293,7 +309,7 @@ class Registrations:
     def derived(self, op):
         row = op.row
         functional = f"cresset::{row.schema.name}({cpp.functional_args(op)})"
-        if row.kind in ("structured", "pointwise"):
+        if row.kind in ("structured", "pointwise") and not row.get("elsewhere"):
             if op.form != "inplace" or not row.form("out"):
                 return
             out_op = row.form("out")

@@ -51,6 +51,7 @@ ROW_KEYS = {
     "composite",
     "explicit",
     "through_parts",
+    "elsewhere",
     "cpu",
     "meta",
     "foreach",
@@ -80,6 +81,7 @@ POINTWISE_KEYS = ("dtype", "types", "promotes", "follows", "refuses", "lacks", "
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
             "composite": "composite", "explicit": "explicit", "cpu": "cpu", "foreach": "foreach"}
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+ELSEWHERE = re.compile(r"(\w+::\w+(\.\w+)?|[A-Za-z_]\w*)\Z")
 
 
 class TableError(Exception):
@@ -370,6 +372,11 @@ def _check_how(row):
     for key in ("shape", "kernel", "cpu", "meta", "foreach", "check"):
         if key in data and not IDENT.match(data[key]):
             raise row.error(f"'{key}' must be the name of a C++ function; given: {data[key]!r}.", key)
+    if "elsewhere" in data:
+        if row.kind not in ("pointwise", "structured"):
+            raise row.error("'elsewhere' belongs to a row with 'pointwise' or with 'shape' and 'kernel': others are what they are on every device.", "elsewhere")
+        if not ELSEWHERE.match(data["elsewhere"]):
+            raise row.error(f"'elsewhere' must be the name of a C++ function or of an operator, as aten::add.Tensor; given: {data['elsewhere']!r}.", "elsewhere")
 
 
 def _check_words(row):

@@ -182,5 +182,5 @@ def test_events():
     assert event.device == cresset.device("simulated") and event.event_id == 0
     event.record(cresset.Stream("simulated:1"))
     assert event.device == cresset.device("simulated:1") and event.event_id != 0
-    with pytest.raises(NotImplementedError, match="Event.ipc_handle: events of several processes are not supported"):
+    with pytest.raises(RuntimeError, match="only events made with interprocess=True have a handle"):
         event.ipc_handle()

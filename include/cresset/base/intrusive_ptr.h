@@ -133,6 +133,8 @@ class intrusive_ptr {
     return r;
   }
   static intrusive_ptr unsafe_steal_from_new(T* p) noexcept { return intrusive_ptr(std::unique_ptr<T>(p)); }
+  /// A new owner of an object that already has owners, which a pointer beside them leads to.
+  static intrusive_ptr unsafe_reclaim_from_nonowning(T* p) noexcept { return reclaim_copy(p); }
   /// A new owner of an object that already has owners.
   static intrusive_ptr reclaim_copy(T* p) noexcept {
     intrusive_ptr r;

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define CRESSET_BACKEND_TABLE_VERSION 5
+#define CRESSET_BACKEND_TABLE_VERSION 6
 #define CRESSET_BACKEND_TABLE_OLDEST 1 /* the oldest version of a table that this header's library still runs */
 #define CRESSET_PUBLIC __attribute__((visibility("default")))
 
@@ -177,7 +177,8 @@ typedef struct cresset_memory_stats {
   uint64_t peak_reserved_bytes;
 } cresset_memory_stats;
 
-enum { CRESSET_EVENT_TIMING = 1 };
+enum { CRESSET_EVENT_TIMING = 1, CRESSET_EVENT_INTERPROCESS = 2 };
+#define CRESSET_EVENT_HANDLE_BYTES 64
 enum { CRESSET_STEP_BEGIN = 0, CRESSET_STEP_END = 1 };
 /* Which calls are refused while a graph is being recorded; a backend may be stricter. */
 enum { CRESSET_CAPTURE_DEFAULT = 0, CRESSET_CAPTURE_GLOBAL = 1, CRESSET_CAPTURE_THREAD = 2, CRESSET_CAPTURE_RELAXED = 3 };
@@ -264,6 +265,12 @@ typedef struct cresset_backend {
   cresset_status (*stream_from_native)(void* self, int32_t device, void* handle, cresset_stream* out);
   cresset_status (*peer_access)(void* self, int32_t device, int32_t peer, int32_t* possible); /* reaches the peer's memory directly */
   int32_t dlpack_type; /* the DLDeviceType that stands for this memory; 0: an extension device */
+
+  /* version 6 */
+  /* Events that other processes can wait for; they are created with CRESSET_EVENT_INTERPROCESS, and have no times. The handle leads to the
+   * event from another process as long as the event lives; what is imported there is used and destroyed as an event of its own. */
+  cresset_status (*event_export)(void* self, int32_t device, void* event, uint8_t handle[CRESSET_EVENT_HANDLE_BYTES]);
+  cresset_status (*event_import)(void* self, int32_t device, const uint8_t handle[CRESSET_EVENT_HANDLE_BYTES], void** out);
 } cresset_backend;
 
 /* What a plug-in exports, and what the loader looks for. */

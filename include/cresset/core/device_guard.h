@@ -17,7 +17,8 @@
 
 namespace cresset {
 
-enum class EventFlag { PYTORCH_DEFAULT, BACKEND_DEFAULT, INVALID };
+/// INTERPROCESS: other processes can wait for the mark; it has no time.
+enum class EventFlag { PYTORCH_DEFAULT, BACKEND_DEFAULT, INVALID, INTERPROCESS };
 
 /// What a device can do. At the start: everything.
 struct DeviceCapability {
@@ -66,6 +67,17 @@ struct CRESSET_API DeviceGuardImplInterface {
   virtual void synchronizeEvent(void* /*event*/) const {}
   virtual double elapsedTime(void* /*begin*/, void* /*end*/, DeviceIndex /*index*/) const {
     CRESSET_THROW(NotImplementedError, DeviceTypeName(type()), ": this backend does not measure time with events.");
+  }
+
+  /// Are there events of several processes: marks with EventFlag::INTERPROCESS, exportEvent and importEvent?
+  virtual bool sharesEvents() const { return false; }
+  /// Bytes that lead another process to the event, as long as it lives; makes the event when *event is null.
+  virtual std::string exportEvent(void** /*event*/, DeviceIndex /*index*/) const {
+    CRESSET_THROW(NotImplementedError, DeviceTypeName(type()), ": this backend has no events of several processes.");
+  }
+  /// Another process' event, to be used and destroyed as one of this process.
+  virtual void* importEvent(std::string_view /*handle*/, DeviceIndex /*index*/) const {
+    CRESSET_THROW(NotImplementedError, DeviceTypeName(type()), ": this backend has no events of several processes.");
   }
 
   virtual bool queryStream(const Stream& /*stream*/) const { return true; }

@@ -1,6 +1,8 @@
 // Event: a mark in a stream; streams and threads can wait for it, and two of them measure time.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <cresset/core/device_guard.h>
@@ -43,6 +45,12 @@ struct CRESSET_API Event final {
   double elapsedTime(const Event& end) const;
   /// Waits for the mark.
   void synchronize() const;
+
+  /// Bytes by which another process finds this mark (from_handle) while it lives; it must have been made with EventFlag::INTERPROCESS.
+  /// Before the first record the mark belongs to the device's current one.
+  std::string handle();
+  /// The mark of another process.
+  static Event from_handle(Device device, std::string_view handle);
 
  private:
   void swap(Event& o) noexcept {

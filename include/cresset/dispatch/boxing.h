@@ -60,6 +60,7 @@ CRESSET_VALUE_ARG(Layout, Layout, toLayout);
 CRESSET_VALUE_ARG(MemoryFormat, MemoryFormat, toMemoryFormat);
 CRESSET_VALUE_ARG(Device, Device, toDevice);
 CRESSET_VALUE_ARG(Storage, Storage, toStorage);
+CRESSET_VALUE_ARG(Stream, Stream, toStream);
 CRESSET_VALUE_ARG(std::complex<double>, Complex, toComplexDouble);
 #undef CRESSET_VALUE_ARG
 

@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include <cresset/core/stream.h>
 #include <cresset/core/tensor.h>
 #include <cresset/dispatch/type.h>
 
@@ -46,6 +47,10 @@ struct UnsignedHolder final : intrusive_ptr_target {
 struct ComplexHolder final : intrusive_ptr_target {
   explicit ComplexHolder(std::complex<double> v) : value(v) {}
   const std::complex<double> value;
+};
+struct StreamHolder final : intrusive_ptr_target {
+  explicit StreamHolder(Stream s) : value(s) {}
+  const Stream value;
 };
 struct ListImpl;
 struct TupleImpl;
@@ -89,7 +94,8 @@ class CRESSET_API IValue {
     Enum,
     Future,
     Function,
-    UInt
+    UInt,
+    Stream
   };
 
   IValue() noexcept : tag_(Tag::None) {}
@@ -138,6 +144,7 @@ class CRESSET_API IValue {
   IValue(cresset::Device d) noexcept : tag_(Tag::Device) {
     payload_.i = static_cast<int64_t>(d.type()) << 8 | static_cast<uint8_t>(d.index());
   }
+  IValue(cresset::Stream s) : tag_(Tag::Stream) { payload_.p = make_intrusive<ivalue::StreamHolder>(s).release(); }
   IValue(const Scalar& s);
   IValue(const Generator& g);
   IValue(Storage s) noexcept : tag_(Tag::Storage) { payload_.p = intrusive_ptr<StorageImpl>(s.getIntrusivePtr()).release(); }
@@ -202,6 +209,7 @@ class CRESSET_API IValue {
   bool isTuple() const { return tag_ == Tag::Tuple; }
   bool isGenericDict() const { return tag_ == Tag::Dict; }
   bool isDevice() const { return tag_ == Tag::Device; }
+  bool isStream() const { return tag_ == Tag::Stream; }
   bool isGenerator() const { return tag_ == Tag::Generator; }
   bool isStorage() const { return tag_ == Tag::Storage; }
   /// An object of a script's class, or one of a C++ class (isCustomClass).
@@ -270,6 +278,10 @@ class CRESSET_API IValue {
   Layout toLayout() const { return static_cast<Layout>(toInt()); }
   MemoryFormat toMemoryFormat() const { return static_cast<MemoryFormat>(toInt()); }
   cresset::Device toDevice() const;
+  cresset::Stream toStream() const {
+    require(Tag::Stream, "Stream");
+    return static_cast<ivalue::StreamHolder*>(payload_.p)->value;
+  }
   Generator toGenerator() const;
   cresset::Storage toStorage() const;
   /// The containers in place, without taking part in their ownership.
@@ -295,6 +307,8 @@ class CRESSET_API IValue {
   std::vector<int64_t> toIntVector() const;
   std::vector<double> toDoubleVector() const;
   std::vector<cresset::Tensor> toTensorVector() const;
+  /// Of a list whose elements are tensors or None.
+  std::vector<std::optional<cresset::Tensor>> toOptionalTensorVector() const;
   intrusive_ptr<intrusive_ptr_target> toCapsule() const;
   template <class T>
   intrusive_ptr<T> toCustomClass() const {

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/pointwise.h"
+#include "backends/cpu/stored.h"
 
 namespace cresset::cpu {
 
@@ -62,6 +63,9 @@ constexpr ScalarType scalar_type(ComputeType type) {
   constexpr ScalarType types[] = {kBool, kInt, kLong, kFloat, kDouble, kComplexFloat, kComplexDouble};
   return types[static_cast<int>(type)];
 }
+
+/// The tensor, or a copy of it where it has bytes that are neither 0 nor 1: for kernels that look at the bytes of bools.
+Tensor standard_bools(const Tensor& t);
 
 CRESSET_IN_EACH_ISA(extern const ConvertTable convert_functions;)
 

@@ -58,8 +58,8 @@ inline To convert(From value) {
 
 // One contiguous row.
 template <class To, class From>
-inline void convert_row(To* to, const From* from, int64_t n) {
-  if constexpr (std::is_same_v<To, From>) {
+inline void convert_row(To* to, const Stored<From>* from, int64_t n) {
+  if constexpr (std::is_same_v<To, From> && !std::is_same_v<To, bool>) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
     return;
   }
@@ -69,7 +69,7 @@ inline void convert_row(To* to, const From* from, int64_t n) {
   } else if constexpr (has_strips<To> && std::is_same_v<From, float>) {
     for (; i + kStrip <= n; i += kStrip) narrow_strip(from + i, to + i);
   }
-  for (; i < n; ++i) to[i] = convert<To>(from[i]);
+  for (; i < n; ++i) to[i] = convert<To>(loaded<From>(from[i]));
 }
 
 template <class From, class To>
@@ -84,12 +84,12 @@ void load(void* block, Rows from, int64_t n, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r, to += n) {
     const char* p = from.data + r * from.row_stride;
     if (from.stride == static_cast<int64_t>(sizeof(From))) {
-      convert_row(to, reinterpret_cast<const From*>(p), n);
+      convert_row<To, From>(to, reinterpret_cast<const Stored<From>*>(p), n);
     } else if (from.stride == 0) {
-      const To value = convert<To>(*reinterpret_cast<const From*>(p));
+      const To value = convert<To>(loaded<From>(*reinterpret_cast<const Stored<From>*>(p)));
       for (int64_t i = 0; i < n; ++i) to[i] = value;
     } else {
-      for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(*reinterpret_cast<const From*>(p + i * from.stride));
+      for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(loaded<From>(*reinterpret_cast<const Stored<From>*>(p + i * from.stride)));
     }
   }
 }
@@ -100,7 +100,7 @@ void store(Rows to, const void* block, int64_t n, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r, from += n) {
     char* p = to.data + r * to.row_stride;
     if (to.stride == static_cast<int64_t>(sizeof(To))) {
-      convert_row(reinterpret_cast<To*>(p), from, n);
+      convert_row<To, From>(reinterpret_cast<To*>(p), reinterpret_cast<const Stored<From>*>(from), n);
     } else {
       for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(p + i * to.stride) = convert<To>(from[i]);
     }

@@ -1,10 +1,13 @@
 // Copies, fills and single values in host memory.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions_compare.h>
 
+#include "backends/cpu/convert.h"
 #include "backends/cpu/strided.h"
 #include "cpu/cpu_decl_copy.h"
 #include "ops/shared/number_range.h"
@@ -115,6 +118,20 @@ void copy_same_type(const Traversal& t, std::size_t element) {
 }
 
 }  // namespace
+
+Tensor standard_bools(const Tensor& t) {
+  if (t.scalar_type() != kBool) return t;
+  const Tensor dense = t.is_non_overlapping_and_dense() ? t : t.contiguous();
+  const auto* const bytes = static_cast<const uint8_t*>(dense.const_data_ptr());
+  const int64_t n = dense.numel();
+  std::atomic<bool> others{false};
+  parallel_for(0, n, kBytesGrain, [&](int64_t begin, int64_t end) {
+    uint8_t all = 0;
+    for (int64_t i = begin; i < end; ++i) all |= bytes[i];
+    if (all > 1) others = true;
+  });
+  return others ? cresset::ne(dense, Scalar(0)) : t;
+}
 
 Tensor copy_from(const Tensor& self, const Tensor& dst, bool) {
   CRESSET_CHECK(self.is_cpu() && dst.is_cpu(), "_copy_from: tensors on the CPU were required; given ", self.device(), " and ", dst.device(),

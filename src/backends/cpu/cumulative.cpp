@@ -14,6 +14,7 @@
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_reduce.h>
 
+#include "backends/cpu/convert.h"
 #include "backends/cpu/lines.h"
 #include "backends/cpu/radix_sort.h"
 #include "cpu/cpu_decl_reduce.h"
@@ -177,8 +178,9 @@ Tensor in_type(const Tensor& self, const Tensor& out) {
   return self.scalar_type() == out.scalar_type() ? self : self.to(out.scalar_type());
 }
 
-void running_extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, bool max) {
-  if (self.numel() == 0) return;
+void running_extreme(const Tensor& given, int64_t dim, const Tensor& values, const Tensor& indices, bool max) {
+  if (given.numel() == 0) return;
+  const Tensor self = standard_bools(given);
   int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
   CRESSET_DISPATCH(self.scalar_type(), max ? "cummax_cpu" : "cummin_cpu", CRESSET_REAL_AND_BOOL_TYPES, [&] {
     using C = opmath_type<scalar_t>;
@@ -337,22 +339,23 @@ void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, 
 }
 
 void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
-  choose_along(self, dim, "mode_cpu", values, indices, 16, [](const auto& keys, const auto* line, const LineAt<1>& l, auto& items) {
-    auto& sorted = items[0];
-    load_items(keys, line, l.size, l.stride[0], false, sorted);
-    sort_items(sorted, items[1]);
-    int64_t best = 0, best_count = 0;
-    for (int64_t i = 0, j; i < l.size; i = j) {
-      j = i + 1;
-      if (!keys.is_nan(sorted[i].key))
-        while (j < l.size && sorted[j].key == sorted[i].key) ++j;
-      if (j - i > best_count) {
-        best_count = j - i;
-        best = sorted[j - 1].index;
-      }
-    }
-    return best;
-  });
+  choose_along(standard_bools(self), dim, "mode_cpu", values, indices, 16,
+               [](const auto& keys, const auto* line, const LineAt<1>& l, auto& items) {
+                 auto& sorted = items[0];
+                 load_items(keys, line, l.size, l.stride[0], false, sorted);
+                 sort_items(sorted, items[1]);
+                 int64_t best = 0, best_count = 0;
+                 for (int64_t i = 0, j; i < l.size; i = j) {
+                   j = i + 1;
+                   if (!keys.is_nan(sorted[i].key))
+                     while (j < l.size && sorted[j].key == sorted[i].key) ++j;
+                   if (j - i > best_count) {
+                     best_count = j - i;
+                     best = sorted[j - 1].index;
+                   }
+                 }
+                 return best;
+               });
 }
 
 }  // namespace cresset::cpu

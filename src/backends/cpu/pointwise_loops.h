@@ -11,12 +11,12 @@
 //     using namespace scalar_math;
 //     const auto& args = *static_cast<const add_Tensor_args*>(params);
 //     const T alpha = scalar_param<T>(args.alpha);        // Scalar -> T; Scalar? -> std::optional<T>;
-//     const T* in0 = static_cast<const T*>(ptrs[1]);      // others: const auto lambd = other_param(args.lambd);
-//     const T* in1 = static_cast<const T*>(ptrs[2]);
+//     const Stored<T>* in0 = static_cast<const Stored<T>*>(ptrs[1]);      // others: const auto lambd = other_param(args.lambd);
+//     const Stored<T>* in1 = static_cast<const Stored<T>*>(ptrs[2]);
 //     auto* out = static_cast<ResultType<PointwiseRule::Promote, T>*>(ptrs[0]);
 //     CRESSET_POINTWISE_FOR(i, n) {
-//       const T self = in0[i];
-//       const T other = in1[i];
+//       const T self = loaded<T>(in0[i]);   // bools are read as bytes (stored.h)
+//       const T other = loaded<T>(in1[i]);
 //       out[i] = static_cast<ResultType<PointwiseRule::Promote, T>>(self + alpha * other);
 //     }
 //   }
@@ -24,7 +24,7 @@
 //   extern const PointwiseLoops add_Tensor_loops = {add_Tensor_loop<bool>, add_Tensor_loop<int32_t>, ...};  // or nullptr
 //   }
 //
-// With dtype "bool_first" the first operand is `const bool*`. A promoting scalar of `eq.Scalar(Tensor self, Scalar other)` comes
+// With dtype "bool_first" the first operand is of bools. A promoting scalar of `eq.Scalar(Tensor self, Scalar other)` comes
 // by pointer and is read before the loop: `const T other = *static_cast<const T*>(ptrs[2]);`, and `Scalar? min` is
 // `const std::optional<T> min = optional_param<T>(ptrs[2]);`.
 #pragma once
@@ -47,6 +47,7 @@
 #include <cresset/core/scalar.h>
 
 #include "backends/cpu/pointwise.h"
+#include "backends/cpu/stored.h"
 // Last, because it changes the instruction set.
 #include "backends/cpu/isa_begin.h"
 

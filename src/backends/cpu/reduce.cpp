@@ -13,6 +13,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
+#include "backends/cpu/convert.h"
 #include "backends/cpu/reduce_fold.h"
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_reduce.h"
@@ -83,7 +84,7 @@ void fold_sum(FoldKind kind, const char* name, const Tensor& self, uint64_t mask
     // No integer says that it was not a number: zeros take their place before the cast.
     return fold_sum(FoldKind::Sum, name, self.masked_fill(self.isnan(), 0), mask, out, divisor);
   }
-  const Tensor from = folds_without_cast(self.scalar_type(), type) ? self : self.to(type);
+  const Tensor from = folds_without_cast(self.scalar_type(), type) ? standard_bools(self) : self.to(type);
   const bool integers = isIntegralType(from.scalar_type(), true);
   if (kind == FoldKind::NanSum && integers) kind = FoldKind::Sum;
   const Fold& fold = find_fold(kind, from.scalar_type(), name);
@@ -134,7 +135,7 @@ void fold_prod(const Tensor& self, uint64_t mask, const Tensor& out) {
   const ScalarType type = out.scalar_type();
   if (self.is_complex() && !isComplexType(type)) return fold_prod(self.to(type), mask, out);
   if (isComplexType(type)) return complex_prod(self, mask, out);
-  const Tensor from = folds_without_cast(self.scalar_type(), type) ? self : self.to(type);
+  const Tensor from = folds_without_cast(self.scalar_type(), type) ? standard_bools(self) : self.to(type);
   const Fold& fold = find_fold(FoldKind::Prod, from.scalar_type(), "prod_cpu");
   if (isIntegralType(from.scalar_type(), true))
     store_as<int64_t>(out, fold, from, mask, [](int64_t v) { return v; });
@@ -143,7 +144,8 @@ void fold_prod(const Tensor& self, uint64_t mask, const Tensor& out) {
 }
 
 // Max, Min: the accumulator has the element type.
-void fold_extreme(FoldKind kind, const char* name, const Tensor& self, uint64_t mask, const Tensor& out) {
+void fold_extreme(FoldKind kind, const char* name, const Tensor& given, uint64_t mask, const Tensor& out) {
+  const Tensor self = standard_bools(given);
   const Fold& fold = find_fold(kind, self.scalar_type(), name);
   CRESSET_DISPATCH(self.scalar_type(), name, CRESSET_REAL_AND_BOOL_TYPES, [&] {
     using Acc = std::conditional_t<std::is_same_v<scalar_t, bool>, uint8_t, opmath_type<scalar_t>>;
@@ -155,7 +157,8 @@ void fold_extreme(FoldKind kind, const char* name, const Tensor& self, uint64_t 
 }
 
 // ArgMax, ArgMin over one dimension, or over a tensor flattened before. values may be undefined.
-void fold_index(FoldKind kind, const char* name, const Tensor& self, uint64_t mask, const Tensor& values, const Tensor& indices) {
+void fold_index(FoldKind kind, const char* name, const Tensor& given, uint64_t mask, const Tensor& values, const Tensor& indices) {
+  const Tensor self = standard_bools(given);
   const Fold& fold = find_fold(kind, self.scalar_type(), name);
   int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
   CRESSET_DISPATCH(self.scalar_type(), name, CRESSET_REAL_AND_BOOL_TYPES, [&] {
@@ -384,7 +387,7 @@ bool equal(const Tensor& self, const Tensor& other) {
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
   const ScalarType type = promote_types(self.scalar_type(), other.scalar_type());
-  const Tensor a = self.to(type), b = other.to(type);
+  const Tensor a = standard_bools(self.to(type)), b = standard_bools(other.to(type));
   const Walk<2> walk(a.sizes(), {a.strides(), b.strides()}, true);
   return CRESSET_DISPATCH(type, "equal_cpu", CRESSET_STORED_AND_ALL_TYPES, [&] {
     const scalar_t *const x = a.const_data_ptr<scalar_t>(), *const y = b.const_data_ptr<scalar_t>();

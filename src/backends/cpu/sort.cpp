@@ -7,14 +7,16 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_sort.h>
 
+#include "backends/cpu/convert.h"
 #include "backends/cpu/lines.h"
 #include "backends/cpu/radix_sort.h"
 #include "cpu/cpu_decl_sort.h"
 
 namespace cresset::cpu {
 
-void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
-  if (self.numel() == 0) return;
+void sort_stable(const Tensor& given, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  if (given.numel() == 0) return;
+  const Tensor self = standard_bools(given);
   with_keys(self.scalar_type(), "sort", [&]<class K>(const KeysOf<K>& keys) {
     // Elements move as bits; they are as wide as their keys.
     const K* const from = static_cast<const K*>(self.const_data_ptr());

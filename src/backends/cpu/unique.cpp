@@ -13,6 +13,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_sort.h>
 
+#include "backends/cpu/convert.h"
 #include "backends/cpu/radix_sort.h"
 #include "cpu/cpu_decl_sort.h"
 #include "ops/shared/shape_util.h"
@@ -172,7 +173,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_by_counting(const Tensor& flat, K turn
 }
 
 std::tuple<Tensor, Tensor, Tensor> unique_elements(const Tensor& self, bool inverse, bool counts, bool sort) {
-  const Tensor flat = self.contiguous().view({-1});
+  const Tensor flat = standard_bools(self.contiguous()).view({-1});
   const int64_t n = flat.numel();
   return with_keys(self.scalar_type(), "unique", [&]<class K>(const KeysOf<K>& keys) {
     const K* const p = n ? static_cast<const K*>(flat.const_data_ptr()) : nullptr;
@@ -202,7 +203,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim
   bool zero = false;
   for (int64_t i = 0; i < self.dim(); ++i) zero |= i != d && self.size(i) == 0;
   CRESSET_CHECK(n == 0 || !zero, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
-  const Tensor rows = self.movedim(d, 0).contiguous();
+  const Tensor rows = standard_bools(self.movedim(d, 0).contiguous());
   const int64_t width = n == 0 ? 0 : rows.numel() / n;
   return with_keys(self.scalar_type(), "unique_dim", [&]<class K>(const KeysOf<K>& keys) {
     std::vector<K> key(static_cast<std::size_t>(n * width));

@@ -113,12 +113,37 @@ IValue repeated(List l, int64_t n) {
   return like(l, std::move(out));
 }
 
+bool has_order(const Type& type) {
+  switch (type.kind) {
+    case TypeKind::Int:
+    case TypeKind::Float:
+    case TypeKind::Bool:
+    case TypeKind::String:
+    case TypeKind::Tensor: return true;
+    case TypeKind::Tuple: return std::ranges::all_of(type.contained, [](const TypePtr& t) { return has_order(*t); });
+    default: return type.kind == TypeKind::Object;  // less_than looks for the method
+  }
+}
+
+// Lists whose type does not say that there is an order: all elements have the first one's type, and that has one.
+void check_sortable(List l) {
+  const auto is_number = [](const Type& t) { return t.kind != TypeKind::Tuple && t.kind != TypeKind::Object && has_order(t); };
+  if (l.elements.empty() || (l.element_type && is_number(*l.element_type))) return;
+  const TypePtr first = l.elements[0].type();
+  for (const IValue& v : l.elements)
+    CRESSET_CHECK(*v.type() == *first, "Only values of same type can be compared. Found ", first->annotation_str(), " and ",
+                  v.type()->annotation_str());
+  CRESSET_CHECK(first->kind != TypeKind::Tuple || has_order(*first), "Contained elements in ", *first,
+                " are not sortable. Only Int, Bool, Float, String, Tensor, a User Defined Class with __lt__ method defined or Tuples of "
+                "aforementioned types can be sorted.");
+  CRESSET_CHECK(first->kind == TypeKind::Tuple || first->kind == TypeKind::Object,
+                "Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ compare method or Tuples of "
+                "aforementioned types can be sorted, got list of ",
+                first->annotation_str());
+}
+
 void sort(List l, bool reverse) {
-  if (l.element_type && l.element_type->kind == TypeKind::Any)
-    for (const IValue& v : l.elements) {
-      const std::string first = l.elements[0].type()->annotation_str(), here = v.type()->annotation_str();
-      CRESSET_CHECK(first == here, "Only values of same type can be compared. Found ", first, " and ", here);
-    }
+  check_sortable(l);
   std::stable_sort(l.elements.begin(), l.elements.end(),
                    [&](const IValue& a, const IValue& b) { return reverse ? less_than(b, a) : less_than(a, b); });
 }

@@ -73,13 +73,11 @@ void shape_of(const IValue& v, std::size_t depth, std::vector<int64_t>& sizes) {
   CRESSET_CHECK_VALUE(sizes[depth] == n, "Expected sequence of length ", sizes[depth], " at dim ", depth, " (got ", n, ")");
   for (const IValue& e : elements) shape_of(e, depth + 1, sizes);
 }
-const IValue* first_leaf(const IValue& v) {
-  const IValue* at = &v;
-  while (at->isList()) {
-    if (at->toListRef().empty()) return nullptr;
-    at = &at->toListRef()[0];
-  }
-  return at;
+// Of what the nested lists are, by their type: it holds for lists without elements, too.
+TypePtr number_type(const IValue& v) {
+  TypePtr type = v.type();
+  while (type->kind == TypeKind::List) type = type->element();
+  return type;
 }
 template <class T>
 void fill(const IValue& v, T*& out) {
@@ -87,7 +85,7 @@ void fill(const IValue& v, T*& out) {
     for (const IValue& e : v.toListRef()) fill(e, out);
     return;
   }
-  const Scalar s = v.isTensor() ? single(v.toTensor()) : v.toScalar();
+  const Scalar s = v.toScalar();
   if constexpr (std::is_same_v<T, int64_t>)
     *out++ = s.toLong();
   else if constexpr (std::is_same_v<T, bool>)
@@ -109,24 +107,27 @@ Tensor filled(const IValue& v, const std::vector<int64_t>& sizes, ScalarType typ
 Tensor make_tensor(const IValue& v, const IValue& dtype, const IValue& device) {
   std::vector<int64_t> sizes;
   shape_of(v, 0, sizes);
-  const IValue* leaf = first_leaf(v);
+  const TypePtr type = number_type(v);
   Tensor t;
   ScalarType inferred = get_default_dtype();
-  if (!leaf || leaf->isDouble()) {
+  if (type->kind == TypeKind::Float) {
     t = filled<double>(v, sizes, ScalarType::Double);
-  } else if (leaf->isBool()) {
+  } else if (type->kind == TypeKind::Bool) {
     inferred = ScalarType::Bool;
     t = filled<bool>(v, sizes, ScalarType::Bool);
-  } else if (leaf->isInt()) {
+  } else if (type->kind == TypeKind::Int) {
     inferred = ScalarType::Long;
     t = filled<int64_t>(v, sizes, ScalarType::Long);
-  } else if (leaf->isComplexDouble()) {
+  } else if (type->kind == TypeKind::Complex) {
     inferred = get_default_dtype() == ScalarType::Double ? ScalarType::ComplexDouble : ScalarType::ComplexFloat;
     t = filled<Complex>(v, sizes, ScalarType::ComplexDouble);
   } else {
-    CRESSET_CHECK_TYPE(leaf->isTensor(), "Input must be of ints, floats, or bools, got ", leaf->type()->annotation_str());
-    inferred = leaf->toTensor().scalar_type();
-    t = filled<double>(v, sizes, ScalarType::Double);
+    const bool is_empty = v.isList() && v.toListRef().empty();
+    CRESSET_THROW(Error, "Input must be of ints, floats, or bools, got ", type->annotation_str(),
+                  is_empty
+                      ? "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of "
+                        "another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)"
+                      : "");
   }
   t = t.to(dtype.isNone() ? inferred : dtype.toScalarType());
   if (!device.isNone()) t = t.to(device.toDevice());

@@ -185,23 +185,41 @@ FileCheck* FileCheck::check_count(const std::string& text, std::size_t count, bo
   return exactly ? add(Kind::check_not, text) : this;
 }
 
+namespace {
+[[noreturn]] void refuse_comment(std::string_view comments, std::size_t at) {
+  const std::size_t line = comments.rfind('\n', at == 0 ? 0 : at - 1) + 1, end = std::min(comments.find('\n', at), comments.size());
+  std::string marked(comments.substr(0, end));
+  if (at < comments.size()) {
+    marked += "\n" + std::string(at - line, ' ') + "~ <--- HERE\n";
+    if (end < comments.size()) marked += std::string(comments.substr(end + 1)) + "\n";
+  }
+  CRESSET_THROW(Error, "Could not parse check at:\n", marked, "Check for bad input.");
+}
+}  // namespace
+
 void FileCheck::add_from(std::string_view comments) {
-  static const std::regex comment(R"(^\s*#\s*(CHECK[A-Z0-9-]*):\s*(.*?)\s*$)");
-  static const std::regex counted("CHECK-COUNT-(EXACTLY-)?([0-9]+)");
-  while (!comments.empty()) {
-    const std::size_t end = std::min(comments.find('\n'), comments.size());
-    const std::string line(comments.substr(0, end));
-    comments.remove_prefix(std::min(end + 1, comments.size()));
+  static const std::regex rest("([A-Z0-9-]*):[ \t]*(.*?)[ \t\r]*"), counted("-COUNT-(EXACTLY-)?([0-9]{1,18})");
+  constexpr std::string_view kWord = "CHECK";
+  for (std::size_t at = comments.find('#'); at != std::string_view::npos; at = comments.find('#', at)) {
+    const std::size_t word = comments.find_first_not_of(" \t", at + 1);
+    if (word == std::string_view::npos || !comments.substr(word).starts_with(kWord)) {
+      at = std::min(word, comments.size());
+      if (at < comments.size()) at += comments[at] == '#';  // "##" begins no check
+      continue;
+    }
+    const std::size_t name_at = word + kWord.size(), end = std::min(comments.find('\n', name_at), comments.size());
+    const std::string line(comments.substr(name_at, end - name_at));
     std::smatch match, count;
-    if (!std::regex_match(line, match, comment)) continue;
+    if (!std::regex_match(line, match, rest)) refuse_comment(comments, name_at);
     const std::string name = match[1];
-    const auto* known = std::ranges::find(kNames, name);
+    const auto* known = std::ranges::find(kNames, std::string(kWord) + name);
     if (std::regex_match(name, count, counted))
-      check_count(match[2], std::stoul(count[2]), count[1].matched);
-    else if (known != kNames.end() && name != "CHECK-COUNT")
+      check_count(match[2], std::stoull(count[2]), count[1].matched);
+    else if (known != kNames.end() && name != "-COUNT")
       add(static_cast<Kind>(known - kNames.begin()), match[2]);
     else
-      CRESSET_THROW(Error, "FileCheck: a check such as CHECK-NEXT was required; '", name, "' was given.");
+      refuse_comment(comments, name_at);
+    at = end;
   }
 }
 

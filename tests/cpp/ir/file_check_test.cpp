@@ -39,7 +39,15 @@ TEST(FileCheck, ChecksAreReadFromComments) {
   FileCheck().run("# CHECK: mul\n  x\n  # CHECK-NEXT: add\n# CHECK-COUNT-EXACTLY-1: mul\n", kText);
   EXPECT_THROW(FileCheck().run("# CHECK-COUNT-2: add", kText), Error);
   EXPECT_EQ(error_of([] { FileCheck().run("# CHECK-FIRST: mul", kText); }),
-            "FileCheck: a check such as CHECK-NEXT was required; 'CHECK-FIRST' was given.");
+            "Could not parse check at:\n# CHECK-FIRST: mul\n       ~ <--- HERE\nCheck for bad input.");
+  EXPECT_EQ(error_of([] { FileCheck().run("  # CHECK1\n# CHECK: mul", kText); }),
+            "Could not parse check at:\n  # CHECK1\n         ~ <--- HERE\n# CHECK: mul\nCheck for bad input.");
+  EXPECT_EQ(error_of([] { FileCheck().run("x\n # CHECK-NEXT mul\ny", kText); }),
+            "Could not parse check at:\nx\n # CHECK-NEXT mul\n        ~ <--- HERE\ny\nCheck for bad input.");
+  EXPECT_EQ(error_of([] { FileCheck().run("#CHECK", kText); }), "Could not parse check at:\n#CHECKCheck for bad input.");
+  EXPECT_THROW(FileCheck().run("# CHECK-COUNT: mul", kText), Error);
+  EXPECT_THROW(FileCheck().run("## CHECK: mul", kText), Error);  // none is there
+  FileCheck().run("text # CHECK: mul", kText);
 }
 
 TEST(FileCheck, HighlightsAreTheLineBelow) {

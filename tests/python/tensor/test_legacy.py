@@ -123,7 +123,9 @@ def test_questions_about_them():
     assert x.to_dense() is x and (x.sparse_dim(), x.dense_dim()) == (0, 2)
     with pytest.raises(RuntimeError, match="coalesce expected sparse coordinate tensor layout but got Strided"):
         x.coalesce()
-    with pytest.raises(NotImplementedError, match="record_stream"):
+    with pytest.raises(NotImplementedError, match="Could not run 'aten::record_stream' with arguments from the 'CPU' backend: it has no streams."):
+        x.record_stream(cresset.Stream(stream_id=0, device_index=1, device_type=2))
+    with pytest.raises(TypeError, match="must be Stream, not NoneType"):
         x.record_stream(None)
 
 
