@@ -65,6 +65,6 @@ def test_a_version_that_does_not_fit_is_one_sentence():
     with pytest.raises(RuntimeError) as info:
         cresset.device("toonew")
     assert (
-        "backend 'toonew' needs version 99 of the backend table, and this library has version 5; install a newer Cresset or an older plug-in."
+        "backend 'toonew' needs version 99 of the backend table, and this library has version 6; install a newer Cresset or an older plug-in."
         in str(info.value)
     )  # fmt: skip

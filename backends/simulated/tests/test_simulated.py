@@ -362,7 +362,7 @@ def test_recorded_streams_keep_memory():
     assert faults.live_blocks() <= before
     with pytest.raises(RuntimeError, match="record_stream: a stream of simulated:0 was required"):
         cresset.ones(1, device=device).record_stream(cresset.Stream("opaque"))
-    with pytest.raises(TypeError, match="argument 'stream' must be Stream, not int"):
+    with pytest.raises(TypeError, match=r"argument 's' \(position 1\) must be Stream, not int"):
         cresset.ones(1, device=device).record_stream(3)
 
 
