@@ -110,6 +110,23 @@ variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMar
   return outputs;
 }
 
+Tensor forward_base(const Tensor& t) {
+  const DifferentiableViewMeta* view = impl::get_view_autograd_meta(t);
+  return view && view->has_fw_view() ? view->forward_info().base : Tensor();
+}
+
+// The tangent of the input that an output is a view of, or whose base they share.
+Tensor tangent_of_viewed(const variable_list& inputs, const Tensor& output) {
+  const Tensor base = forward_base(output);
+  if (!base.defined()) return {};
+  for (const Tensor& input : inputs) {
+    if (!input.defined()) continue;
+    const Tensor of_input = forward_base(input);
+    if ((of_input.defined() ? of_input : input).is_same(base)) return fw_grad(input);
+  }
+  return {};
+}
+
 void wrap_forward(const variable_list& inputs, const CustomFunctionMarks& marks, const variable_list& raw, variable_list& outputs,
                   const CustomJvp& jvp) {
   variable_list tangents(inputs.size());
@@ -144,12 +161,11 @@ void wrap_forward(const variable_list& inputs, const CustomFunctionMarks& marks,
       set_fw_grad(outputs[i], tangent, false);
       continue;
     }
-    const DifferentiableViewMeta* view = impl::get_view_autograd_meta(outputs[i]);
-    const Tensor base = view && view->has_fw_view() ? view->forward_info().base : Tensor();
-    if (is_input || (base.defined() && index_among(inputs, base) != kNotAnInput)) {
-      const Tensor source = fw_grad(is_input ? inputs[input] : base);
-      CRESSET_CHECK(!source.defined() || (tangent.is_view() && tangent.is_alias_of(source)),
+    if (const Tensor source = is_input ? fw_grad(inputs[input]) : tangent_of_viewed(inputs, outputs[i]); source.defined()) {
+      CRESSET_CHECK(tangent.is_view(),
                     "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.");
+      CRESSET_CHECK(tangent.is_alias_of(source), "A custom Function is returning a view but the jvp is not returning a view of the ",
+                    source.is_view() ? "same base as the given grad input." : "given grad input.");
     }
     set_fw_grad(outputs[i], tangent, false);
   }

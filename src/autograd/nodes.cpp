@@ -54,7 +54,7 @@ Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
 Tensor first_gradient(Tensor&& grad, const Tensor& variable, bool seen_by_hooks) {
   const std::size_t holders = seen_by_hooks ? 2 : 1;
   const bool wrapper = is_wrapper(grad), fits = !layout_is_enforced || obeys_layout(grad, variable);
-  if (GradMode::is_enabled()) return obeys_layout(grad, variable) && !wrapper ? cresset::clone(grad) : clone_with_layout(grad, variable);
+  if (GradMode::is_enabled()) return clone_with_layout(grad, variable);
   if (wrapper && grad.use_count() <= holders && fits) return cresset::detach(grad);
   if (is_seen_by_modes(grad) && grad.use_count() <= holders && fits) return detach_seen_by_modes(grad);
   if (grad.use_count() <= holders && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 && fits) {

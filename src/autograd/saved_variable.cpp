@@ -224,6 +224,8 @@ Edge SavedVariable::edge_of(const std::shared_ptr<Node>& grad_fn) const {
 Tensor SavedVariable::unpack_hooked(const Edge& edge) const {
   Tensor data = extras_->hooks->call_unpack_hook();
   if (!data.defined()) return data;
+  // What has no place in the graph is the very object that the hook gave.
+  if (!edge.function && !extras_->requires_grad && !extras_->fw_grad && !data.requires_grad()) return data;
   Tensor result = detach_shared(data);
   AutogradMeta* meta = impl::materialize_autograd_meta(result);
   if (is_leaf_) {

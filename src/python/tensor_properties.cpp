@@ -106,9 +106,9 @@ PyObject* get_post_hooks(PyObject* self, void*) {
   return Py_NewRef(hooks ? hooks : Py_None);
 }
 
-int set_hooks(PyObject* self, PyObject*& slot, PyObject* value) {
+int set_hooks(PyObject* self, PyObject*& slot, PyObject* value, const char* name) {
   if (!value) {
-    PyErr_SetString(PyExc_RuntimeError, "can't delete the hooks of a tensor; assign None");
+    PyErr_Format(PyExc_RuntimeError, "Deletion of %s not allowed!", name);
     return -1;
   }
   Py_XSETREF(slot, value == Py_None ? nullptr : Py_NewRef(value));
@@ -118,7 +118,7 @@ int set_hooks(PyObject* self, PyObject*& slot, PyObject* value) {
 int set_backward_hooks(PyObject* self, PyObject* value, void*) {
   CRESSET_PY_TRY
   PyObject*& slot = reinterpret_cast<PyTensor*>(self)->backward_hooks;
-  if (set_hooks(self, slot, value) < 0) return -1;
+  if (set_hooks(self, slot, value, "_backwards_hooks") < 0) return -1;
   const Tensor& t = unwrap(self);
   autograd::impl::clear_hooks(t);
   if (slot) {
@@ -129,7 +129,7 @@ int set_backward_hooks(PyObject* self, PyObject* value, void*) {
   CRESSET_PY_CATCH(-1)
 }
 int set_post_hooks(PyObject* self, PyObject* value, void*) {
-  return set_hooks(self, reinterpret_cast<PyTensor*>(self)->post_accumulate_hooks, value);
+  return set_hooks(self, reinterpret_cast<PyTensor*>(self)->post_accumulate_hooks, value, "_post_accumulate_grad_hooks");
 }
 
 // Setters go through the protocol as Tensor.NAME.__set__.
@@ -215,15 +215,25 @@ int set_data(PyObject* self, PyObject* value, void*) {
   if (override_set(self, "data", value, done) < 0) return -1;
   if (done) return 0;
   CRESSET_PY_TRY
-  CRESSET_CHECK_TYPE(value && is_tensor(value), "Variable data has to be a tensor, but got ",
-                     value ? type_name(Py_TYPE(value)) : "nothing");
+  CRESSET_CHECK(value, "Deleting tensor data is not allowed. Delete tensor instead!");
+  CRESSET_CHECK_TYPE(is_tensor(value), "Variable data has to be a tensor, but got ", type_name(Py_TYPE(value)));
   unwrap(self).set_data(unwrap(value));
+  return 0;
+  CRESSET_PY_CATCH(-1)
+}
+
+int set_grad_fn(PyObject* self, PyObject* value, void*) {
+  CRESSET_PY_TRY
+  CRESSET_CHECK(value, "Deletion of _grad_fn not allowed. Detach tensor instead!");
+  CRESSET_CHECK(value == Py_None, "_grad_fn can be only set to None");
+  unwrap(self).detach_();
   return 0;
   CRESSET_PY_CATCH(-1)
 }
 
 int set_real(PyObject* self, PyObject* value, void*) {
   CRESSET_PY_TRY
+  CRESSET_CHECK(value, "Deleting the real part of a tensor is not allowed.");
   const Tensor& t = unwrap(self);
   Tensor part = without_lock(may_wait(t), [&] { return cresset::real(t); });
   const Ref whole = checked(wrap(std::move(part)));
@@ -232,6 +242,7 @@ int set_real(PyObject* self, PyObject* value, void*) {
 }
 int set_imag(PyObject* self, PyObject* value, void*) {
   CRESSET_PY_TRY
+  CRESSET_CHECK(value, "Deleting the imaginary part of a tensor is not allowed.");
   const Tensor& t = unwrap(self);
   Tensor part = without_lock(may_wait(t), [&] { return cresset::imag(t); });
   const Ref whole = checked(wrap(std::move(part)));
@@ -257,7 +268,7 @@ PyGetSetDef tensor_properties[] = {
      "RuntimeError for non-leaves, and when there is a gradient of another dtype.",
      nullptr},
     CRESSET_READ(grad_fn, "The node that made this tensor, or None."),
-    CRESSET_READ(_grad_fn, nullptr),
+    {"_grad_fn", get__grad_fn, set_grad_fn, "The node that made the tensor; None takes it away.", nullptr},
     {"requires_grad", get_requires_grad, set_requires_grad, "Are gradients computed for this tensor?", nullptr},
     CRESSET_READ(is_leaf, "Was this tensor made by the user rather than by an operation?"),
     CRESSET_READ(retains_grad, "Does a non-leaf keep its gradient?"),

@@ -376,3 +376,51 @@ def test_private_parts_of_jacobians_that_libraries_call():
     assert functional._as_tuple(x, "inputs", "jacobian") == (False, (x,))
     with pytest.raises(TypeError, match="The inputs given to jacobian must be either a Tensor or a tuple of Tensors"):
         functional._as_tuple([x], "inputs", "jacobian")
+
+
+def test_attributes_that_cannot_be_deleted():
+    x = torch.ones(2, requires_grad=True)
+    for name, words in {
+        "data": "Deleting tensor data is not allowed. Delete tensor instead!", "requires_grad": "requires_grad must be a bool",
+        "_grad_fn": "Deletion of _grad_fn not allowed. Detach tensor instead!", "_backward_hooks": "Deletion of _backwards_hooks not allowed!",
+        "_post_accumulate_grad_hooks": "Deletion of _post_accumulate_grad_hooks not allowed!",
+    }.items():  # fmt: skip
+        with pytest.raises(RuntimeError) as error:
+            delattr(x, name)
+        assert str(error.value) == words
+    for name in ("real", "imag"):  # PyTorch ends there
+        with pytest.raises(RuntimeError, match="part of a tensor is not allowed"):
+            delattr(torch.ones(2, dtype=torch.complex64), name)
+    y = x * 2
+    with pytest.raises(RuntimeError, match="_grad_fn can be only set to None"):
+        y._grad_fn = 3
+    y._grad_fn = None
+    assert y.grad_fn is None and not y.requires_grad
+
+
+def test_hooks_of_saved_tensors_give_back_the_object():
+    class Keeps(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(ctx.saved_tensors[0] is b)
+            return g, None
+
+    seen, a, b = [], torch.tensor(1.0, requires_grad=True), torch.tensor(1.0)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        r = Keeps.apply(a, b)
+    r.backward()
+    assert seen == [True]
+
+
+def test_sums_of_gradients_begin_with_the_older_one():
+    """A dense gradient is added to a sparse one as a dense tensor, with and without a graph of it."""
+    for create_graph in (False, True):
+        p = torch.tensor([1.5, 1.5]).requires_grad_()
+        p.grad = sparse = torch.sparse_coo_tensor([[1, 1]], [1.0, 1.0], (2,))
+        (p * 1.5).sum().backward(create_graph=create_graph)
+        assert p.grad is not sparse and p.grad.layout == torch.strided and p.grad.tolist() == [1.5, 3.5]
