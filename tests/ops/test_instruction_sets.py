@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import cresset
+
 RUN = """
 import hashlib
 import cresset
@@ -86,3 +88,28 @@ def test_against_numpy_at_every_level(level):
     if "CRESSET_ISA: " in done.stdout + done.stderr:
         pytest.skip("this processor or this build has no such level")
     assert done.returncode == 0 and " passed" in done.stdout, done.stdout
+
+
+CORE = """
+import ctypes, os, cresset
+cresset.ones(2, 2) @ cresset.ones(2, 2)
+library = next(line.split()[-1] for line in open("/proc/self/maps") if "openblas" in line)
+core = ctypes.CDLL(library).openblas_get_corename
+core.restype = ctypes.c_char_p
+print(core().decode(), os.environ.get("OPENBLAS_CORETYPE"))
+"""
+
+
+def core_of_openblas(**variables):
+    environment = {key: value for key, value in os.environ.items() if key not in ("OPENBLAS_CORETYPE", "CRESSET_ISA")} | variables
+    return subprocess.run([sys.executable, "-c", CORE], env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_products_use_what_the_processor_has():
+    """OpenBLAS takes kernels without AVX for processors that it does not know; it is told their kind, unless the user has."""
+    capability = cresset.backends.cpu.get_cpu_capability()
+    core, variable = core_of_openblas()
+    assert variable == "None"
+    if capability in ("AVX2", "AVX512"):
+        assert core in ("Haswell", "Zen", "SkylakeX", "Cooperlake", "Sapphirerapids")
+        assert core_of_openblas(OPENBLAS_CORETYPE="Nehalem") == ["Nehalem", "Nehalem"]
