@@ -272,8 +272,12 @@ class _Frame:
                 self.recompute()
             except _StopRecomputation:
                 pass
-        may_be_more = self.early_stop or not self.is_complete
-        if self.count < len(self.handles) or (self.count > len(self.handles) and not may_be_more):
+        if self.count > len(self.handles) and self.is_complete and not self.early_stop:
+            raise CheckpointError(
+                "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass: "
+                f"{self.count}, and {len(self.handles)} in forward. The function must compute the same both times."
+            )
+        if self.count < len(self.handles):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
                 f"Number of tensors saved during forward: {len(self.handles)}\nNumber of tensors saved during recomputation: {self.count}."

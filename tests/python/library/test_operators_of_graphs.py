@@ -55,3 +55,13 @@ def test_refused():
         ops.aten.add.int(1)
     with pytest.raises(RuntimeError, match="Unknown keyword argument 'c'"):
         ops.aten.add.int(1, 2, c=3)
+
+
+def test_what_is_said_of_an_overload():
+    op = ops.aten.sub.complex
+    assert (op.namespace, op._opname, op._overloadname, op._name, op.__qualname__) == ("aten", "sub", "complex", "aten::sub.complex", "aten::sub.complex")
+    assert op.tags == [cresset.Tag.pt2_compliant_tag] and not op.is_view and op.py_kernels == {} and op.__module__.endswith("._ops.aten")
+    assert op.overloadpacket is ops.aten.sub and ops.aten.Int.op is ops.aten.Int
+    for ask in (lambda: op.has_kernel_for_dispatch_key("CPU"), lambda: op.decompose(1, 2)):
+        with pytest.raises(RuntimeError, match="operator aten::sub.complex does not exist"):
+            ask()
