@@ -375,9 +375,8 @@ _DEFINED_IN = {
     "sparse": "cresset._quantized._operators",
     "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "higher_order": "cresset.export._control_flow",
     "c10d": "cresset.distributed._c10d_operators", "aten::_grouped_mm": "cresset._rare_operators", "aten::dequantize": "cresset._rare_operators",
-    "aten::_rowwise_prune": "cresset._rare_operators", "aten::_transform_bias": "cresset._rare_operators", "aten::_nested": "cresset._rare_operators",
-    "aten::quantize_per": "cresset._rare_operators", "aten::fake_quantize_per": "cresset._rare_operators", "aten::fused_moving": "cresset._rare_operators",
 }  # fmt: skip
+_HOMES_OF_ATEN = ("cresset._rare_operators", "cresset.sparse._operators")
 
 
 class _OpNamespace(types.ModuleType):
@@ -389,6 +388,16 @@ class _OpNamespace(types.ModuleType):
         super().__init__(f"{_C._printed_name()}.ops.{name}")
         self.name = name
 
+    def _is_known(self, key):
+        """Has the dispatcher the operator, also after the modules that define some of aten are loaded?"""
+        qualname = f"{self.name}::{key}"
+        if self.name == "aten" and not key.startswith("__"):
+            for home in _HOMES_OF_ATEN:
+                if _C._overload_names(qualname):
+                    break
+                importlib.import_module(home)
+        return bool(_C._overload_names(qualname))
+
     def __getattr__(self, key):
         if key in ("__origin__", "__self__"):
             raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")
@@ -399,7 +408,7 @@ class _OpNamespace(types.ModuleType):
                 importlib.import_module(home)
         if self.name == "higher_order" and key in (known := sys.modules["cresset._higher_order"]._operators):
             return known[key]
-        if not _C._overload_names(f"{self.name}::{key}"):
+        if not self._is_known(key):
             found = None if key.startswith("__") else _of_graphs("packet_of", self.name, f"{self.name}::{key}")
             if found is not None:
                 self.__dict__[key] = found

@@ -1,5 +1,8 @@
 """cresset.ops.aten and cresset.ops.prim have the operators that only graphs use: numbers, conversions, indices without None."""
 
+import subprocess
+import sys
+
 import pytest
 
 import cresset
@@ -65,3 +68,9 @@ def test_what_is_said_of_an_overload():
     for ask in (lambda: op.has_kernel_for_dispatch_key("CPU"), lambda: op.decompose(1, 2)):
         with pytest.raises(RuntimeError, match="operator aten::sub.complex does not exist"):
             ask()
+
+
+@pytest.mark.parametrize("name", ["_nested_from_padded", "_jagged_to_padded_dense_forward", "_coalesced_", "quantize_per_tensor", "_transform_bias_rescale_qkv"])
+def test_operators_of_python_are_found_first(name):
+    code = f"import cresset; print(cresset.ops.aten.{name})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == f"aten.{name}"

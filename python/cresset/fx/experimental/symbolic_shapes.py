@@ -79,7 +79,14 @@ def is_symbolic(val):
     return False
 
 
-is_nested_int = has_free_symbols = is_symbolic
+has_free_symbols = is_symbolic
+
+
+def is_nested_int(val):
+    """Is a number the size of a ragged dimension of nested tensors?"""
+    from cresset.nested._internal.nested_int import NestedInt
+
+    return isinstance(val, NestedInt)
 
 
 def free_symbols(val):
