@@ -376,7 +376,7 @@ _DEFINED_IN = {
     "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "higher_order": "cresset.export._control_flow",
     "c10d": "cresset.distributed._c10d_operators", "aten::_grouped_mm": "cresset._rare_operators", "aten::dequantize": "cresset._rare_operators",
 }  # fmt: skip
-_HOMES_OF_ATEN = ("cresset._rare_operators", "cresset.sparse._operators")
+_HOMES_OF_ATEN = ("cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators")
 
 
 class _OpNamespace(types.ModuleType):

@@ -74,3 +74,11 @@ def test_what_is_said_of_an_overload():
 def test_operators_of_python_are_found_first(name):
     code = f"import cresset; print(cresset.ops.aten.{name})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == f"aten.{name}"
+
+
+def test_operators_of_accelerators():
+    q = ones(1, 1, 2, 2)
+    assert ops.aten._flash_attention_forward.overloads() == ["default", "quantized"]
+    for call in (lambda: ops.aten._scaled_dot_product_flash_attention(q, q, q), lambda: ops.aten._fused_dropout(q, 0.5), lambda: ops.aten.cudnn_grid_sampler(q, q)):
+        with pytest.raises(NotImplementedError, match="^Could not run 'aten::.*' with arguments from the 'CPU' backend"):
+            call()
