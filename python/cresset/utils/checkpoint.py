@@ -285,17 +285,18 @@ class _Frame:
         self._compare()
 
     def keep(self, tensor):
-        """The next tensor that the second computation saves."""
+        """The next tensor that the second computation saves; one without a gradient is found again as the same object."""
         place = self.count
         self.count += 1
+        kept = tensor.detach() if tensor.requires_grad else tensor
         if place < len(self.handles):
             handle = self.handles[place]()
             if handle is not None:
-                self.current[handle] = tensor.detach()
+                self.current[handle] = kept
             self.found.append(self.check(tensor))
         if self.early_stop and self.count == len(self.handles):
             raise _StopRecomputation
-        return tensor.detach()
+        return kept
 
     def _compare(self):
         differ = [place for place, found in enumerate(self.found) if found != self.metadata[place]]
