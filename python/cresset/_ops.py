@@ -369,14 +369,15 @@ def _find_packet(namespace, name):
     return getattr(getattr(ops, namespace), name)
 
 
-# Modules that define operators of a namespace in Python: loaded when one of theirs is asked for.
+# How the names of operators begin that modules of Python define: the module is loaded when one of them is asked for.
 _DEFINED_IN = {
-    "profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "quantized": "cresset._quantized._operators",
-    "sparse": "cresset._quantized._operators",
-    "_quantized": "cresset._quantized._operators", "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "higher_order": "cresset.export._control_flow",
-    "c10d": "cresset.distributed._c10d_operators", "aten::_grouped_mm": "cresset._rare_operators", "aten::dequantize": "cresset._rare_operators",
-}  # fmt: skip
-_HOMES_OF_ATEN = ("cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators")
+    "profiler::": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "c10d::": "cresset.distributed._c10d_operators",
+    "quantized::": "cresset._quantized._operators", "sparse::": "cresset._quantized._operators", "_quantized::": "cresset._quantized._operators",
+    "quantized_decomposed::": "cresset.ao.quantization.fx._decomposed", "higher_order::": "cresset.export._control_flow",
+} | dict.fromkeys((
+    "aten::_grouped_mm", "aten::_rowwise_prune", "aten::_transform_bias", "aten::_nested", "aten::quantize", "aten::fake_quantize_per", "aten::fused_moving",
+    "aten::dequantize", "aten::empty_quantized", "aten::_make_per", "aten::int_repr", "aten::q_",
+), "cresset._rare_operators")  # fmt: skip
 
 
 class _OpNamespace(types.ModuleType):
@@ -392,7 +393,7 @@ class _OpNamespace(types.ModuleType):
         """Has the dispatcher the operator, also after the modules that define some of aten are loaded?"""
         qualname = f"{self.name}::{key}"
         if self.name == "aten" and not key.startswith("__"):
-            for home in _HOMES_OF_ATEN:
+            for home in ("cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators"):
                 if _C._overload_names(qualname):
                     break
                 importlib.import_module(home)
@@ -403,9 +404,10 @@ class _OpNamespace(types.ModuleType):
             raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
         if not key.startswith("__"):
-            home = _DEFINED_IN.get(self.name) or _DEFINED_IN.get(f"{self.name}::{'_sparse' if key.startswith('_sparse') else key}")
-            if home:
-                importlib.import_module(home)
+            asked = f"{self.name}::{key}"
+            for start, home in _DEFINED_IN.items():
+                if asked.startswith(start):
+                    importlib.import_module(home)
         if self.name == "higher_order" and key in (known := sys.modules["cresset._higher_order"]._operators):
             return known[key]
         if not self._is_known(key):
