@@ -138,7 +138,7 @@ def _deepcopy(self, memo):
     import copy
 
     with cresset.no_grad():
-        if cresset._utils._wraps_others(self):
+        if cresset._utils._wraps_others(self) or self.is_meta and type(self) not in (cresset.Tensor, cresset.nn.Buffer):
             result = self.clone()
             if type(result) is not type(self):
                 raise RuntimeError(

@@ -86,3 +86,14 @@ def test_a_subclass_with_new_empty():
     c = copy.deepcopy(given)
     assert type(c) is _OwnEmpty and c.stride() == (1, 3) and c.tolist() == given.tolist() and c.note == ["kept"] and c.note is not given.note
     assert type(copy.deepcopy(cresset.nn.Buffer(cresset.ones(2)))) is cresset.Tensor
+
+
+def test_a_subclass_without_memory_says_how_it_is_cloned():
+    class Cloned(cresset.Tensor):
+        def clone(self):
+            return self.detach().as_subclass(Cloned)
+
+    copied = copy.deepcopy(cresset.ones(2, device="meta").as_subclass(Cloned))
+    assert type(copied) is Cloned and copied.is_meta
+    with pytest.raises(RuntimeError, match="properly implement clone.. and for which cloning returns another instance"):
+        copy.deepcopy(cresset.ones(2, device="meta").as_subclass(_OwnEmpty))
