@@ -138,7 +138,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
 } | dict.fromkeys((
     "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
     "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
-    "batch_norm_gather_stats_with_counts", "_rowwise_prune", "_transform_bias_rescale_qkv",
+    "batch_norm_gather_stats_with_counts", "_rowwise_prune", "_transform_bias_rescale_qkv", "_masked_softmax",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
     "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",

@@ -47,6 +47,7 @@ _ROWS = {
     "_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor": _nested("_nested_tensor_from_mask"),
     "_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool": _nested("_nested_tensor_from_mask_left_aligned"),
     "_nested_from_padded(Tensor padded, Tensor cpu_nested_shape_example, bool fuse_transform_0213=False) -> Tensor": _nested("_nested_from_padded"),
+    "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor": _rare_functions._masked_softmax,
     "_jagged_to_padded_dense_forward(Tensor values, Tensor[] offsets, SymInt[] max_lengths, float padding_value=0.0) -> Tensor":
     _padding("_jagged_to_padded_dense_forward"),
     "_padded_dense_to_jagged_forward(Tensor dense, Tensor[] offsets, SymInt? total_L=None) -> Tensor": _padding("_padded_dense_to_jagged_forward"),
