@@ -202,8 +202,13 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
             raise RuntimeError(f"{who}: sparse_dim argument must be in [0,{tensor.dim()}] range, but {sparse_dim} is given")
         if sparse_dim == 0 and tensor.dim():
             raise RuntimeError(f"{who}: sparse_dim argument must be in >0 when self.dim()>0")
-        if dense_dim is not None and not 0 <= dense_dim <= tensor.dim() - 2:
-            raise RuntimeError(f"{who}: dense_dim argument must be in [0,{tensor.dim() - 2}] range, but {dense_dim} is given")
+        most = tensor.dim() - (0 if layout is _C.sparse_coo else 2)
+        if dense_dim is not None and not 0 <= dense_dim <= most:
+            raise RuntimeError(f"{who}: dense_dim argument must be in [0,{most}] range, but {dense_dim} is given")
+        if layout is _C.sparse_coo and dense_dim is not None:
+            if dense_dim == tensor.dim() > 0:
+                raise RuntimeError(f"{who}: dense_dim argument must be !=self.dim() when self.dim()>0")
+            sparse_dim, dense_dim = tensor.dim() - dense_dim, None
     else:
         own = tensor.sparse_dim()
         if sparse_dim not in (None, own):
