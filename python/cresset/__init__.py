@@ -138,7 +138,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
 } | dict.fromkeys((
     "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
     "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
-    "batch_norm_gather_stats_with_counts", "_rowwise_prune", "_transform_bias_rescale_qkv",
+    "batch_norm_gather_stats_with_counts", "_rowwise_prune", "_transform_bias_rescale_qkv", "_masked_softmax",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
     "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
@@ -172,6 +172,8 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "_nested_from_padded", "_nested_from_padded_and_nested_example", "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned",
     "_nested_tensor_from_tensor_list",
 ), "nested._internal.padding")  # fmt: skip
+# Functions that nothing but the operator's schema describes.
+_OF_OPERATORS = frozenset(("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_copy_from", "_pin_memory", "_sparse_sum", "_unsafe_index", "_unsafe_index_put"))
 _OTHER_NAMES = {
     "Storage": "FloatStorage", "register_privateuse1_backend": "rename_privateuse1_backend", "range": "closed_range", "_VF": "_VariableFunctions", "JITException": "Error",
     "ExcludeDispatchKeyGuard": "_ExcludeDispatchKeyGuard", "_disable_dynamo": "disable",
@@ -193,6 +195,9 @@ def __getattr__(name):
         _importlib.import_module("warnings").warn(f"'{name}' is deprecated, please use 'torch.backends.{_OLD_QUESTIONS[name]}()'", stacklevel=2)
         module, _, question = _OLD_QUESTIONS[name].partition(".")
         return getattr(getattr(_importlib.import_module(f"{__name__}.backends"), module), question)()
+    elif name in _OF_OPERATORS:
+        value = globals()[name] = getattr(ops.aten, name)
+        return value
     elif name == "__all__":
         return [n for n in (*globals(), *(n for n in _LAZY_NAMES if _LAZY_NAMES[n] in _PARTS)) if not n.startswith("_")]
     elif (module := _devices.module_of(name)) is not None:

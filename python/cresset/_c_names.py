@@ -202,6 +202,23 @@ def _ask_elsewhere(others):
     return missing
 
 
+# Functions of _VariableFunctions that are no operators.
+_FUNCTIONS = frozenset(
+    """as_tensor asarray dsmm frombuffer from_file from_numpy get_device hsmm is_complex is_conj is_distributed is_floating_point is_inference is_neg is_same_size is_signed
+    numel promote_types range saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm tensor
+    """.split()
+)
+
+
+def _function_elsewhere(name):
+    """A function of PyTorch's _VariableFunctions that is Python here, where it is an operator too, or among those above."""
+    import cresset
+
+    if name.startswith("__") or not (name in _FUNCTIONS or hasattr(cresset.ops.aten, name)):
+        raise AttributeError(f"module 'cresset._C._VariableFunctions' has no attribute {name!r}")
+    return getattr(cresset, name) if hasattr(cresset, name) else getattr(cresset.ops.aten, name)
+
+
 def _of_lists(name):
     """A function of `_utils` on lists of tensors, which is loaded when it is called."""
 
@@ -226,4 +243,5 @@ _C.__getattr__ = _ask_elsewhere(_C.__getattr__)
 _C._nn._parse_to = _parse_to
 _C._nn.flatten_dense_tensors, _C._nn.unflatten_dense_tensors = _of_lists("_flatten_dense_tensors"), _of_lists("_unflatten_dense_tensors")
 _C._TensorMeta = type(_C.Tensor)
+_C._VariableFunctions.__getattr__ = _function_elsewhere
 _C._VariableFunctionsClass = _C._VariableFunctions  # as pickles of operators name their home

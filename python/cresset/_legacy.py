@@ -101,13 +101,22 @@ def types(kind=tensortype, module="cresset", what="Tensors", without=()):
     }  # fmt: skip
 
 
+def _new_sparse(dtype, args, device):
+    if args and isinstance(args[0], cresset.Tensor):
+        return cresset.sparse_coo_tensor(*args, dtype=dtype, device=device)
+    size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args or (0,)
+    return cresset.zeros(size, dtype=dtype, device=device, layout=cresset.sparse_coo)
+
+
 # --- methods of Tensor ---------------------------------------------------------------------------------------------------------
 
 
 @tensor_method
 def new(self, *args, device=None):
-    """A tensor of this dtype: of sizes, of a sequence of values, or over a storage."""
+    """A tensor of this dtype: of sizes, of a sequence of values, or over a storage. A sparse one of sizes, or of indices, values and perhaps sizes."""
     _check_device(device, self.device.type, args, _NO_NEW)
+    if self.layout is cresset.sparse_coo:
+        return _new_sparse(self.dtype, args, self.device if device is None else device)
     return _make(self.dtype, args, self.device if device is None else device)
 
 

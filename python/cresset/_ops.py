@@ -224,7 +224,7 @@ def _tags_of(overload):
     from ._tags import Tag, as_tag
 
     tags = [as_tag(name) for name in overload._tag_names]
-    if overload.namespace == "aten" and not _defined_in_python(overload):
+    if overload.namespace == "aten" and overload.name() not in declared_by_programs:
         arguments = overload._schema.arguments
         written = [a for a in arguments if a.alias_info is not None and a.alias_info.is_write]
         tags.append(Tag.pt2_compliant_tag)  # operators of the package keep its rules
@@ -237,6 +237,7 @@ def _tags_of(overload):
 
 
 declared_in_python = set()  # "ns::name" of every operator that a Library has declared
+declared_by_programs = set()  # of these, what the package itself has not
 
 
 def _defined_in_python(overload):
@@ -282,6 +283,7 @@ OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
 OpOverload.py_kernels = property(lambda self: self.__dict__.setdefault("_py_kernels", {}), doc="What py_impl has registered: {key's name: function}.")
 OpOverload.is_view = property(lambda self: any(r.alias and not r.is_write for r in self._schema.returns), doc="Is the result a view of an argument?")
 OpOverload._name = property(lambda self: self.name(), doc="The name with that of the overload, as name().")
+OpOverload._opname = property(lambda self: self.__name__.partition(".")[0], doc="The name without that of the overload.")
 OpOverload.op = OpOverload._op = property(lambda self: self, doc="The operator itself.")
 OpOverload.overloadpacket = OpOverload._overloadpacket = property(_packet_of, doc="All overloads of the same name.")
 
@@ -387,6 +389,16 @@ class _OpNamespace(types.ModuleType):
         super().__init__(f"{_C._printed_name()}.ops.{name}")
         self.name = name
 
+    def _is_known(self, key):
+        """Has the dispatcher the operator, also after the modules that define some of aten are loaded?"""
+        qualname = f"{self.name}::{key}"
+        if self.name == "aten" and not key.startswith("__"):
+            for home in ("cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators"):
+                if _C._overload_names(qualname):
+                    break
+                importlib.import_module(home)
+        return bool(_C._overload_names(qualname))
+
     def __getattr__(self, key):
         if key in ("__origin__", "__self__"):
             raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")
@@ -398,7 +410,7 @@ class _OpNamespace(types.ModuleType):
                     importlib.import_module(home)
         if self.name == "higher_order" and key in (known := sys.modules["cresset._higher_order"]._operators):
             return known[key]
-        if not _C._overload_names(f"{self.name}::{key}"):
+        if not self._is_known(key):
             found = None if key.startswith("__") else _of_graphs("packet_of", self.name, f"{self.name}::{key}")
             if found is not None:
                 self.__dict__[key] = found

@@ -13,7 +13,7 @@ from ._overridable import overridable
 __all__ = [
     "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
     "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
-    "_rowwise_prune", "_transform_bias_rescale_qkv",
+    "_rowwise_prune", "_transform_bias_rescale_qkv", "_masked_softmax",
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
@@ -424,6 +424,24 @@ def _rowwise_prune(weight, mask, compressed_indices_dtype):
         raise RuntimeError("compressed_indices_dtype should be either int(int32) or long(int64).")
     mask = mask.reshape(-1)
     return weight[mask], cresset.where(mask, mask.cumsum(0) - 1, -1).to(compressed_indices_dtype)
+
+
+@overridable
+def _masked_softmax(input, mask, dim=None, mask_type=None):
+    """Softmax over `dim`, the last one by default, of the elements where the mask (bool) is false; where it is true the result is 0, NaN where it is true for all. The mask has the
+    sizes of the input, or with mask_type 0 is (L, L) and with 1 (B, L) for an input (B, H, L, L). RuntimeError for others."""
+    if mask.dtype is not cresset.bool:
+        raise RuntimeError("Mask should be a boolean tensor")
+    if mask_type in (0, 1) and input.dim() == 4 and mask.shape != input.shape:
+        batch, length = input.shape[0], input.shape[2]
+        if tuple(mask.shape) != ((length, length), (batch, length))[mask_type] or input.shape[3] != length:
+            raise RuntimeError(f"For mask_type == {mask_type} mask shape should be {'(B, L)' if mask_type else '(L, L)'}")
+        mask = mask.view((1, 1, length, length) if mask_type == 0 else (batch, 1, 1, length)).expand(input.shape)
+    elif mask.shape != input.shape:
+        raise RuntimeError("For mask_type == 2 mask shape should match input shape")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"masked_softmax\" not implemented for '{word_of(input.dtype)}'")
+    return input.masked_fill(mask, -float("inf")).softmax(input.dim() - 1 if dim is None else dim)
 
 
 @overridable

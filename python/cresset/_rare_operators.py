@@ -13,6 +13,17 @@ def _nested(name):
     return lambda *args, **kwargs: getattr(cresset, name)(*args, **kwargs)
 
 
+def _padding(name):
+    """A function of nested._internal.padding, which is loaded when it is called."""
+
+    def call(*args, **kwargs):
+        from .nested._internal import padding
+
+        return getattr(padding, name)(*args, **kwargs)
+
+    return call
+
+
 _WATCHED = "Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point"
 _ROWS = {
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,
@@ -23,6 +34,10 @@ _ROWS = {
     "_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor": _nested("_nested_tensor_from_mask"),
     "_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool": _nested("_nested_tensor_from_mask_left_aligned"),
     "_nested_from_padded(Tensor padded, Tensor cpu_nested_shape_example, bool fuse_transform_0213=False) -> Tensor": _nested("_nested_from_padded"),
+    "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor": _rare_functions._masked_softmax,
+    "_jagged_to_padded_dense_forward(Tensor values, Tensor[] offsets, SymInt[] max_lengths, float padding_value=0.0) -> Tensor":
+    _padding("_jagged_to_padded_dense_forward"),
+    "_padded_dense_to_jagged_forward(Tensor dense, Tensor[] offsets, SymInt? total_L=None) -> Tensor": _padding("_padded_dense_to_jagged_forward"),
     "_nested_from_padded_and_nested_example(Tensor padded, Tensor nt_example) -> Tensor": _nested("_nested_from_padded_and_nested_example"),
     "quantize_per_tensor(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor": _quantized.quantize_per_tensor,
     "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, ScalarType dtype) -> Tensor": _quantized.quantize_per_channel,

@@ -19,13 +19,41 @@ def _schemas(qualname):
     return {s.overload_name or "default": s for s in _C._jit_get_schemas_for_operator(qualname)}
 
 
+def _package():
+    import cresset
+
+    return cresset
+
+
 class ScriptOverload:
     """One overload of an operator that the dispatcher does not have."""
+
+    is_view = False
+    op = _op = property(lambda self: self, doc="The operator itself.")
+    overloadpacket = _overloadpacket = property(lambda self: getattr(getattr(_package().ops, self.namespace), self._opname), doc="All overloads of the same name.")
 
     def __init__(self, schema):
         self._schema = schema
         self._function = None
-        self.__name__ = f"{schema.name.partition('::')[2]}.{schema.overload_name or 'default'}"
+        self.namespace, _, self._opname = schema.name.partition("::")
+        self._overloadname = schema.overload_name or "default"
+        self.__name__ = f"{self._opname}.{self._overloadname}"
+        self._name = self.__qualname__ = self.name()
+        self.__module__ = f"{_C._printed_name()}._ops.{self.namespace}"
+        self.py_kernels = {}
+
+    @property
+    def tags(self):
+        """The operator's tags."""
+        return [_package().Tag.pt2_compliant_tag] if self.namespace == "aten" else []
+
+    def has_kernel_for_dispatch_key(self, key):
+        """RuntimeError: the dispatcher does not have the operator."""
+        raise RuntimeError(f"operator {self._name} does not exist")
+
+    def decompose(self, *args, **kwargs):
+        """RuntimeError: the dispatcher does not have the operator."""
+        raise RuntimeError(f"operator {self._name} does not exist")
 
     def name(self):
         """The name with that of the overload: "aten::add.int"."""
@@ -62,11 +90,10 @@ class ScriptOverload:
         return self._compiled()(*values)
 
     def __str__(self):
-        return f"{self._schema.name.replace('::', '.')}.{self._schema.overload_name or 'default'}"
+        return f"{self.namespace}.{self.__name__}"
 
     def __repr__(self):
-        namespace, _, name = self._schema.name.partition("::")
-        return f"<OpOverload(op='{namespace}.{name}', overload='{self._schema.overload_name or 'default'}')>"
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
 
 class ScriptPacket:
@@ -74,7 +101,13 @@ class ScriptPacket:
 
     def __init__(self, qualname):
         self._qualified_op_name = qualname
-        self.__name__ = qualname.partition("::")[2]
+        namespace, _, self.__name__ = qualname.partition("::")
+        self.__module__ = f"{_C._printed_name()}._ops.{namespace}"
+
+    @property
+    def op(self):
+        """The packet itself."""
+        return self
 
     def overloads(self):
         """Names of the overloads; the one without a name is called default."""

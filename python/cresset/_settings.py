@@ -137,7 +137,10 @@ def set_default_tensor_type(t):
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
     if isinstance(t, str):
-        t = getattr(cresset, t.split(".")[-1])
+        module = cresset.cuda if ".cuda." in t else cresset
+        t = getattr(module, t.split(".")[-1])
+    if t is getattr(cresset.cuda, getattr(t, "__name__", ""), None):
+        t()  # which says that there is none
     if not t.dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     cresset.set_default_dtype(t.dtype)

@@ -113,6 +113,17 @@ def _copied(self, memo):
     return plain.clone(memory_format=cresset.preserve_format)
 
 
+def _require_new_empty(tensor):
+    """RuntimeError for a subclass whose new_empty() gives another class: it has not said that a tensor of it can be made of memory alone."""
+    made = tensor.new_empty(())
+    if type(made) is not type(tensor):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that implement new_empty() and for which "
+            f"that function returns another instance of the same subclass; new_empty() of a {type(tensor).__name__} gave a {type(made).__name__}. "
+            "Implement new_empty(), or override __deepcopy__()."
+        )
+
+
 @tensor_method(name="__deepcopy__")
 def _deepcopy(self, memo):
     """A leaf with its own copy of the data and of the gradient; RuntimeError for a tensor that was computed from others."""
@@ -127,7 +138,7 @@ def _deepcopy(self, memo):
     import copy
 
     with cresset.no_grad():
-        if cresset._utils._wraps_others(self):
+        if cresset._utils._wraps_others(self) or self.is_meta and type(self) not in (cresset.Tensor, cresset.nn.Buffer):
             result = self.clone()
             if type(result) is not type(self):
                 raise RuntimeError(
@@ -136,6 +147,8 @@ def _deepcopy(self, memo):
                     f"{type(result).__name__}. Implement clone(), or override __deepcopy__()."
                 )
         else:
+            if type(self) not in (cresset.Tensor, cresset.nn.Buffer):
+                _require_new_empty(self)
             result = _copied(self, memo)
         if type(result) is not type(self):
             result = result.as_subclass(type(self))

@@ -65,3 +65,12 @@ def test_typed_tensors_and_storages_cannot_be_made():
     for way in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename"):
         with pytest.raises(RuntimeError, match=f"^{way}: Not available for CUDA storage$"):
             getattr(cresset.cuda.FloatStorage, way)()
+
+
+def test_types_of_tensors_are_no_default():
+    import cresset
+
+    for kind in (cresset.cuda.FloatTensor, "torch.cuda.FloatTensor"):
+        with pytest.raises(TypeError, match=r"^type torch.cuda.FloatTensor not available. Torch not compiled with CUDA enabled.$"):
+            cresset.set_default_tensor_type(kind)
+    assert cresset.cuda.HalfTensor.dtype is cresset.float16

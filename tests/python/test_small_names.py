@@ -579,3 +579,14 @@ def test_numbers_of_storages():
     x = cresset.ones(3)
     for number in (cresset._C._storage_id, cresset._C._storage_address):
         assert number(x) == number(x[1:]) == x.untyped_storage()._cdata and number(x) != number(x.clone())
+
+
+def test_functions_of_python_among_the_functions():
+    functions = cresset._C._VariableFunctions
+    assert functions.unique_dim(cresset.ones(2, 2), 0)[2].tolist() == [2] and functions.tensor([1]).tolist() == [1] and functions.numel(cresset.ones(3)) == 3
+    assert functions.quantize_per_tensor is cresset.quantize_per_tensor and functions.as_tensor is cresset.as_tensor
+    assert cresset._unsafe_index(cresset.arange(3), [cresset.tensor([1])]).tolist() == [1] and cresset._sparse_sum(cresset.eye(2).to_sparse()).item() == 2
+    for owner in (functions, cresset):
+        with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+            owner.nothing
+    assert not hasattr(cresset, "unique_dim")

@@ -1,11 +1,12 @@
 """Blocks of registrations of operators and kernels."""
 
+import os
 import sys
 import weakref
 
 from .. import _C
 from .._hints import with_hint
-from .._ops import OpOverload, OpOverloadPacket, _forget, declared_in_python
+from .._ops import OpOverload, OpOverloadPacket, _forget, declared_by_programs, declared_in_python
 from .._tags import name_of
 from .utils import lookup_op
 
@@ -19,6 +20,10 @@ def _place(depth):
     return frame.f_code.co_filename, frame.f_lineno
 
 
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_PUBLIC = (os.path.dirname(__file__) + os.sep, _PACKAGE + "library.py")  # where libraries are made for programs
+
+
 _impls = set()  # "ns/name/key" of every kernel that a Library has registered
 
 
@@ -27,6 +32,7 @@ def _undo(block, definitions, kernels, all_kernels):
     for qualname in definitions:
         _forget(qualname)
         declared_in_python.discard(qualname)
+        declared_by_programs.discard(qualname)
     all_kernels -= kernels
 
 
@@ -71,6 +77,8 @@ class Library:
         qualname = self.m.define(schema, alias_analysis, [name_of(t) for t in tags])
         self._op_defs.add(qualname)
         declared_in_python.add(qualname)
+        if not self._made_at.startswith(_PACKAGE) or self._made_at.startswith(_PUBLIC):
+            declared_by_programs.add(qualname)
         return qualname.partition("::")[2]
 
     def _operator_name(self, op_name):

@@ -187,9 +187,12 @@ class FakeTensorMode(TorchDispatchMode):
     def __init__(self, *, allow_fallback_kernels=True, allow_non_fake_inputs=False, shape_env=None, static_shapes=None, export=False):
         super().__init__()
         if shape_env is not None:
-            raise NotImplementedError("FakeTensorMode: symbolic sizes are not supported; leave shape_env out.")
+            from cresset.fx.experimental.symbolic_shapes import ShapeEnv  # with a mode's first environment
+
+            if not isinstance(shape_env, ShapeEnv):
+                raise TypeError(f"FakeTensorMode: a ShapeEnv was required; given {type(shape_env).__name__}.")
         self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
-        self.shape_env, self.static_shapes, self.export = None, True, export
+        self.shape_env, self.static_shapes, self.export = shape_env, True, export
         from cresset._functorch import config
 
         self.allow_meta, self.propagate_real_tensors = config.fake_tensor_allow_meta, config.fake_tensor_propagate_real_tensors
@@ -511,9 +514,7 @@ class FakeTensorConverter:
         self.copy_data, self.export = copy_data, export
 
     def from_real_tensor(self, fake_mode, t, make_constant=False, shape_env=None, *, source=None, symbolic_context=None, trace=True):
-        """The fake of a real tensor in a mode; with make_constant it keeps the real one as its value."""
-        if shape_env is not None:
-            raise NotImplementedError("from_real_tensor: symbolic sizes are not supported; leave shape_env out.")
+        """The fake of a real tensor in a mode; with make_constant it keeps the real one as its value. Its sizes are numbers, also with a shape_env."""
         fake = fake_mode.from_tensor(t)
         if make_constant:
             fake.constant = t

@@ -4,9 +4,40 @@ import cresset
 from cresset._library.opcheck import test_faketensor
 from cresset._subclasses.fake_tensor import FakeTensor
 from cresset.utils._python_dispatch import TorchDispatchMode, no_dispatch
+from cresset.utils._pytree import tree_leaves
+
+__all__ = ["CrossRefFakeMode", "output_alias_each_other", "outputs_alias_inputs", "outputs_are_inputs", "try_convert_fake_to_real"]
 
 
-__all__ = ["CrossRefFakeMode", "try_convert_fake_to_real"]
+def _tensors(tree):
+    return [t for t in tree_leaves(tree) if isinstance(t, cresset.Tensor)]
+
+
+def _memory(tensor):
+    """What names the memory of a tensor, real or fake; None where it has none."""
+    try:
+        with no_dispatch():
+            return (tensor._elem if isinstance(tensor, FakeTensor) else tensor).untyped_storage()._cdata
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def outputs_alias_inputs(outputs, inputs):
+    """Has a tensor of the outputs the memory of one of the inputs?"""
+    given = {_memory(t) for t in _tensors(inputs)} - {None}
+    return any(_memory(t) in given for t in _tensors(outputs))
+
+
+def outputs_are_inputs(outputs, inputs):
+    """Is a tensor of the outputs one of the inputs?"""
+    given = {id(t) for t in _tensors(inputs)}
+    return any(id(t) in given for t in _tensors(outputs))
+
+
+def output_alias_each_other(outputs):
+    """Have two tensors of the outputs the same memory?"""
+    places = [place for place in map(_memory, _tensors(outputs)) if place is not None]
+    return len(set(places)) < len(places)
 
 
 def try_convert_fake_to_real(ten_list):

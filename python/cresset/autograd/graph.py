@@ -1,5 +1,6 @@
 """The backward graph: nodes, edges, hooks, tensors saved for backward."""
 
+import abc
 import contextlib
 import functools
 import weakref
@@ -22,8 +23,37 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
     __slots__ = ()
 
 
-# A step of the backward graph; tensor.grad_fn is one.
-Node = _C._Node
+class Node(abc.ABC):
+    """A step of the backward graph; tensor.grad_fn is one. What it is made of is not among the bases of its class: isinstance and issubclass ask here."""
+
+    @abc.abstractmethod
+    def name(self):
+        """The name of the node's kind, as "MulBackward0"."""
+
+    @property
+    @abc.abstractmethod
+    def next_functions(self):
+        """(node, place among its inputs) for each input of the forward operation."""
+
+    @abc.abstractmethod
+    def metadata(self):
+        """A dict that goes with the node."""
+
+    @abc.abstractmethod
+    def register_hook(self, fn):
+        """Call fn(grad_inputs, grad_outputs) after the node ran; a tuple that it returns replaces grad_inputs. Gives a handle with remove()."""
+
+    @abc.abstractmethod
+    def register_prehook(self, fn):
+        """Call fn(grad_outputs) before the node runs; a tuple that it returns replaces grad_outputs. Gives a handle with remove()."""
+
+    @abc.abstractmethod
+    def _sequence_nr(self):
+        """When the node was made, among those of its thread."""
+
+    @classmethod
+    def __subclasshook__(cls, subclass):
+        return True if cls is Node and issubclass(subclass, _C._Node) else NotImplemented
 
 
 def _register(node, hook, kind, install):
@@ -49,8 +79,8 @@ def _register_prehook(self, fn):
     return _register(self, fn, "__pre_hooks__", _C._add_node_pre_hooks)
 
 
-Node.register_hook = _register_hook
-Node.register_prehook = _register_prehook
+_C._Node.register_hook = _register_hook
+_C._Node.register_prehook = _register_prehook
 
 
 def get_gradient_edge(tensor):

@@ -7,6 +7,7 @@ import importlib as _importlib
 
 from .._C import OutOfMemoryError
 from .._C import device as _device
+from .._dtype_info import DTYPE_WORDS as _DTYPE_WORDS
 from ..accelerator import AcceleratorError
 from . import graphs, memory, nvtx, random, streams
 from ._absent import MESSAGE as _ABSENT
@@ -176,6 +177,7 @@ def get_gencode_flags():
 _NO_TENSORS = TypeError("type torch.cuda.{} not available. Torch not compiled with CUDA enabled.")
 for _name in _TENSORS:
     globals()[f"{_name}Tensor"] = _absent_class(f"{_name}Tensor", __name__, error=_NO_TENSORS)
+    globals()[f"{_name}Tensor"].dtype = next(dtype for dtype, word in _DTYPE_WORDS.items() if word == _name)
 for _name in _STORAGES:
     globals()[f"{_name}Storage"] = _absent_class(f"{_name}Storage", __name__, error=AssertionError(_ABSENT))
     for _way in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename"):

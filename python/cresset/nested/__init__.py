@@ -64,6 +64,13 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
     return from_list(ts, dtype=dtype, device=device) if jagged else strided_from_list(ts, dtype, device)
 
 
+def _is_symbolic_trace(value):
+    import sys
+
+    proxies = sys.modules.get(f"{cresset.__name__}.fx.proxy")
+    return proxies is not None and isinstance(value, proxies.Proxy)
+
+
 def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):
     """A nested tensor over `values`, a view of them.
 
@@ -71,6 +78,8 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
     shorter than up to the next, and without offsets they lie close together. `min_seqlen` and `max_seqlen` are taken as they are.
     RuntimeError with neither.
     """
+    if _is_symbolic_trace(values):
+        raise RuntimeError("torch.nested.nested_tensor_from_jagged does not support tracing with fx.symbolic_trace. Use fx.wrap to wrap the function that calls it.")
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
@@ -100,7 +109,11 @@ def narrow(tensor, dim, start, length, layout=None):
     begins = cresset.arange(n, device=device) * row + start
     offsets = cresset.cat([begins, begins[-1:] + length[-1:]])
     whole = bool((offsets.diff() == length).all())
-    return NestedTensor(tensor.reshape(n * row, *tensor.shape[2:]), offsets, lengths=None if whole and not int(begins[0]) else length)
+    values = tensor.reshape(n * row, *tensor.shape[2:])
+    if whole:
+        values, offsets = values[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0]
+    low, high = (int(length.min()), int(length.max())) if n else (0, 0)
+    return NestedTensor(values, offsets, lengths=None if whole else length, _min_seqlen=low, _max_seqlen=high)
 
 
 def masked_select(tensor, mask):

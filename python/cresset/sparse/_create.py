@@ -154,6 +154,20 @@ NAMES = {
 }  # fmt: skip
 
 
+def _two_sizes(blocksize, who):
+    """The height and width of blocks; one number stands for both."""
+    if blocksize is None:
+        return None
+    sizes = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
+    if isinstance(blocksize, bool) or not isinstance(sizes, (tuple, list)) or not all(isinstance(n, int) for n in sizes):
+        raise TypeError(f"{who}: argument 'blocksize' must be tuple of ints, not {type(blocksize).__name__}")
+    if len(sizes) != 2:
+        raise RuntimeError(f"{who}: blocksize needs to be a tuple of size 2, but got {len(sizes)}")
+    if min(sizes) < 1:
+        raise RuntimeError(f"{who}: blocksize needs to be positive, but got {list(sizes)}")
+    return tuple(sizes)
+
+
 def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=None):
     """`convert` as Tensor.to_sparse: a RuntimeError for arguments that say nothing about this pair of layouts, or contradict the tensor."""
     if sparse_dim is not None and layout is not None:
@@ -164,6 +178,7 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
     who = "dense_to_sparse" if strided else "to_sparse" if same else "sparse_compressed_to_sparse" if compressed else "sparse_coo_to_sparse"
     what = f"{who}: conversion from {NAMES[tensor.layout]} to {NAMES[layout]} with"
     blocks = layout in (_C.sparse_bsr, _C.sparse_bsc)
+    blocksize = _two_sizes(blocksize, who)
     # PyTorch refuses these, and programs may rely on it; from one layout to the other there is the way over to_sparse_coo().
     if tensor.layout is _C.sparse_coo and layout is not _C.sparse_coo and tensor.sparse_dim() != 2:
         raise RuntimeError(f"{what[:-5]} for input tensors with sparse_dim()!=2 is not supported")
@@ -187,8 +202,13 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
             raise RuntimeError(f"{who}: sparse_dim argument must be in [0,{tensor.dim()}] range, but {sparse_dim} is given")
         if sparse_dim == 0 and tensor.dim():
             raise RuntimeError(f"{who}: sparse_dim argument must be in >0 when self.dim()>0")
-        if dense_dim is not None and not 0 <= dense_dim <= tensor.dim() - 2:
-            raise RuntimeError(f"{who}: dense_dim argument must be in [0,{tensor.dim() - 2}] range, but {dense_dim} is given")
+        most = tensor.dim() - (0 if layout is _C.sparse_coo else 2)
+        if dense_dim is not None and not 0 <= dense_dim <= most:
+            raise RuntimeError(f"{who}: dense_dim argument must be in [0,{most}] range, but {dense_dim} is given")
+        if layout is _C.sparse_coo and dense_dim is not None:
+            if dense_dim == tensor.dim() > 0:
+                raise RuntimeError(f"{who}: dense_dim argument must be !=self.dim() when self.dim()>0")
+            sparse_dim, dense_dim = tensor.dim() - dense_dim, None
     else:
         own = tensor.sparse_dim()
         if sparse_dim not in (None, own):

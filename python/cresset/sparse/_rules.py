@@ -21,6 +21,8 @@ def _rule(*names):
 def apply(func, args, kwargs):
     """The operator `func` with a sparse tensor among its arguments."""
     name = func._schema.name.partition("::")[2]
+    if name in ("zeros", "empty") and isinstance(kwargs.get("out"), Coordinates):
+        return kwargs["out"].sparse_resize_and_clear_(tuple(args[0]), len(args[0]), 0)
     rule = _RULES.get(name)
     if rule is None and name.endswith("_") and name[:-1] in _RULES and isinstance(args[0], Sparse):
         if name[:-1] in _MERGING and isinstance(args[0], Coordinates) and not args[0].is_coalesced():
@@ -206,10 +208,16 @@ def _copy_compressed(target, source):
     return target
 
 
+def _refuse_format(sparse, memory_format):
+    if memory_format is not None and not isinstance(sparse, Compressed):
+        raise RuntimeError("memory format option is only supported by strided tensors")
+
+
 @_rule("zeros_like")
 def _zeros_like(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     if layout is _C.strided:
         return cresset.zeros(sparse.shape, dtype=dtype or sparse.dtype, device=device or sparse.device)
+    _refuse_format(sparse, memory_format)
     result = empty_like(sparse)
     result = result if device is None else result.to(device)
     if layout not in (None, sparse.layout):
@@ -225,7 +233,7 @@ def _empty_like(sparse, *, dtype=None, layout=None, device=None, **options):
             f"empty_like with different sparse layout is not supported (self is {names[sparse.layout]} but you requested {names[layout]})"
         )
     if not isinstance(sparse, Compressed):
-        return _zeros_like(sparse, dtype=dtype, layout=layout, device=device)
+        return _zeros_like(sparse, dtype=dtype, layout=layout, device=device, memory_format=options.get("memory_format"))
     result = _clone(sparse)._with(cresset.empty_like(sparse._v, dtype=dtype))
     return result if device is None else result.to(device)
 

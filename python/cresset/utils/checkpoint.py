@@ -272,8 +272,12 @@ class _Frame:
                 self.recompute()
             except _StopRecomputation:
                 pass
-        may_be_more = self.early_stop or not self.is_complete
-        if self.count < len(self.handles) or (self.count > len(self.handles) and not may_be_more):
+        if self.count > len(self.handles) and self.is_complete and not self.early_stop:
+            raise CheckpointError(
+                "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass: "
+                f"{self.count}, and {len(self.handles)} in forward. The function must compute the same both times."
+            )
+        if self.count < len(self.handles):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
                 f"Number of tensors saved during forward: {len(self.handles)}\nNumber of tensors saved during recomputation: {self.count}."
@@ -281,17 +285,18 @@ class _Frame:
         self._compare()
 
     def keep(self, tensor):
-        """The next tensor that the second computation saves."""
+        """The next tensor that the second computation saves; one without a gradient is found again as the same object."""
         place = self.count
         self.count += 1
+        kept = tensor.detach() if tensor.requires_grad else tensor
         if place < len(self.handles):
             handle = self.handles[place]()
             if handle is not None:
-                self.current[handle] = tensor.detach()
+                self.current[handle] = kept
             self.found.append(self.check(tensor))
         if self.early_stop and self.count == len(self.handles):
             raise _StopRecomputation
-        return tensor.detach()
+        return kept
 
     def _compare(self):
         differ = [place for place, found in enumerate(self.found) if found != self.metadata[place]]

@@ -1,12 +1,13 @@
 """What the graph keeps and checks: histories of changed views, gradients' types, version counters, hooks that come late."""
 
+import abc
 import pickle
 
 import pytest
 
 import cresset as torch
 from cresset.autograd import GradcheckError, forward_ad, grad, gradcheck, gradgradcheck
-from cresset.autograd.graph import saved_tensors_hooks
+from cresset.autograd.graph import Node, saved_tensors_hooks
 from cresset.nn import Parameter
 
 f64 = torch.float64
@@ -340,3 +341,22 @@ def test_undefined_gradients_are_explained(fast):
     with pytest.warns(UserWarning, match="New undefined gradient support checking feature"):
         with pytest.raises(GradcheckError, match="Expected backward function to handle undefined output grads"):
             gradcheck(f, (points(1),), fast_mode=fast)
+
+
+# --- nodes --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_node_is_a_class_that_is_asked():
+    node = torch.ones(2, requires_grad=True).exp().grad_fn
+    leaf = node.next_functions[0][0]
+    assert isinstance(node, Node) and isinstance(leaf, Node) and issubclass(type(node), Node) and issubclass(Node, Node)
+    assert Node not in type(node).mro() and Node.__mro__[1:] == (abc.ABC, object)
+    assert not any(isinstance(o, Node) for o in (None, 1, Node, type(node), torch._C._functions.AccumulateGrad))
+    assert issubclass(torch._C._functions.AccumulateGrad, Node) and issubclass(torch._C._functions.DelayedError, Node)
+
+    class Own(Node):
+        pass
+
+    assert issubclass(Own, Node) and not issubclass(type(node), Own)
+    with pytest.raises(TypeError, match="abstract class Node"):
+        Node()

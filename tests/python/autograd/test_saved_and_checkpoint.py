@@ -293,3 +293,16 @@ def test_inputs_that_are_detached_in_place_later(create_graph):
     with pytest.raises(RuntimeError, match="Trying to use a saved tensor that has been detached in-place"):
         b.backward(create_graph=create_graph)
     c.backward()  # it saved its result
+
+
+def test_a_recomputation_that_saves_more():
+    calls = []
+
+    def run(x):
+        calls.append(1)
+        return x.sin().exp() if len(calls) == 1 else x.sin().exp().sin()
+
+    with set_checkpoint_early_stop(False), pytest.raises(RuntimeError, match="trying to save more tensors during recomputation than during the original forward pass: 3, and 2"):
+        checkpoint(run, torch.ones(1, requires_grad=True), use_reentrant=False).backward()
+    calls.clear()
+    checkpoint(run, torch.ones(1, requires_grad=True), use_reentrant=False).backward()

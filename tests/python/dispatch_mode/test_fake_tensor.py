@@ -14,6 +14,7 @@ from cresset._subclasses.fake_tensor import (
     DataDependentOutputException, DynamicOutputShapeException, FakeCopyMode, FakeTensorDeviceMismatchError, is_fake, maybe_get_fake_mode,
     unset_fake_temporarily,
 )  # fmt: skip
+from cresset.fx.experimental.symbolic_shapes import ShapeEnv
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def test_construction(mode):
     assert fake.device == torch.device("cuda:0")
     with pytest.raises(AssertionError, match="elem.device.type must be 'meta', got cpu"):
         FakeTensor(mode, torch.empty(2), "cpu")
-    with pytest.raises(NotImplementedError, match="symbolic sizes are not supported"):
+    with pytest.raises(TypeError, match="a ShapeEnv was required"):
         FakeTensorMode(shape_env=object())
     with pytest.raises(TypeError, match="from_tensor: a Tensor was required; a int was given"):
         mode.from_tensor(3)
@@ -225,3 +226,13 @@ def test_pickles_in_a_mode():
         fake = pickle.loads(text)
     assert type(fake) is FakeTensor and (fake.shape, fake.dtype, fake.device.type) == (real.shape, torch.int64, "meta")  # as in PyTorch
     assert torch.equal(pickle.loads(text), real)
+
+
+def test_sizes_are_numbers_in_an_environment():
+    env = ShapeEnv(allow_dynamic_output_shape_ops=True)
+    assert (env.allow_scalar_outputs, env.duck_shape, env.assume_static_by_default, env.guards, env.format_guards(), env.frozen) == (True, True, False, [], "", False)
+    with FakeTensorMode(shape_env=env) as mode:
+        x = mode.from_tensor(torch.ones(3, 4))
+        assert mode.shape_env is env and x.shape == (3, 4) and type(x.shape[0]) is int and (x @ x.t()).shape == (3, 3)
+        with pytest.raises(DynamicOutputShapeException):
+            x.nonzero()

@@ -78,3 +78,20 @@ def test_steps_that_libraries_put_their_own_in_place_of(monkeypatch):
     cresset.func.grad(lambda t: (kinds.append(type(t)), t.sum())[1])(x)
     cresset.vmap(lambda t: (kinds.append(type(t)), t + 1)[1])(x)
     assert kinds == [Marked, Marked] and seen == ["_wrap_tensor_for_grad", "_add_batch_dim"]
+
+
+def test_a_ctx_with_other_saved_tensors():
+    from cresset._functorch.autograd_function import CtxWithSavedTensors
+
+    class Ctx:
+        pass
+
+    ctx = Ctx()
+    ctx.a, ctx.saved_tensors = 1, (5,)
+    outer = CtxWithSavedTensors(CtxWithSavedTensors(ctx, (1, 2)), (3,))
+    outer.b = 4
+    assert (outer.saved_tensors, outer._pt_inner_ctx.saved_tensors, outer.a, ctx.b) == ((3,), (1, 2), 1, 4)
+    assert vars(ctx) == {"a": 1, "saved_tensors": (5,), "b": 4}
+    ctx._pt_new_saved_tensors = 1
+    with pytest.raises(RuntimeError, match="name collision"):
+        CtxWithSavedTensors(ctx, ())

@@ -272,3 +272,30 @@ def test_functions_are_recorded_as_themselves():
     assert [n.target for n in graph.nodes][1] is torch.dequantize
     q = torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8)
     assert torch.Tensor.dequantize(q).tolist() == torch.dequantize([q])[0].tolist() == [1, 1]
+
+
+class _Pair(torch.Tensor):
+    """Two tensors in one, whose operators run on both."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        self = torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
+        self.a, self.b = a, b
+        return self
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        parts = [[getattr(a, name) if isinstance(a, _Pair) else a for a in args] for name in "ab"]
+        return _Pair(*(func(*part, **(kwargs or {})) for part in parts))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_make_fx_of_a_subclass_made_inside(mode):
+    def program(a, b, y):
+        both = _Pair(a, b) * y
+        return both.a, both.b, y + y
+
+    recorded = make_fx(program, tracing_mode=mode)(torch.zeros(4), torch.zeros(4), torch.ones(4))
+    called = [str(n.target) for n in recorded.graph.nodes if n.op == "call_function"]
+    assert called == ["aten.mul.Tensor", "aten.mul.Tensor", "aten.add.Tensor"] and not any(n.op == "get_attr" for n in recorded.graph.nodes)
+    assert [t.tolist() for t in recorded(torch.full((1,), 2.0), torch.full((1,), 3.0), torch.full((1,), 4.0))] == [[8], [12], [8]]

@@ -1,5 +1,8 @@
 """cresset.ops.aten and cresset.ops.prim have the operators that only graphs use: numbers, conversions, indices without None."""
 
+import subprocess
+import sys
+
 import pytest
 
 import cresset
@@ -55,3 +58,27 @@ def test_refused():
         ops.aten.add.int(1)
     with pytest.raises(RuntimeError, match="Unknown keyword argument 'c'"):
         ops.aten.add.int(1, 2, c=3)
+
+
+def test_what_is_said_of_an_overload():
+    op = ops.aten.sub.complex
+    assert (op.namespace, op._opname, op._overloadname, op._name, op.__qualname__) == ("aten", "sub", "complex", "aten::sub.complex", "aten::sub.complex")
+    assert op.tags == [cresset.Tag.pt2_compliant_tag] and not op.is_view and op.py_kernels == {} and op.__module__.endswith("._ops.aten")
+    assert op.overloadpacket is ops.aten.sub and ops.aten.Int.op is ops.aten.Int
+    for ask in (lambda: op.has_kernel_for_dispatch_key("CPU"), lambda: op.decompose(1, 2)):
+        with pytest.raises(RuntimeError, match="operator aten::sub.complex does not exist"):
+            ask()
+
+
+@pytest.mark.parametrize("name", ["_nested_from_padded", "_jagged_to_padded_dense_forward", "_coalesced_", "quantize_per_tensor", "_transform_bias_rescale_qkv"])
+def test_operators_of_python_are_found_first(name):
+    code = f"import cresset; print(cresset.ops.aten.{name})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == f"aten.{name}"
+
+
+def test_operators_of_accelerators():
+    q = ones(1, 1, 2, 2)
+    assert ops.aten._flash_attention_forward.overloads() == ["default", "quantized"]
+    for call in (lambda: ops.aten._scaled_dot_product_flash_attention(q, q, q), lambda: ops.aten._fused_dropout(q, 0.5), lambda: ops.aten.cudnn_grid_sampler(q, q)):
+        with pytest.raises(NotImplementedError, match="^Could not run 'aten::.*' with arguments from the 'CPU' backend"):
+            call()

@@ -137,7 +137,8 @@ def test_makers():
     dense = torch.arange(24.0).view(2, 3, 4)
     part = narrow(dense, 1, torch.tensor([0, 1]), torch.tensor([2, 2]), layout=torch.jagged)
     assert torch.equal(part.unbind()[1], dense[1, 1:3]) and part.lengths().tolist() == [2, 2] and part.contiguous().values().shape == (4, 4)
-    assert part.sum().item() == sum(x.sum().item() for x in part.unbind()) and (part * 2).unbind()[1].equal(dense[1, 1:3] * 2)
+    assert part.sum().item() == dense.sum().item()  # with what lies between the components, as in PyTorch
+    assert (part * 2).unbind()[1].equal(dense[1, 1:3] * 2)
     picked = masked_select(torch.arange(6).view(2, 3), torch.tensor([[True, False, True], [False, False, True]]))
     assert [x.tolist() for x in picked.unbind()] == [[0, 2], [5]]
     assert to_padded_tensor(t, -1.0, (2, 4, 2)).shape == (2, 4, 2)
@@ -227,3 +228,120 @@ def test_conversions_to_other_types(layout):
         found = getattr(nt, name)()
         assert found.is_nested and found.layout is layout and found.dtype is dtype and found.unbind()[1].tolist() == [[3, -4], [5, 6]]
     assert nt.abs().byte().unbind()[1].tolist() == [[3, 4], [5, 6]]
+
+
+def holes(requires_grad=False):
+    values = torch.arange(14.0).view(7, 2).requires_grad_(requires_grad)
+    return values, nested_tensor_from_jagged(values, torch.tensor([0, 2, 5, 7]), lengths=torch.tensor([2, 2, 1]))
+
+
+def test_what_is_a_view_of_what():
+    values = torch.randn(6, 3)
+    t = nested_tensor_from_jagged(values, torch.tensor([0, 2, 6]))
+    assert t._is_view() and t._base is values and t.transpose(1, 2)._base is values and not t._metadata_cache
+    assert all(x._base is None and not x._is_view() for x in (t.detach(), t.clone(), t * 2, torch.ops.aten._unsafe_view(t, (2, -1, 3))))
+    own = t.clone()
+    assert own.unsqueeze(-1)._base is own and own.unsqueeze(-1).squeeze(-1)._base is own and own.squeeze(2)._is_view()
+    again = t._view_func(torch.zeros(6, 3))
+    assert again.unbind()[1].tolist() == [[0, 0, 0]] * 4 and again.shape[1] == t.shape[1]
+    assert t._get_max_seqlen() == 4 and list(t._metadata_cache) == ["max_seqlen"] and t._metadata_cache["max_seqlen"].shape == (4, 0)
+    dense = torch.randn(2, 3, 4)
+    assert as_nested_tensor(dense)._base is dense and narrow(dense, 1, 0, torch.tensor([1, 2]), layout=torch.jagged)._base is dense
+    assert narrow(dense, 1, torch.tensor([1, 0]), torch.tensor([2, 2]), layout=torch.jagged).is_contiguous()
+
+
+def test_full_reductions_with_holes():
+    values, t = holes()
+    for name in ("sum", "mean", "amax", "argmax", "prod", "std", "nansum", "count_nonzero"):  # as in PyTorch: of all the values
+        assert torch.equal(getattr(torch, name)(t), getattr(torch, name)(values))
+    for name, error in (("sum", RuntimeError), ("std", NotImplementedError)):
+        with pytest.raises(error, match="reducing across the ragged dimension is not supported for non-contiguous nested tensors with holes"):
+            getattr(t, name)(1)
+    whole = nested_tensor_from_jagged(values, torch.tensor([0, 2, 7]))
+    assert torch.any(whole > 12, dim=[0, 1]).tolist() == [False, True] and torch.all(whole >= 0, dim=[0, 1, 2]).item()
+
+
+def test_gradients_leave_holes_out():
+    values, t = holes(True)
+    one = torch.ones(1, 1, 1, requires_grad=True)
+    (t * one).backward(torch.ones_like(t))
+    assert one.grad.item() == sum(x.sum().item() for x in t.unbind())
+    weight = torch.ones(2, requires_grad=True)
+    F.rms_norm(t, (2,), weight).backward(torch.ones_like(t))
+    expected = sum(F.rms_norm(x, (2,)).sum(0) for x in t.detach().unbind())
+    assert torch.allclose(weight.grad, expected)
+
+
+def test_index_put():
+    t = nested_tensor([torch.zeros(2, 2), torch.zeros(3, 2)])
+    one, at = torch.tensor(1.0), torch.tensor
+    assert [x.tolist() for x in t.index_put((at([1]),), one).unbind()] == [[[0, 0]] * 2, [[1, 1]] * 3]
+    assert [x.tolist() for x in t.index_put((at([0, 1]), at([1, 2]), at([0, 1])), one).unbind()] == [[[0, 0], [1, 0]], [[0, 0], [0, 0], [0, 1]]]
+    assert t.index_put_((at([0]), at([0])), one) is t and t.unbind()[0].tolist() == [[1, 1], [0, 0]]
+    _, gaps = holes()
+    with pytest.raises(RuntimeError, match="If ragged dimension is not part of indices, this only works on contiguous NJTs"):
+        gaps.index_put((at([1]),), one)
+    assert gaps.index_put((at([1]), at([0]), at([0])), at(9.0)).values()[2].tolist() == [9, 5]
+
+
+def test_masked_select_where_and_extremes():
+    t = nested_tensor([torch.tensor([3.0, -1.0]), torch.tensor([2.0, -5.0, 4.0])])
+    assert [x.tolist() for x in t.masked_select(t > 0).unbind()] == [[3], [2, 4]]
+    assert torch.where(t > 0, t, 0.0).values().tolist() == [3, 0, 2, 0, 4]
+    with pytest.raises(ValueError, match="expected condition to be a jagged layout NestedTensor"):
+        torch.where(torch.tensor(True), t, t)
+    assert torch.max(torch.tensor(1.0), t).values().tolist() == [3, 1, 2, 1, 4] and torch.min(t, other=t * 2).values().tolist() == [3, -2, 2, -10, 4]
+    for refused in (lambda: t * t.shape[1], lambda: t + t.shape[1]):
+        with pytest.raises(RuntimeError, match="invalid argument"):
+            refused()
+
+
+def test_layer_norm_over_the_ragged_dimension():
+    t = nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
+    made = F.layer_norm(t, t.shape[1:])
+    assert all(torch.allclose(a, F.layer_norm(b, b.shape)) for a, b in zip(made.unbind(), t.unbind(), strict=True))
+    for refused, words in (
+        (lambda: F.layer_norm(t, t.shape), "not supported when normalizing over the batch dimension for NestedTensor"),
+        (lambda: F.layer_norm(t[:, :, 0], (t.shape[1],)), "not supported for NestedTensor objects with 2 or fewer dimensions"),
+        (lambda: F.layer_norm(holes()[1], (holes()[1].shape[1], 2)), "expected input with shape"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            refused()
+    _, gaps = holes()
+    with pytest.raises(RuntimeError, match="not supported where lengths is not None if operating on the ragged dimension"):
+        F.layer_norm(gaps, gaps.shape[1:])
+
+
+def test_what_does_not_fit():
+    t, (_, gaps) = nested_tensor([torch.randn(2, 3), torch.randn(4, 3)]), holes()
+    for refused, error, words in (
+        (lambda: t.permute(0, 1), ValueError, r"number of dimensions in the tensor input \(3\) does not match the length of the desired ordering of dimensions \(2\)"),
+        (lambda: t.permute(0, 2, -1), ValueError, r"permute\(\): duplicate dims are not allowed."),
+        (lambda: t.split([1, 2], 1), RuntimeError, r"split_with_sizes\(\): not supported for NestedTensor on ragged dim"),
+        (lambda: gaps.chunk(2, 1), ValueError, "expected self to be a contiguous jagged layout NestedTensor"),
+        (lambda: t.unflatten(0, (1, 2)), RuntimeError, "cannot view shape"),
+        (lambda: t.clone().copy_(nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])), RuntimeError, "same size and the exact same offset tensor"),
+        (lambda: F.linear(gaps, torch.ones(2, 2)), ValueError, "expected input to be a contiguous jagged layout NestedTensor"),
+        (lambda: torch.ops.aten.size.default(t), RuntimeError, "directly calling torch.ops.aten.size"),
+        (lambda: torch.fx.symbolic_trace(lambda x, y: nested_tensor_from_jagged(x, y)), RuntimeError, "does not support tracing with fx.symbolic_trace"),
+        (lambda: nested_tensor_from_jagged(torch.ones(2, 3), torch.tensor([0, 2]), lengths=torch.tensor([3])).unbind(), RuntimeError, "offsets and lengths do not match"),
+    ):
+        with pytest.raises(error, match=words):
+            refused()
+
+
+def test_operators_between_padded_and_packed():
+    values, offsets = torch.randn(10, 5), torch.tensor([0, 1, 3, 8, 10])
+    padded = torch.ops.aten._jagged_to_padded_dense_forward(values, [offsets], [5], 1.5)
+    assert padded.shape == (4, 5, 5) and bool((padded[0, 1:] == 1.5).all()) and torch.equal(padded[2], values[3:8])
+    assert torch.equal(torch.ops.aten._padded_dense_to_jagged_forward(padded, [offsets], 10), values)
+    assert torch.equal(torch.ops.aten._jagged_to_padded_dense_forward(values, [offsets], [4], 1.5), padded[:, :4])
+    for refused, words in (
+        (lambda: torch.ops.aten._jagged_to_padded_dense_forward(values, [offsets] * 2, [5, 5]), "only a single jagged dim is supported"),
+        (lambda: torch.ops.aten._jagged_to_padded_dense_forward(values, [offsets[:, None]], [5]), "expected 1D offsets"),
+        (lambda: torch.ops.aten._padded_dense_to_jagged_forward(padded, [offsets], 11), "final offset should match total_L value"),
+        (lambda: torch.ops.aten._padded_dense_to_jagged_forward(padded[:, :3], [offsets], 10), "found batch item of length 5"),
+        (lambda: torch.ops.aten._padded_dense_to_jagged_forward(padded.flatten(), [offsets], 10), "expected padded dim >= 2"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            refused()

@@ -161,3 +161,39 @@ def test_modules_without_such_a_device():
     module.compile(backend="eager")
     x = torch.randn(3, 2)
     assert module(x).equal(F.linear(x, module.weight, module.bias))
+
+
+def cell_calls(cell, input, state):
+    state = torch.zeros(*state)
+    return cell(torch.ones(*input), (state, state) if isinstance(cell, nn.LSTMCell) else state)
+
+
+@pytest.mark.parametrize("kind", [nn.RNNCell, nn.LSTMCell, nn.GRUCell])
+def test_states_of_cells(kind):
+    cell = kind(3, 2)
+    name = "hx[0]" if kind is nn.LSTMCell else "hidden"
+    for input, state, error, words in (
+        ((1, 3), (1, 2, 2, 2), ValueError, f"{kind.__name__}: Expected {name} to be 1D or 2D, got 4D instead"),
+        ((3,), (1, 2), RuntimeError, "hidden0 has inconsistent hidden_size: got 1, expected 2"),
+        ((1, 3), (2,), RuntimeError, "Input batch size 1 doesn't match hidden0 batch size 2"),
+        ((1, 3), (2, 2), RuntimeError, "Input batch size 1 doesn't match hidden0 batch size 2"),
+    ):
+        with pytest.raises(error) as caught:
+            cell_calls(cell, input, state)
+        assert str(caught.value).startswith(words)
+    batched, single = cell_calls(cell, (1, 3), (1, 2)), cell_calls(cell, (3,), (2,))
+    assert torch.equal(batched[0][0] if kind is nn.LSTMCell else batched[0], single[0] if kind is nn.LSTMCell else single)
+
+
+def test_the_second_state_of_lstm_cells():
+    with pytest.raises(ValueError, match=r"^LSTMCell: Expected hx\[1\] to be 1D or 2D, got 3D instead$"):
+        nn.LSTMCell(3, 2)(torch.ones(1, 3), (torch.ones(1, 2), torch.ones(1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [(("cpu",), {"copy": True}), (("cpu",), {"copy": False}), (("cpu", None, False, True), {}), ((torch.float64, False, False), {}), ((torch.ones(1), False, True), {})],
+)
+def test_modules_are_not_copied_by_to(args, kwargs):
+    with pytest.raises(RuntimeError, match=r"^\.to\(\) does not accept copy argument$"):
+        nn.Linear(2, 2).to(*args, **kwargs)

@@ -14,6 +14,11 @@ class A(torch.Tensor):
     pass
 
 
+class Made(A):
+    def new_empty(self, shape):
+        return type(self)(*shape)
+
+
 class B(A):
     pass
 
@@ -89,7 +94,7 @@ def test_any_position(call):
         (lambda: torch.add(A([0]), A([1])), A), (lambda: torch.add(A([0]), torch.tensor([1])), A), (lambda: torch.add(B([0]), A([1])), B),
         (lambda: torch.add(A([0]), B([1])), B), (lambda: A([1.0])[0], A), (lambda: 1 - A([1.0]), A), (lambda: A([1.0]).max(0)[0], A),
         (lambda: A([1.0]).split(1)[0], A), (lambda: torch.stack([A([1.0])])[0], A), (lambda: next(iter(A([1.0]))), A), (lambda: A([1.0]).shape, torch.Size),
-        (lambda: A([1.0]).tolist(), list), (lambda: A([1.0]).add_(1), A), (lambda: torch.ones(1).as_subclass(A), A), (lambda: copy.deepcopy(A([1.0])), A),
+        (lambda: A([1.0]).tolist(), list), (lambda: A([1.0]).add_(1), A), (lambda: torch.ones(1).as_subclass(A), A), (lambda: copy.deepcopy(Made([1.0])), Made),
         (lambda: pickle.loads(pickle.dumps(A([1.0]))), A), (lambda: A([1.0]).data, A), (lambda: A([1.0]).detach(), A), (lambda: A([1.0]).numpy(), np.ndarray),
         (lambda: np.asarray(A([1.0])), np.ndarray), (lambda: torch.Tensor._make_subclass(A, torch.ones(1), True), A), (lambda: torch.nn.Parameter(A([1.0])), A),
     ],
@@ -105,9 +110,9 @@ def test_unrelated_classes_have_no_common_one():
 
 def test_parameters_of_subclasses_in_modules():
     layer = torch.nn.Linear(2, 2)
-    layer.weight = torch.nn.Parameter(A(layer.weight.detach()))
-    assert isinstance(layer.weight, torch.nn.Parameter) and type(layer.weight) is A and type(layer(torch.ones(1, 2))) is A
-    assert type(copy.deepcopy(layer).weight) is A
+    layer.weight = torch.nn.Parameter(Made(layer.weight.detach()))
+    assert isinstance(layer.weight, torch.nn.Parameter) and type(layer.weight) is Made and type(layer(torch.ones(1, 2))) is Made
+    assert type(copy.deepcopy(layer).weight) is Made
     layer(torch.ones(1, 2)).sum().backward()
     assert layer.weight.grad.shape == (2, 2)
 

@@ -294,3 +294,18 @@ def test_copies_fit_what_is_there():
         with pytest.raises(RuntimeError, match=re.escape(words)):
             target.copy_(source)
         assert cresset.equal(target.to_dense(), before)
+
+
+def test_one_number_as_a_size_of_blocks():
+    t = cresset.arange(16.0).view(4, 4).requires_grad_()
+    for made in (t.to_sparse_bsr(2), t.to_sparse_bsc(2), t.to_sparse(layout=cresset.sparse_bsr, blocksize=2), t.detach().to_sparse_csr().to_sparse_bsr(2)):
+        assert made.values().shape == (4, 2, 2) and cresset.equal(made.to_dense(), t)
+    (grad,) = cresset.autograd.grad(t.to_sparse_bsr(2).to_dense().sum(), t)
+    assert cresset.equal(grad, cresset.ones(4, 4))
+    for sizes, error, words in (
+        ([2], RuntimeError, "blocksize needs to be a tuple of size 2, but got 1"), ((0, 1), RuntimeError, r"blocksize needs to be positive, but got \[0, 1\]"),
+        (-1, RuntimeError, r"blocksize needs to be positive, but got \[-1, -1\]"), ("a", TypeError, "must be tuple of ints, not str"),
+        (True, TypeError, "must be tuple of ints, not bool"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            t.to_sparse_bsr(sizes)

@@ -371,3 +371,30 @@ def test_sums_that_dense_tensors_refuse():
         bits.clone().add_(whole)
     assert torch.result_type(whole, torch.tensor([1.0])) is torch.float32
     assert torch.result_type(torch.ones(1, dtype=torch.int8), whole) is torch.int16
+
+
+def test_new_makes_sparse_tensors():
+    indices, values = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+    s = torch.sparse_coo_tensor(indices, values, (3, 3))
+    for made, shape, nnz in (
+        (s.new(), (0,), 0), (s.new(2, 3), (2, 3), 0), (s.new(torch.Size([2, 3])), (2, 3), 0), (s.new(indices, values), (2, 2), 2),
+        (s.new(indices, values, (4, 4)), (4, 4), 2), (torch.zeros((2, 3), out=s.new()), (2, 3), 0), (torch.empty((2, 3), out=s.new(indices, values)), (2, 3), 0),
+    ):  # fmt: skip
+        assert made.layout is torch.sparse_coo and made.shape == shape and made._nnz() == nnz
+    for like in (torch.empty_like, torch.zeros_like):
+        with pytest.raises(RuntimeError, match="^memory format option is only supported by strided tensors$"):
+            like(s, memory_format=torch.contiguous_format)
+        assert like(s, layout=torch.strided, memory_format=torch.contiguous_format).layout is torch.strided
+
+
+def test_dense_dimensions_of_coordinates():
+    def made(*shape, dense_dim):
+        return torch.ones(shape).to_sparse(layout=torch.sparse_coo, dense_dim=dense_dim)
+
+    assert made(dense_dim=0)._nnz() == 1 and made(3, dense_dim=0).sparse_dim() == 1 and made(3, 3, dense_dim=1).dense_dim() == 1 and made(3, 3, 3, dense_dim=2).dense_dim() == 2
+    for shape, dense_dim, words in (
+        ((), 1, r"dense_dim argument must be in \[0,0\] range, but 1 is given"), ((3,), 1, r"dense_dim argument must be !=self.dim\(\) when self.dim\(\)>0"),
+        ((3, 3), -1, r"dense_dim argument must be in \[0,2\] range, but -1 is given"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=words):
+            made(*shape, dense_dim=dense_dim)

@@ -55,3 +55,45 @@ def test_storages_of_one_type(dtype, first):
     x.add_(1)
     assert typed.tolist() == [1, 2, 3, 4] and view.tolist() == [[1, 2], [3, 4]] and a.tolist() == [0, 1, 2, 3]
     assert typed.untyped().data_ptr() == untyped.data_ptr() == x.data_ptr() and typed.dtype == dtype
+
+
+class _Plain(cresset.Tensor):
+    pass
+
+
+class _WrongEmpty(cresset.Tensor):
+    def new_empty(self, shape):
+        return cresset.Tensor(shape)
+
+
+class _OwnEmpty(cresset.Tensor):
+    def new_empty(self, shape):
+        return type(self)(shape)
+
+
+@pytest.mark.parametrize("kind", [_Plain, _WrongEmpty])
+def test_a_subclass_says_how_it_is_made(kind):
+    given = cresset.ones(2).as_subclass(kind)
+    with pytest.raises(RuntimeError, match="for which that function returns another instance of the same subclass; new_empty.. of a _.* gave a Tensor"):
+        copy.deepcopy(given)
+    with pytest.raises(RuntimeError, match="new_empty"):
+        copy.deepcopy(cresset.nn.Parameter(given))
+
+
+def test_a_subclass_with_new_empty():
+    given = cresset.arange(6.0).view(2, 3).t().as_subclass(_OwnEmpty)
+    given.note = ["kept"]
+    c = copy.deepcopy(given)
+    assert type(c) is _OwnEmpty and c.stride() == (1, 3) and c.tolist() == given.tolist() and c.note == ["kept"] and c.note is not given.note
+    assert type(copy.deepcopy(cresset.nn.Buffer(cresset.ones(2)))) is cresset.Tensor
+
+
+def test_a_subclass_without_memory_says_how_it_is_cloned():
+    class Cloned(cresset.Tensor):
+        def clone(self):
+            return self.detach().as_subclass(Cloned)
+
+    copied = copy.deepcopy(cresset.ones(2, device="meta").as_subclass(Cloned))
+    assert type(copied) is Cloned and copied.is_meta
+    with pytest.raises(RuntimeError, match="properly implement clone.. and for which cloning returns another instance"):
+        copy.deepcopy(cresset.ones(2, device="meta").as_subclass(_OwnEmpty))

@@ -252,6 +252,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if not self.enabled:
             return func(*args, **kwargs)
+        if any(self._is_foreign(a) for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, cresset.Tensor)):
+            return NotImplemented
         result = maybe_handle_decomp(self, func, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -261,6 +263,16 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         return self._record(func, args, kwargs)
+
+    def _is_foreign(self, tensor):
+        """Does a subclass dispatch for a tensor that the trace does not know? What it does is recorded in place of the operator."""
+        cls = type(tensor)
+        return (
+            cls not in _OWN_TYPES
+            and cls.__torch_dispatch__ is not cresset._C._disabled_torch_dispatch_impl
+            and not isinstance(tensor, (FakeTensor, FunctionalTensor))
+            and id(tensor) not in self.tracer.known
+        )
 
     def _record(self, func, args, kwargs):
         tracer = self.tracer
@@ -404,6 +416,7 @@ class _ValueGuard(cresset.overrides.TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+_OWN_TYPES = (cresset.Tensor, cresset.nn.Parameter, cresset.nn.Buffer)
 _VALUES = frozenset("item __bool__ __int__ __float__ __index__ __complex__ tolist numpy".split())
 _DATA_DEPENDENT = (
     "It appears that you're trying to get value out of a tracing tensor with {} - erroring out! It's likely that this is caused by data-dependent "

@@ -5,7 +5,7 @@ Sizes here are always numbers: `export` compares runs of several sizes instead. 
 
 from ...utils._ordered_set import OrderedSet
 
-__all__ = ["ConstraintViolationError", "GuardOnDataDependentSymNode"]
+__all__ = ["ConstraintViolationError", "GuardOnDataDependentSymNode", "ShapeEnv"]
 
 
 class ConstraintViolationError(RuntimeError):
@@ -79,7 +79,14 @@ def is_symbolic(val):
     return False
 
 
-is_nested_int = has_free_symbols = is_symbolic
+has_free_symbols = is_symbolic
+
+
+def is_nested_int(val):
+    """Is a number the size of a ragged dimension of nested tensors?"""
+    from cresset.nested._internal.nested_int import NestedInt
+
+    return isinstance(val, NestedInt)
 
 
 def free_symbols(val):
@@ -111,3 +118,25 @@ def sym_or(x, *others):
     for other in others:
         x = x or other
     return x
+
+
+class ShapeEnv:
+    """Settings for sizes of fake tensors. Every size is a number, as with assume_static_by_default: no symbol is made and nothing is guarded, and operators whose results
+    depend on values raise in fake modes with an environment, too.
+    """
+
+    frozen = False
+
+    def __init__(
+        self, *, should_record_events=None, tracked_fakes=None, allow_scalar_outputs=True, allow_dynamic_output_shape_ops=True, assume_static_by_default=False,
+        specialize_zero_one=True, duck_shape=None, co_fields=None, prefer_deferred_runtime_asserts_over_guards=False, trace_asserts=False,
+    ):  # fmt: skip
+        self.should_record_events, self.tracked_fakes = bool(should_record_events), tracked_fakes
+        self.allow_scalar_outputs, self.allow_dynamic_output_shape_ops = allow_scalar_outputs, allow_dynamic_output_shape_ops
+        self.assume_static_by_default, self.specialize_zero_one = assume_static_by_default, specialize_zero_one
+        self.duck_shape = duck_shape is None or duck_shape
+        self.guards, self.var_to_val = [], {}
+
+    def format_guards(self, verbose=False):
+        """The guards, one on a line: there are none."""
+        return ""

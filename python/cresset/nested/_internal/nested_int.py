@@ -26,9 +26,15 @@ class NestedInt(cresset.SymInt):
         return hash(("j", self._number, self._factor))
 
     def __mul__(self, other):
-        return NestedInt(self._number, self._factor * other) if type(other) is int else NotImplemented
+        return NestedInt(self._number, self._factor * other) if type(other) is int else self._no_operand(other)
+
+    def _no_operand(self, other):
+        if isinstance(other, cresset.Tensor):
+            raise RuntimeError(f"invalid argument {self!r}: a number or a tensor was required; the size of a ragged dimension is neither.")
+        return NotImplemented
 
     __rmul__ = __mul__
+    __radd__ = __rsub__ = __rtruediv__ = _no_operand
 
     def _compare(self, other, name):
         if isinstance(other, NestedInt) and other._number == self._number:

@@ -55,6 +55,11 @@ def rows_of(offsets, lengths=None):
     return found
 
 
+def get_tensor_symint(tensor, *, coeff=1):
+    """The size of the ragged dimension of nested tensors with these offsets, times a number."""
+    return rows_of(tensor).size * coeff if coeff != 1 else rows_of(tensor).size
+
+
 def padded(nt, fill):
     """(B, …, longest, …) with `fill` behind the components."""
     component, position, row = nt._rows.index()
@@ -69,16 +74,23 @@ def _as_size(number, nt):
     return None if number is None else nt._packed.new_empty((number, 0))
 
 
+def _first_of(values):
+    """The tensor that values are a view of, or the values."""
+    return values._base if values._is_view() else values
+
+
 class NestedTensor(cresset.Tensor):
     """Components of shapes that differ in one dimension: (B, *, D…), `*` the ragged one. Made by the functions of `cresset.nested`."""
 
     _call = None  # ops.call, which works on nested tensors
 
     @staticmethod
-    def __new__(cls, values, offsets, *, lengths=None, _ragged_idx=1, _min_seqlen=None, _max_seqlen=None, _rows=None):
+    def __new__(cls, values, offsets, *, lengths=None, _ragged_idx=1, _min_seqlen=None, _max_seqlen=None, _rows=None, _root=True):
+        # `_root`: what this is a view of; True says that it is one of the values.
         rows = rows_of(offsets, lengths) if _rows is None else _rows
         self = cresset.Tensor._make_wrapper_subclass(cls, (len(offsets) - 1, *values.shape), dtype=values.dtype, device=values.device)
         self._packed, self._ragged_idx, self._rows, self._seqlens = values, _ragged_idx, rows, (_min_seqlen, _max_seqlen)
+        self._root = _first_of(values) if _root is True else _root
         return self
 
     def values(self):
@@ -107,16 +119,35 @@ class NestedTensor(cresset.Tensor):
         return self._rows.lengths
 
     def _get_max_seqlen(self):
-        return max(self._rows.counts, default=0) if self._seqlens[1] is None else self._seqlens[1]
+        if self._seqlens[1] is None:
+            self._seqlens = self._seqlens[0], max(self._rows.counts, default=0)
+        return self._seqlens[1]
 
     def _get_min_seqlen(self):
-        return min(self._rows.counts, default=0) if self._seqlens[0] is None else self._seqlens[0]
+        if self._seqlens[0] is None:
+            self._seqlens = min(self._rows.counts, default=0), self._seqlens[1]
+        return self._seqlens[0]
 
     _max_seqlen, _min_seqlen = property(_get_max_seqlen), property(_get_min_seqlen)
     _maybe_max_seqlen = property(lambda self: self._seqlens[1])
     _maybe_min_seqlen = property(lambda self: self._seqlens[0])
     _max_seqlen_tensor = property(lambda self: _as_size(self._seqlens[1], self))
     _min_seqlen_tensor = property(lambda self: _as_size(self._seqlens[0], self))
+
+    @property
+    def _metadata_cache(self):
+        """What is known of the lengths, each as the first size of a tensor."""
+        known = zip(("min_seqlen", "max_seqlen"), (self._min_seqlen_tensor, self._max_seqlen_tensor), strict=True)
+        return {name: size for name, size in known if size is not None}
+
+    def _view_func(self, base):
+        """This view of another base."""
+        values = self._packed
+        if self._root is not values:
+            if isinstance(self._root, NestedTensor):
+                base = base._packed
+            base = base.as_strided(values.size(), values.stride(), values.storage_offset())
+        return self._like(base)
 
     def to_padded_tensor(self, padding, output_size=None):
         """A dense tensor in which the components are filled up with `padding` to the longest, or to `output_size`. RuntimeError with holes, or
@@ -139,8 +170,12 @@ class NestedTensor(cresset.Tensor):
     def _like(self, values, ragged_idx=None):
         """The nested tensor of other values in the same rows."""
         low, high = self._seqlens
+        root = None
+        if values._is_view() and _first_of(values) is _first_of(self._packed):
+            root = self if self._root is None else self._root
         return NestedTensor(
-            values, self._rows.offsets, _ragged_idx=self._ragged_idx if ragged_idx is None else ragged_idx, _min_seqlen=low, _max_seqlen=high, _rows=self._rows
+            values, self._rows.offsets, _ragged_idx=self._ragged_idx if ragged_idx is None else ragged_idx, _min_seqlen=low, _max_seqlen=high, _rows=self._rows,
+            _root=root,
         )  # fmt: skip
 
     def __repr__(self, *, tensor_contents=None):
@@ -210,9 +245,24 @@ def jagged_from_list(tensors, offsets, dtype=None, device=None):
     return NestedTensor(made._packed, offsets, _ragged_idx=made._ragged_idx, _min_seqlen=low, _max_seqlen=high), offsets
 
 
-def nested_from_padded(padded, offsets, ragged_idx=1, sum_S=None):
+def nested_from_padded(padded, offsets, ragged_idx=1, min_seqlen=None, max_seqlen=None, sum_S=None):
     """The rows of a padded tensor that offsets say, a component of each; gradients flow to it. `sum_S`, the number of rows, is not needed. IndexError where a
     component is longer than the padded tensor."""
     component, position, _ = rows_of(offsets).index()
     values = padded.movedim(ragged_idx, 1)[component, position].movedim(0, ragged_idx - 1)
-    return NestedTensor(values, offsets, _ragged_idx=ragged_idx)
+    return NestedTensor(values, offsets, _ragged_idx=ragged_idx, _min_seqlen=min_seqlen, _max_seqlen=max_seqlen)
+
+
+def nested_view_from_values_offsets(values, offsets, ragged_idx=1, min_seqlen=None, max_seqlen=None):
+    """The nested tensor over values, a view of them."""
+    return NestedTensor(values, offsets, _ragged_idx=ragged_idx, _min_seqlen=min_seqlen, _max_seqlen=max_seqlen)
+
+
+def nested_view_from_values_offsets_lengths(values, offsets, lengths, ragged_idx=1, min_seqlen=None, max_seqlen=None):
+    """The nested tensor over values with holes, a view of them."""
+    return NestedTensor(values, offsets, lengths=lengths, _ragged_idx=ragged_idx, _min_seqlen=min_seqlen, _max_seqlen=max_seqlen)
+
+
+def buffer_from_jagged(jagged):
+    """The values of a nested tensor."""
+    return jagged.values()

@@ -8,7 +8,7 @@ import cresset
 from cresset.nn import functional as F
 
 from .nested_int import NestedInt
-from .nested_tensor import NestedTensor
+from .nested_tensor import NestedTensor, padded
 
 __all__ = ["call", "from_padded"]
 
@@ -36,6 +36,8 @@ def name_of(func):
 
 
 def call(func, args, kwargs):
+    if str(func) == "aten.size.default":
+        raise RuntimeError("NestedTensor does not support directly calling torch.ops.aten.size; use `nested_tensor.size()` instead.")
     func = getattr(func, "overloadpacket", func)  # an overload of torch.ops: handlers know names, and the packet chooses by the packed values
     name = name_of(func)
     handler = _HANDLERS.get(name)
@@ -78,7 +80,7 @@ def packed(nt):
     _, _, row = nt._rows.index()
     with cresset.no_grad():
         offsets = F.pad(nt._rows.lengths.cumsum(0), (1, 0))
-    return NestedTensor(nt._packed.index_select(nt._ragged_idx - 1, row), offsets, _ragged_idx=nt._ragged_idx)
+    return NestedTensor(nt._packed.index_select(nt._ragged_idx - 1, row), offsets, _ragged_idx=nt._ragged_idx, _root=None)
 
 
 def components(nt):
@@ -95,8 +97,8 @@ __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __
 __pow__ __rpow__ __ipow__ __mod__ __rmod__ __neg__ __pos__ __abs__ __invert__ __and__ __or__ __xor__ __rand__ __ror__ __rxor__ __eq__ __ne__ __lt__ __le__ __gt__
 __ge__ relu relu_ relu6 leaky_relu elu celu selu gelu silu mish sigmoid tanh hardtanh hardswish hardsigmoid softplus softsign logsigmoid tanhshrink dropout
 alpha_dropout threshold detach clone to type double float half bfloat16 cdouble cfloat chalf int long short char byte bool cpu cuda contiguous_format rsub where masked_fill clamp clip
-nan_to_num zeros_like ones_like empty_like full_like rand_like randn_like randint_like detach_ zero_ fill_ copy_ positive type_as pin_memory data
-native_dropout square isnan isinf isfinite logical_not bernoulli abs_ conj normal_ uniform_ masked_fill_ clamp_ clamp_min clamp_max neg_ nan_to_num_ float_power
+nan_to_num zeros_like ones_like empty_like full_like rand_like randn_like randint_like detach_ zero_ fill_ positive _to_copy type_as pin_memory data
+native_dropout square isnan isinf isfinite logical_not bernoulli abs_ conj normal_ uniform_ masked_fill_ fill real isclose clamp_ clamp_min clamp_max neg_ nan_to_num_ float_power
 """.split())  # fmt: skip
 
 
@@ -131,7 +133,7 @@ def _aligned(func, t, nt, args):
         if t.shape[0] not in (1, len(nt._rows.counts)):
             _refuse_pair(func, *args[:2])
         if t.shape[0] == 1 and t.shape[at] == 1:
-            return t.squeeze(0)
+            return t.squeeze(0) if nt._rows.lengths is None or not t.requires_grad else _without_holes(t, nt, at)
         component, position, row = nt._rows.index()
         t = t.expand(len(nt._rows.counts), *t.shape[1:])
         moved = t.movedim(at, 1)
@@ -147,6 +149,14 @@ def _aligned(func, t, nt, args):
     if at >= 0 and t.shape[at] != 1:
         _refuse_pair(func, *args[:2])
     return t
+
+
+def _without_holes(t, nt, at):
+    """A tensor of one component and one row for every row of the values; no gradient comes from what lies between the components."""
+    row = nt._rows.index()[2]
+    moved = t.squeeze(0).movedim(at - 1, 0)
+    every = moved.detach().expand(nt._packed.shape[nt._ragged_idx - 1], *moved.shape[1:])
+    return every.index_copy(0, row, moved.expand(len(row), *moved.shape[1:])).movedim(0, at - 1)
 
 
 def _first(args, kwargs):
@@ -177,6 +187,8 @@ def pointwise(func, args, kwargs):
         if is_nested(x):
             _check_same(func, x, nt, args)
             return x._packed
+        if isinstance(x, NestedInt):
+            x._no_operand(nt)
         if isinstance(x, cresset.Tensor):
             return _aligned(func, x, nt, args)
         if isinstance(x, (list, tuple)) and any(isinstance(y, cresset.Tensor) for y in x):
@@ -194,7 +206,9 @@ def _wrapped(result, nt, args):
                 return x
         if result.device != nt._rows.offsets.device:
             offsets, lengths = nt._rows.offsets.to(result.device), None if nt._rows.lengths is None else nt._rows.lengths.to(result.device)
-            return NestedTensor(result, offsets, lengths=lengths, _ragged_idx=nt._ragged_idx, _min_seqlen=nt._seqlens[0], _max_seqlen=nt._seqlens[1])
+            return NestedTensor(
+                result, offsets, lengths=lengths, _ragged_idx=nt._ragged_idx, _min_seqlen=nt._seqlens[0], _max_seqlen=nt._seqlens[1], _root=None
+            )  # fmt: skip
         return nt._like(result)
     if isinstance(result, tuple):
         return type(result)(*(_wrapped(r, nt, ()) for r in result)) if hasattr(result, "_fields") else type(result)(_wrapped(r, nt, ()) for r in result)
@@ -209,12 +223,12 @@ def _get_shape(func, nt):
     return nt._shape()
 
 
-@handles("size")
+@handles("size", "sym_size")
 def _size(func, nt, dim=None):
     return nt._shape() if dim is None else nt._shape()[dim]
 
 
-@handles("stride")
+@handles("stride", "sym_stride")
 def _stride(func, nt, dim=None):
     shape, strides = nt._shape(), list(nt._packed.stride())
     ragged = nt._ragged_idx - 1
@@ -230,7 +244,7 @@ def _dim(func, nt):
     return nt._packed.dim() + 1
 
 
-@handles("numel", "nelement")
+@handles("numel", "nelement", "sym_numel")
 def _numel(func, nt):
     return packed(nt)._packed.numel()
 
@@ -245,6 +259,16 @@ def _layout(func, nt):
     return cresset.jagged
 
 
+@handles("is_non_overlapping_and_dense")
+def _is_dense(func, nt):
+    return False
+
+
+@handles("sym_storage_offset")
+def _storage_offset(func, nt):
+    return nt._packed.storage_offset()
+
+
 @handles("get is_nested")
 def _is_nested(func, nt):
     return True
@@ -257,7 +281,12 @@ def _data(func, nt):
 
 @handles("_is_view")
 def _is_view(func, nt):
-    return nt._packed._is_view()
+    return nt._root is not None
+
+
+@handles("get _base")
+def _base(func, nt):
+    return nt._root
 
 
 @handles("is_contiguous")
@@ -367,9 +396,14 @@ def _wrap(nt, dim, extra=0):
     return dim % n
 
 
+_OF_CONTIGUOUS = frozenset(["chunk", "narrow", "split", "split_with_sizes", "squeeze"])  # which PyTorch has for the others nowhere
+
+
 def _inner(func, nt, dim, extra=0, ragged=True):
     """`dim` in the values; RuntimeError for the batch, and for the ragged one unless it is allowed."""
     dim = _wrap(nt, dim, extra)
+    if (dim == 0 or dim == nt._ragged_idx) and name_of(func) in _OF_CONTIGUOUS and (nt._rows.lengths is not None or nt._ragged_idx != 1):
+        raise ValueError(f"{name_of(func)}(): expected self to be a contiguous jagged layout NestedTensor")
     if dim == 0:
         raise RuntimeError(f"{name_of(func)}(): not supported for NestedTensor on dim=0")
     if ragged and dim == nt._ragged_idx:
@@ -379,9 +413,22 @@ def _inner(func, nt, dim, extra=0, ragged=True):
 
 @handles("unbind")
 def _unbind(func, nt, dim=0):
+    if nt._ragged_idx < 1:
+        raise RuntimeError("unbind(): nested tensor ragged_idx out of bounds (should be >= 1)")
     if _wrap(nt, dim):
         raise RuntimeError("unbind(): only supported for NestedTensor on dim=0")
+    rows, size = nt._rows, nt._packed.shape[nt._ragged_idx - 1]
+    if rows.lengths is not None and any(start + count > size for start, count in zip(rows.starts, rows.counts, strict=True)):
+        raise RuntimeError(f"unbind(): nested tensor offsets and lengths do not match ragged_idx dimension {nt._ragged_idx - 1} of the values, whose size is {size}")
     return components(nt)
+
+
+@handles("copy_")
+def _copy(func, nt, source, *args, **kwargs):
+    if not is_nested(source) or source._rows.offsets is not nt._rows.offsets or source._shape() != nt._shape():
+        raise RuntimeError("copy_ only supports Nested Tensors that have same size and the exact same offset tensor.")
+    nt._packed.copy_(source._packed, *args, **kwargs)
+    return nt
 
 
 @handles("__iter__")
@@ -428,6 +475,13 @@ def _getitem(func, nt, index):
         else:
             raise NotImplementedError("__getitem__: nested tensors are indexed by numbers and slices only.")
     return result
+
+
+@handles("_unsafe_view")
+def _unsafe_view(func, nt, size):
+    made = nt.view(size)
+    made._root = None
+    return made
 
 
 @handles("view", "reshape")
@@ -496,6 +550,11 @@ def _transpose(func, nt, dim0, dim1):
 @handles("permute")
 def _permute(func, nt, *dims):
     dims = [_wrap(nt, d) for d in (dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)]
+    ndim = nt._packed.dim() + 1
+    if len(dims) != ndim:
+        raise ValueError(f"permute(): number of dimensions in the tensor input ({ndim}) does not match the length of the desired ordering of dimensions ({len(dims)}).")
+    if len(set(dims)) < ndim:
+        raise ValueError("permute(): duplicate dims are not allowed.")
     if dims[0] != 0:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
     return _permuted(nt, dims)
@@ -529,9 +588,8 @@ def _squeeze(func, nt, dim=None):
     if dim is None:
         raise NotImplementedError("squeeze: nested tensors need a dimension.")
     inner = _inner(func, nt, dim)
-    if nt._packed.shape[inner] != 1:
-        return nt
-    return nt._like(nt._packed.squeeze(inner), nt._ragged_idx - (inner + 1 < nt._ragged_idx))
+    goes = nt._packed.shape[inner] == 1
+    return nt._like(nt._packed.squeeze(inner), nt._ragged_idx - (goes and inner + 1 < nt._ragged_idx))
 
 
 @handles("flatten")
@@ -544,6 +602,10 @@ def _flatten(func, nt, start_dim=0, end_dim=-1):
 
 @handles("unflatten")
 def _unflatten(func, nt, dim, sizes):
+    if _wrap(nt, dim) == 0:
+        if nt._ragged_idx != 1:
+            raise RuntimeError("unflatten(): does not support ragged_idx != 1 except when the sizes up to the ragged dimension stay the same")
+        raise RuntimeError(f"unflatten(): cannot view shape {tuple(nt._shape())} as {(*sizes, *nt._shape()[1:])}")
     inner = _inner(func, nt, dim)
     return nt._like(nt._packed.unflatten(inner, sizes), nt._ragged_idx + (len(sizes) - 1 if inner + 1 < nt._ragged_idx else 0))
 
@@ -573,8 +635,10 @@ def _chunk(func, nt, chunks, dim=0):
 
 
 @handles("split", "split_with_sizes")
-def _split(func, nt, sizes, dim=0):
-    inner = _inner(func, nt, dim)
+def _split(func, nt, *args, dim=0, **kwargs):
+    sizes = args[0] if args else next(kwargs[name] for name in ("split_size", "split_sizes", "split_size_or_sections") if name in kwargs)
+    dim = args[1] if len(args) > 1 else dim
+    inner = _inner(func if isinstance(sizes, int) else cresset.split_with_sizes, nt, dim)
     return tuple(nt._like(v) for v in nt._packed.split(sizes, inner))
 
 
@@ -604,6 +668,59 @@ def _broadcast(func, *tensors):
     tensors = tensors[0] if isinstance(tensors[0], (list, tuple)) else tensors
     zero = cresset.zeros((), dtype=nt.dtype)
     return tuple(t + zero * nt if not is_nested(t) else t for t in tensors)
+
+
+@handles("where")
+def _where(func, condition, *args, **kwargs):
+    if not is_nested(condition):
+        raise ValueError("where(): expected condition to be a jagged layout NestedTensor")
+    for x in (*args, *kwargs.values()):
+        if isinstance(x, cresset.Tensor) and not is_nested(x) and x.dim() > condition._packed.dim():
+            raise ValueError("where(): broadcasting nested tensors with dense tensors of equal or higher dim is not currently supported")
+    return pointwise(func, (condition, *args), kwargs)
+
+
+@handles("index_put", "index_put_")
+def _index_put(func, nt, indices, values, accumulate=False):
+    """The first index is that of the component. Where none is for the ragged dimension, whole components are written."""
+    in_place = name_of(func).endswith("_")
+    if len(indices) > nt._ragged_idx:
+        batch, *inner = indices
+        at = nt._ragged_idx - 1
+        counts = cresset.tensor(nt._rows.counts, device=batch.device)[batch]
+        if bool((inner[at] >= counts).any() | (inner[at] < -counts).any()):
+            raise IndexError(f"index_put(): an index is out of range for the ragged dimension {nt._ragged_idx}")
+        inner[at] = nt._rows.offsets[batch] + inner[at] % counts.clamp(min=1)
+        result = func(nt._packed, tuple(inner), values, accumulate)
+        return nt if in_place else nt._like(result)
+    if not _is_contiguous(None, nt):
+        raise RuntimeError("index_put(): If ragged dimension is not part of indices, this only works on contiguous NJTs")
+    written = from_padded(cresset.index_put(padded(nt, 0), tuple(indices), values, accumulate), nt)
+    if not in_place:
+        return written
+    nt._packed.copy_(written._packed)
+    return nt
+
+
+@handles("masked_select")
+def _masked_select(func, nt, mask):
+    if nt._rows.lengths is not None or nt._ragged_idx != 1:
+        raise ValueError("masked_select(): expected self to be a contiguous jagged layout NestedTensor")
+    _check_same(func, mask, nt, (nt, mask))
+    picked = mask._packed.reshape(len(mask._packed), -1).sum(1)
+    offsets = F.pad(cresset.stack([c.sum() for c in picked.split(nt._rows.counts)]).cumsum(0), (1, 0))
+    return NestedTensor(nt._packed.masked_select(mask._packed), offsets, _root=None)
+
+
+@handles("prelu")
+def _prelu(func, nt, *args, **kwargs):
+    weight = args[0] if args else kwargs.get("weight")
+    if weight is None or weight.numel() == 1:
+        return nt._like(func(nt._packed, *args, **kwargs))
+    if nt._ragged_idx == 1:
+        raise RuntimeError("prelu(): not supported for NestedTensor on ragged dim")
+    shape = [-1, *[1] * (nt._packed.dim() - 1)]
+    return nt._like(cresset.where(nt._packed >= 0, nt._packed, nt._packed * weight.view(shape)))
 
 
 @handles("atleast_1d", "atleast_2d")

@@ -62,6 +62,43 @@ def _nested_tensor_from_tensor_list(list, dtype=None, layout=None, device=None, 
     return made._like(made._buffer.pin_memory()) if pin_memory else made
 
 
+def _offsets_of(offsets):
+    if len(offsets) != 1:
+        raise RuntimeError(f"jagged tensors: only a single jagged dim is supported; offsets of {len(offsets)} were given.")
+    if offsets[0].dim() != 1:
+        raise RuntimeError(f"jagged tensors: expected 1D offsets, but got offsets.dim() == {offsets[0].dim()}")
+    return offsets[0]
+
+
+def _jagged_to_padded_dense_forward(values, offsets, max_lengths, padding_value=0.0):
+    """Components that lie one behind the other as a batch (B, length, …): what is longer is cut, what is shorter filled up. RuntimeError for other than one tensor of
+    offsets (B + 1,)."""
+    offsets = _offsets_of(offsets)
+    (length,) = max_lengths
+    counts = offsets.diff()
+    column = cresset.arange(length, device=values.device)
+    kept = column < counts[:, None]
+    component, position = kept.nonzero().unbind(1)
+    result = values.new_full((len(counts), length, *values.shape[1:]), padding_value)
+    return result.index_put((component, position), values[offsets[:-1][component] + position])
+
+
+def _padded_dense_to_jagged_forward(dense, offsets, total_L=None):
+    """The components of a batch (B, length, …), one behind the other. RuntimeError for offsets as above, for those that end elsewhere than at `total_L`, and for
+    components that are longer than the batch has room for."""
+    offsets = _offsets_of(offsets)
+    if dense.dim() < 2:
+        raise RuntimeError(f"_padded_dense_to_jagged_forward: expected padded dim >= 2, but padded.dim() == {dense.dim()}")
+    total = int(offsets[-1])
+    if total_L is not None and total != total_L:
+        raise RuntimeError(f"_padded_dense_to_jagged_forward: final offset should match total_L value, but got {total} and {total_L}")
+    counts = offsets.diff()
+    if counts.numel() and int(counts.max()) > dense.shape[1]:
+        raise RuntimeError(f"_padded_dense_to_jagged_forward: found batch item of length {int(counts.max())} when max length specified by padded input is {dense.shape[1]}")
+    component, position = (cresset.arange(dense.shape[1], device=dense.device) < counts[:, None]).nonzero().unbind(1)
+    return dense[component, position]
+
+
 for _function in (_nested_tensor_from_mask_left_aligned, _nested_tensor_from_mask, _nested_from_padded, _nested_from_padded_and_nested_example,
                   _nested_tensor_from_tensor_list):  # fmt: skip
     _function._script_operator = f"aten::{_function.__name__}"

@@ -22,14 +22,15 @@ _NEUTRAL = {
     "sum": lambda dtype: 0, "nansum": lambda dtype: 0, "prod": lambda dtype: 1, "any": lambda dtype: 0, "all": lambda dtype: 1, "count_nonzero": lambda dtype: 0,
     "amax": _lowest, "max": _lowest, "argmax": _lowest, "amin": _highest, "min": _highest, "argmin": _highest, "logsumexp": _lowest,
 }  # fmt: skip
-_TAKES_ONE = frozenset(["max", "min", "argmax", "argmin", "prod", "any", "all", "median", "mode"])
+_TAKES_ONE = frozenset(["max", "min", "argmax", "argmin", "prod", "median", "mode"])
+_WITHOUT_HOLES = frozenset(["count_nonzero", "nansum", "std", "var", "nanmean"])  # PyTorch has none of them for nested tensors
 
 
 @handles("sum", "nansum", "prod", "any", "all", "count_nonzero", "amax", "max", "argmax", "amin", "min", "argmin", "logsumexp", "mean", "var", "std", "norm", "nanmean")
 def _reduce(func, nt, *args, **kwargs):
     name = name_of(func)
     kwargs = dict(kwargs)
-    if name in ("max", "min") and args and is_nested(args[0]):
+    if name in ("max", "min") and any(isinstance(x, cresset.Tensor) for x in (*args, *kwargs.values())):
         return pointwise(func, (nt, *args), kwargs)
     if name == "norm":
         kwargs.update(zip(("p", "dim", "keepdim"), args, strict=False))
@@ -40,12 +41,12 @@ def _reduce(func, nt, *args, **kwargs):
         kwargs.update(zip(("dim", "keepdim"), args, strict=False))
     dim, keepdim = kwargs.pop("dim", None), kwargs.pop("keepdim", False)
     if dim is None or dim == ():
-        return func(packed(nt)._packed, **kwargs)
+        return func(nt._packed, **kwargs)  # what lies between the components counts, as in PyTorch
     dims = sorted({_wrap(nt, d) for d in ([dim] if isinstance(dim, int) else dim)})
     ragged = nt._ragged_idx
     keep = {"keepdim": keepdim} if name != "count_nonzero" else {}
     if ragged in dims and nt._rows.lengths is not None:
-        raise RuntimeError(f"{name}(): reducing across the ragged dimension is not supported for non-contiguous nested tensors with holes")
+        raise (NotImplementedError if name in _WITHOUT_HOLES else RuntimeError)(f"{name}(): reducing across the ragged dimension is not supported for non-contiguous nested tensors with holes")
     if 0 in dims:
         if ragged not in dims:
             raise RuntimeError(f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported for nested tensors")
@@ -101,13 +102,16 @@ def _softmax(func, nt, dim=None, *args, **kwargs):
 def _linear(func, input, weight, bias=None):
     if not is_nested(input) or is_nested(weight):
         raise RuntimeError("linear(): only the input may be a nested tensor")
+    if input._rows.lengths is not None:
+        raise ValueError("linear(): expected input to be a contiguous jagged layout NestedTensor")
     if input._ragged_idx == input._packed.dim():
         raise RuntimeError("linear(): not supported for NestedTensor whose last dimension is ragged")
     return input._like(F.linear(input._packed, weight, bias))
 
 
 @handles("matmul", "bmm", "mm", "__matmul__", "__rmatmul__")
-def _matmul(func, a, b):
+def _matmul(func, a, b=None, *, other=None, mat2=None):
+    b = next(x for x in (b, other, mat2) if x is not None)
     if name_of(func) == "__rmatmul__":
         a, b = b, a
 
@@ -129,6 +133,8 @@ def _matmul(func, a, b):
             return a._like(a._packed @ b, a._ragged_idx)
         if b.shape[0] not in (1, len(a._rows.counts)) or b.dim() != a._packed.dim() + 1:
             refuse()
+        if a._rows.lengths is not None:
+            raise RuntimeError("matmul(): to_padded_tensor(): not supported for nested tensors with holes")
         return from_padded(padded(a, 0) @ b, a)
     if b._ragged_idx != b._packed.dim() or a.dim() == 1:
         refuse()
@@ -142,11 +148,35 @@ def _matmul(func, a, b):
 
 @handles("layer_norm", "rms_norm")
 def _norm(func, input, normalized_shape, *args, **kwargs):
+    name = name_of(func)
+    if name == "layer_norm":
+        if input._packed.dim() < 2:
+            raise RuntimeError("layer_norm(): not supported for NestedTensor objects with 2 or fewer dimensions")
+        if len(normalized_shape) > input._packed.dim():
+            raise RuntimeError("layer_norm(): not supported when normalizing over the batch dimension for NestedTensor")
+        if tuple(normalized_shape) == tuple(input._shape()[input._ragged_idx :]):
+            return _over_rows(func, input, *args, **kwargs)
     if input._ragged_idx > input._packed.dim() - len(normalized_shape):
         raise RuntimeError(
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [*, {', '.join(map(str, normalized_shape))}], but got input of size{list(input._shape())}"
         )
-    return input._like(func(input._packed, normalized_shape, *args, **kwargs))
+    if input._rows.lengths is None:
+        return input._like(func(input._packed, normalized_shape, *args, **kwargs))
+    # Weights have no gradient from what lies between the components.
+    dim, row = input._ragged_idx - 1, input._rows.index()[2]
+    result = func(input._packed.index_select(dim, row), normalized_shape, *args, **kwargs)
+    return input._like(input._packed.new_zeros(input._packed.shape).index_copy(dim, row, result))
+
+
+def _over_rows(func, input, weight=None, bias=None, eps=1e-5):
+    """layer_norm of each component as a whole."""
+    if input._rows.lengths is not None:
+        raise RuntimeError("layer_norm(): not supported where lengths is not None if operating on the ragged dimension for NestedTensor")
+    if input._ragged_idx > 1:
+        raise RuntimeError("layer_norm(): not supported when normalizing over the ragged dimension for ragged_idx > 1 for NestedTensor")
+    result = cresset.cat([func(c, c.shape, None, None, eps) for c in components(input)])
+    result = result if weight is None else result * weight
+    return input._like(result if bias is None else result + bias)
 
 
 @handles("native_layer_norm")
@@ -183,6 +213,11 @@ def _embedding_bag(func, input, weight, offsets=None, *args, **kwargs):
 def _attention(func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     if attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: attn_mask is not supported for nested tensors; is_causal is.")
+    if all(is_nested(t) and t._packed.dim() == 3 and t._ragged_idx == 1 and t._rows.lengths is None for t in (query, key, value)):
+        # (B, *, S, D): sequences of one length, of which each component has some.
+        _check_same(func, key, query, (query, key))
+        _check_same(func, value, query, (query, value))
+        return query._like(func(query._packed, key._packed, value._packed, dropout_p=dropout_p, is_causal=is_causal, scale=scale))
     for t in (query, key, value):
         if is_nested(t) and t._ragged_idx != t._packed.dim() - 1:
             raise RuntimeError("scaled_dot_product_attention: the ragged dimension must be the last but one: (B, heads, *, D). transpose(1, 2) puts it there.")

@@ -490,6 +490,8 @@ class Module(_HookedModule, _StatefulModule):
 
         Only floating point and complex tensors change dtype. TypeError for a dtype of another kind.
         """
+        if kwargs.get("copy") is not None or len(args) > (2 if args and isinstance(args[0], (cresset.dtype, cresset.Tensor)) else 3):
+            raise RuntimeError(".to() does not accept copy argument")
         device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(

@@ -416,13 +416,17 @@ class RNNCellBase(Module):
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
 
-    def _state(self, input: Tensor, state: Optional[Tensor]) -> Tensor:
-        """The state for an input with a batch; zeros where there is none."""
+    def _state(self, input: Tensor, state: Optional[Tensor], is_batched: bool, name: str = "hidden", place: int = 0) -> Tensor:
+        """The state for an input with a batch; zeros where there is none. It has a batch where the input that was given had one."""
         if state is None:
             return cresset.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
         if state.dim() not in (1, 2):
-            raise ValueError(f"{self._name}: Expected hidden to be 1D or 2D, got {state.dim()}D instead")
-        return state if state.dim() == 2 else state.unsqueeze(0)
+            raise ValueError(f"{self._name}: Expected {name} to be 1D or 2D, got {state.dim()}D instead")
+        if is_batched and state.dim() == 1:
+            raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{place} batch size {state.size(0)}: the state has no batch")
+        if not is_batched and state.dim() == 2:
+            raise RuntimeError(f"hidden{place} has inconsistent hidden_size: got {state.size(0)}, expected {self.hidden_size}: the state has a batch, the input none")
+        return state if is_batched else state.unsqueeze(0)
 
     def _batch(self, input: Tensor) -> Tensor:
         """The input with a batch."""
@@ -450,7 +454,7 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
         x = self._batch(input)
-        h = self._state(x, hx)
+        h = self._state(x, hx, input.dim() == 2)
         if self.nonlinearity == "tanh":
             result = cresset.rnn_tanh_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         elif self.nonlinearity == "relu":
@@ -471,9 +475,9 @@ class LSTMCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None) -> Tuple[Tensor, Tensor]:
         x = self._batch(input)
         if hx is None:
-            h = c = self._state(x, None)
+            h = c = self._state(x, None, False)
         else:
-            h, c = self._state(x, hx[0]), self._state(x, hx[1])
+            h, c = self._state(x, hx[0], input.dim() == 2, "hx[0]"), self._state(x, hx[1], input.dim() == 2, "hx[1]", 1)
         h, c = cresset.lstm_cell(x, [h, c], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return (h, c) if input.dim() == 2 else (h.squeeze(0), c.squeeze(0))
 
@@ -488,5 +492,5 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
         x = self._batch(input)
-        result = cresset.gru_cell(x, self._state(x, hx), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        result = cresset.gru_cell(x, self._state(x, hx, input.dim() == 2), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return result if input.dim() == 2 else result.squeeze(0)
