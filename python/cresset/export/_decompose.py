@@ -1,6 +1,7 @@
 """run_decompositions: programs of core operators that write nothing."""
 
 import copy
+import dataclasses
 import math
 
 import cresset
@@ -13,12 +14,13 @@ from cresset.utils import _pytree as pytree
 
 from ._effects import has_effect
 from ._module_calls import ModuleCall
+from ._objects import fake_of, is_fake_object
 from ._sizes import SizeExpr
 from ._symbolic_graph import merged
 from ._trace_program import Traced
 from ._unchecked import UNCHECKED
 from .decomp_utils import CustomDecompTable, elementary, preservable
-from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
+from .graph_signature import ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["decomposed"]
 
@@ -103,6 +105,8 @@ class _Replaying(fx.Interpreter):
 
     def call_function(self, target, args, kwargs):
         """What the operator gives."""
+        if any(map(is_fake_object, args)) or any(map(is_fake_object, kwargs.values())):
+            return target(*args, **kwargs)
         if isinstance(target, HigherOrderOperator):
             raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
         if target in elementary() or target in preservable() and target not in self.rules:
@@ -151,7 +155,7 @@ def _inputs_at(program, sample):
                 real = cresset.empty_strided(shape, value.stride(), dtype=value.dtype, device="meta") if same else cresset.empty(shape, dtype=value.dtype, device="meta")
             found.append(mode._wrap(real, value.device))
         else:
-            found.append(value)
+            found.append(fake_of(mode, value) if isinstance(value, CustomObjArgument) else value)
     return found
 
 
@@ -215,7 +219,10 @@ def _outputs(specs, written, values):
         found.append(OutputSpec(kind, TensorArgument(value.name), spec.target if spec.kind in _MUTATIONS else spec.arg.name))
     already = [s for s in specs.output_specs if s.kind is not OutputKind.USER_OUTPUT]
     for spec, value in zip(specs.output_specs, values[len(written) :]):
-        argument = TensorArgument(value.name) if isinstance(value, fx.Node) else ConstantArgument("", value)
+        if isinstance(spec.arg, CustomObjArgument):
+            argument = dataclasses.replace(spec.arg, name=value.name)
+        else:
+            argument = TensorArgument(value.name) if isinstance(value, fx.Node) else ConstantArgument("", value)
         found.append(OutputSpec(spec.kind, argument, spec.target))
     return sorted(found, key=lambda s: s.kind is OutputKind.USER_OUTPUT) if already else found
 

@@ -1,6 +1,7 @@
 """Graphs of one program at several sizes, as one graph with nodes for what differs."""
 
 import copy
+import dataclasses
 import operator
 
 import cresset
@@ -8,7 +9,7 @@ from cresset import fx
 
 from ._sizes import SizeExpr, fit
 from ._trace_program import Traced
-from .graph_signature import ConstantArgument, OutputSpec, SymIntArgument, TensorArgument
+from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
 
 __all__ = ["Difference", "merged"]
 
@@ -294,6 +295,8 @@ def _outputs(specs, values):
     for spec, value in zip(specs, values):
         if not isinstance(value, fx.Node):
             argument = ConstantArgument("", value)
+        elif isinstance(spec.arg, CustomObjArgument):
+            argument = dataclasses.replace(spec.arg, name=value.name)
         elif "expression" in value.meta:
             argument = SymIntArgument(value.name)
         else:

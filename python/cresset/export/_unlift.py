@@ -90,7 +90,7 @@ def _inputs_of(program):
     for spec in program.graph_signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
             found.append((spec, None))
-        elif spec.kind is InputKind.CONSTANT_TENSOR or spec.target in hidden:
+        elif spec.kind in (InputKind.CONSTANT_TENSOR, InputKind.CUSTOM_OBJ) or spec.target in hidden:
             found.append((spec, program.constants[spec.target]))
         else:
             found.append((spec, program.state_dict[spec.target]))
