@@ -89,7 +89,7 @@ class _Functions(cresset.overrides.TorchFunctionMode):
             self.current = before
 
 
-_OWN_FILES = tuple(f"/cresset/{part}" for part in ("export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "overrides", "_ops", "nn/modules/module.py", "_higher_order"))
+_OWN_FILES = tuple(f"/cresset/{part}" for part in ("export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "overrides", "_ops", "nn/modules/module.py", "_higher_order"))
 
 
 def _stack_trace():
@@ -349,7 +349,7 @@ class _Run:
         try:
             with _reparametrize_module(self.mod, self.state, tie_weights=False), fake_attributes(self.mod, self.tracer.fake_mode) as self.tracer.objects:
                 result = self._call(args, kwargs)
-                self._write_assigned(before)
+            self._write_assigned(before)
         finally:
             _put_back(self.mod, held)
         self._finish(result)
@@ -364,11 +364,14 @@ class _Run:
 
     def _write_assigned(self, before):
         """`self.buffer = value` in forward is a write to the buffer."""
+        places, values = {_place_of(fake) for fake in before.values()}, []
         with self.tracer.fake_mode, self.recorder.recording(), cresset.no_grad():
             for path, fake in before.items():
                 now = self.state.get(path)
                 if now is not None and now is not fake and isinstance(now, cresset.Tensor):
-                    fake.copy_(now)
+                    values.append((fake, now.clone() if _place_of(now) in places else now))  # other state may be written before
+            for fake, value in values:
+                fake.copy_(value)
 
     def _finish(self, result):
         leaves, self.traced.out_spec = pytree.tree_flatten(result)
@@ -391,6 +394,10 @@ class _Run:
         self.traced.calls = self.tracer.modules.calls
         kept = {node for call in self.traced.calls.values() for node in call.nodes()}
         self.tracer.graph.eliminate_dead_code(lambda node: node in kept or has_effect(node))
+
+
+def _place_of(tensor):
+    return tensor.untyped_storage()._cdata if tensor.layout is cresset.strided else id(tensor)
 
 
 def _argument(node, value):
