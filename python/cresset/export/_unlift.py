@@ -137,3 +137,8 @@ def unlifted_module(program, check_guards):
 
         module.register_forward_pre_hook(before, with_kwargs=True)
     return module
+
+
+def _unlift_exported_program_lifted_states(program, check_guards=False):
+    """The program as a module, which does not check its inputs."""
+    return unlifted_module(program, check_guards)
