@@ -249,7 +249,7 @@ def merged(runs, samples, inputs=None):
 
 def _build(base, merging, rules, building, users, inputs, used):
     result = Traced()
-    result.inputs, result.constants, result.out_spec = base.inputs, base.constants, base.out_spec
+    result.called, result.inputs, result.constants, result.out_spec = base.called, base.inputs, base.constants, base.out_spec
     result.inner, result.divisors = base.inner, {}
     for expression in (e for rule in rules for e in rule.values() if e.divisor != 1):
         for symbol in expression.symbols():

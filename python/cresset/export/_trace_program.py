@@ -43,6 +43,7 @@ class Traced:
         self.graph, self.inputs, self.outputs, self.constants, self.out_spec = None, [], [], {}, None
         self.calls = {}  # ModuleCall of the calls whose signatures are preserved, by path and number
         self.inner = {}  # graph modules of branches and loops, by name
+        self.called = {}  # functions of the package that the program called, by the first part of meta["torch_fn"]
         self.divisors = {}  # of the symbols in quotients among the operators' numbers: {symbol: the greatest}
 
 
@@ -76,13 +77,14 @@ class _Functions(cresset.overrides.TorchFunctionMode):
 
     def __init__(self):
         super().__init__()
-        self._counts, self.current = {}, None
+        self._counts, self.current, self.called = {}, None, {}  # called: {name and number: function}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name, before = getattr(func, "__name__", None), self.current
         if name is not None and before is None and not name.startswith("__get"):
             self._counts[name] = self._counts.get(name, 0) + 1
             self.current = f"{name}_{self._counts[name]}", f"{type(func).__name__}.{name}"
+            self.called[self.current[0]] = func
         try:
             return func(*args, **(kwargs or {}))
         finally:
@@ -354,7 +356,7 @@ class _Run:
             _put_back(self.mod, held)
         self._finish(result)
         self.traced.inputs += [*self.tracer.constant_specs, *specs]
-        self.traced.graph = self.tracer.graph
+        self.traced.graph, self.traced.called = self.tracer.graph, self.tracer.functions.called
         return self.traced
 
     def _call(self, args, kwargs):
