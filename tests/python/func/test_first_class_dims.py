@@ -106,6 +106,9 @@ def test_arithmetic_and_reductions():
     same(softmax(A[i, k], dim=i).order(i, k), A.softmax(0))
     same(A[i].renorm(1, i, 0.5).order(i), A.renorm(1, 0, 0.5))
     same(torch.where(i <= k, A[i, k], torch.tensor(0.0)).order(i, k), A.triu())
+    same(A[i].max().order(i), A.max(1)[0])
+    same(torch.max(A[i], A[i] * 2).order(i), torch.max(A, A * 2))
+    same((A[i] / 2 % 0.3).order(i), A / 2 % 0.3)
     assert float(A[i, k].sum((i, k))) == A[i].sum((0, i)).item()
     with pytest.raises(ValueError, match="does not contain j"):
         A[i].sum(j)

@@ -1,5 +1,7 @@
 """Functions of tensors with first-class dimensions."""
 
+import functools
+
 import cresset
 
 from ._indexing import get_item, set_item
@@ -7,13 +9,6 @@ from ._tensors import Dim, DimensionBindError, DimList, Tensor, _Tensor, aligned
 
 __all__ = ["call", "cat", "index", "softmax", "split", "stack"]
 
-# Functions that work on each element alone: tensors are only put side by side.
-_POINTWISE = frozenset(
-    "add sub mul div true_divide floor_divide remainder fmod pow eq ne lt le gt ge maximum minimum where logical_and logical_or logical_xor bitwise_and "
-    "bitwise_or bitwise_xor __and__ __or__ __xor__ __rsub__ __rdiv__ __rtruediv__ __rpow__ rsub exp log sqrt rsqrt sin cos tan tanh sigmoid relu abs neg "
-    "reciprocal square erf floor ceil round trunc sign logical_not bitwise_not isnan isinf isfinite clamp atan2 lerp __lshift__ __rshift__ __invert__ "
-    "__floordiv__ __mod__ __rfloordiv__ __rmod__ log1p expm1 exp2 log2 log10 copysign hypot logaddexp".split()
-)
 # Functions along dimensions: (place of the dimension among the arguments, whether the dimension stays, the place of keepdim).
 _ALONG = {
     **{name: (1, False, 2) for name in (
@@ -23,6 +18,15 @@ _ALONG = {
 }  # fmt: skip
 
 
+@functools.cache
+def _is_pointwise(name):
+    """Does a function of this name work on each element alone? Its tensors are only put side by side then."""
+    names = [name, name.strip("_")] if name.startswith("__") else [] if name.endswith("_") else [name]
+    packets = [p for n in names if n and isinstance(p := getattr(cresset.ops.aten, n, None), cresset._ops.OpOverloadPacket)]
+    forms = [getattr(p, overload) for p in packets for overload in p.overloads() if not overload.endswith("out")]
+    return bool(forms) and all(cresset.Tag.pointwise in form.tags for form in forms)  # `max` of one tensor is none, and one of two is
+
+
 def call(func, args, kwargs):
     """What a function of tensors gives for arguments among which are tensors with first-class dimensions, Dims or DimLists."""
     name = getattr(func, "__name__", "")
@@ -30,12 +34,12 @@ def call(func, args, kwargs):
         return get_item(*args)
     if name == "__setitem__":
         return set_item(*args)
-    if name in _POINTWISE and _only_tensors_and_numbers(args) and not kwargs:
-        return _pointwise(func, args)
     if name in _ALONG:
         found = _along(func, name, list(args), dict(kwargs))
         if found is not NotImplemented:
             return found
+    if not kwargs and _only_tensors_and_numbers(args) and _is_pointwise(name):
+        return _pointwise(func, args)
     special = _SPECIAL.get(name)
     if special is not None:
         found = special(func, *args, **kwargs)
