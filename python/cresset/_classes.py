@@ -8,6 +8,15 @@ from ._C import ScriptObject
 __all__ = ["classes", "ScriptObject"]
 
 _PREFIX = "__torch__.torch.classes."
+_class_name = ScriptObject._type
+
+
+def _type(self):
+    """The type of scripts that the object's class is."""
+    return _C._jit_custom_class_type(_class_name(self))
+
+
+ScriptObject._type = _type
 
 
 class _CustomClass:

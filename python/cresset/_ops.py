@@ -244,25 +244,35 @@ def _defined_in_python(overload):
     return overload.name() in declared_in_python
 
 
-_blocks = []  # of py_impl: they live as long as the process
+class _PyKernels(dict):
+    """{DispatchKey: function} of what py_impl has registered for an overload; what is deleted is registered no more."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = {}
+
+    def __delitem__(self, key):
+        super().__delitem__(key)
+        self.blocks.pop(key, None)
 
 
 def _py_impl(self, key):
-    """Decorator: a kernel written in Python for a dispatch key of this overload; it stays for the life of the process.
+    """Decorator: a kernel written in Python for a dispatch key of this overload, until it is deleted from py_kernels.
 
     Where the operator has a kernel for that key already, the new one answers only inside of `_dispatch.python.enable_python_dispatcher`.
     """
     def register(fn):
-        name = key if isinstance(key, str) else key.name
-        if name in self.py_kernels:
+        kind = _C.DispatchKey.__members__[key] if isinstance(key, str) else key
+        name = kind.name
+        if kind in self.py_kernels:
             raise RuntimeError(f"Trying to override a python impl for DispatchKey.{name} on operator {self.name()}")
-        self.py_kernels[name] = fn
+        self.py_kernels[kind] = fn
         if name == "BackendSelect" or _C._dispatch_has_kernel_for_dispatch_key(self.name(), name):
             return fn
         code = getattr(fn, "__code__", _py_impl.__code__)
         block = _C._Library("IMPL", self.namespace, "", code.co_filename, code.co_firstlineno)
         block.impl(self.name().partition("::")[2], fn, name, False, f"registered at {code.co_filename}:{code.co_firstlineno}", "")
-        _blocks.append(block)
+        self.py_kernels.blocks[kind] = block
         return fn
 
     return register
@@ -275,12 +285,23 @@ def _decompose(self, *args, **kwargs):
     return self.redispatch(_C.DispatchKeySet(), *args, **kwargs)
 
 
+def _kept(overload, name, make):
+    return vars(overload).get(name) or vars(overload).setdefault(name, make())
+
+
+def _fallthrough_keys(self):
+    """The DispatchKeys at which calls of the operator go on below."""
+    return [key for key in _C.DispatchKey.__members__.values() if _C._dispatch_kernel_for_dispatch_key_is_fallthrough(self.name(), key)]
+
+
 # The type comes from the extension module; what needs no speed is added here.
 OpOverload._schema = property(lambda self: FunctionSchema(self._schema_text), doc="The schema in parts.")
 OpOverload.tags = property(_tags_of, doc="The operator's tags.")
 OpOverload._defined_in_python = property(_defined_in_python, doc="Was it declared by a library written in Python?")
 OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
-OpOverload.py_kernels = property(lambda self: self.__dict__.setdefault("_py_kernels", {}), doc="What py_impl has registered: {key's name: function}.")
+OpOverload.py_kernels = property(lambda self: _kept(self, "_py_kernels", _PyKernels), doc="What py_impl has registered: {DispatchKey: function}.")
+OpOverload._dispatch_cache = property(lambda self: _kept(self, "_calls", dict), doc="Empty: calls keep nothing that goes out of date.")
+OpOverload._fallthrough_keys = _fallthrough_keys
 OpOverload.is_view = property(lambda self: any(r.alias and not r.is_write for r in self._schema.returns), doc="Is the result a view of an argument?")
 OpOverload._name = property(lambda self: self.name(), doc="The name with that of the overload, as name().")
 OpOverload._opname = property(lambda self: self.__name__.partition(".")[0], doc="The name without that of the overload.")
@@ -331,6 +352,11 @@ class OpOverloadPacket(_C._Packet):
     def op(self):
         """The packet itself."""
         return self
+
+    @property
+    def _has_torchbind_op_overload(self):
+        """Takes an overload objects of C++ classes?"""
+        return any("__torch__.torch.classes" in str(schema) for schema in self._schemas.values())
 
     @property
     def _schemas(self):

@@ -2,19 +2,20 @@
 
 import contextlib
 
+from cresset._C import DispatchKey
 from cresset.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 __all__ = ["enable_crossref_functionalize", "enable_python_dispatcher", "no_python_dispatcher"]
 
 # Keys below autograd, in the order in which an operator meets them.
-_KEYS = ("BackendSelect", "CPU", "Meta", "CompositeExplicitAutograd")
+_KEYS = (DispatchKey.BackendSelect, DispatchKey.CPU, DispatchKey.Meta, DispatchKey.CompositeExplicitAutograd)
 
 
 class _Kernels(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         for key in _KEYS:
-            if (kernel := func.py_kernels.get(key)) is not None and (key != "Meta" or _on_meta(args)):
+            if (kernel := func.py_kernels.get(key)) is not None and (key != DispatchKey.Meta or _on_meta(args)):
                 return kernel(*args, **kwargs)
         return func(*args, **kwargs)
 

@@ -10,6 +10,8 @@ from cresset.compiler import (  # noqa: F401
 
 
 def __getattr__(name):
+    if name in ("ExportResult", "export"):
+        return getattr(_importlib.import_module(f"{__name__}._export"), name)
     if name in ("utils", "config", "eval_frame", "exc", "testing"):
         return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

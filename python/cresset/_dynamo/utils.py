@@ -8,7 +8,7 @@ import warnings
 
 import cresset
 
-__all__ = ["clone_input", "counters", "disable_cache_limit", "is_compile_supported", "warn_once"]
+__all__ = ["clone_input", "counters", "disable_cache_limit", "is_compile_supported", "same", "warn_once"]
 
 # Counts of what passes over graphs did, by the pass's group and then by name: those of others add to it.
 counters = collections.defaultdict(collections.Counter)
@@ -24,6 +24,13 @@ def clone_input(x, *, dtype=None):
 def is_compile_supported(device_type):
     """False: no compiler makes kernels from Python code for any kind of device."""
     return False
+
+
+def same(ref, res, *args, tol=1e-4, equal_nan=False, exact_dtype=True, **others):
+    """Are two trees of results equal, tensors within `tol`? What else PyTorch's function takes changes nothing."""
+    from .testing import same
+
+    return same(ref, res, tol=tol, equal_nan=equal_nan, exact_dtype=exact_dtype)
 
 
 @contextlib.contextmanager

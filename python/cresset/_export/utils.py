@@ -1,5 +1,6 @@
 """What programs around export ask of operators."""
 
+from cresset._C import DispatchKey
 from cresset._ops import OpOverload
 
 
@@ -7,7 +8,7 @@ def _is_cia_op(op):
     """Is the overload composed of others, by CompositeImplicitAutograd?"""
     if not isinstance(op, OpOverload):
         return False
-    return op.has_kernel_for_dispatch_key("CompositeImplicitAutograd") or "CompositeImplicitAutograd" in op.py_kernels
+    return op.has_kernel_for_dispatch_key("CompositeImplicitAutograd") or DispatchKey.CompositeImplicitAutograd in op.py_kernels
 
 
 def is_param(program, node):

@@ -10,6 +10,14 @@ from .partitioners import default_partition, flattened
 __all__ = ["aot_function", "aot_module", "aot_module_simplified", "make_boxed_compiler", "make_boxed_func", "nop"]
 
 
+def __getattr__(name):
+    if name in ("BackwardSignature", "GraphSignature", "aot_export_module"):
+        from . import _aot_export
+
+        return getattr(_aot_export, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def nop(fx_g, example_inputs):
     """A compiler that runs the recorded graph as it is."""
     return fx_g

@@ -2,8 +2,9 @@
 
 import cresset
 from cresset import _C
+from cresset.utils import _pytree as pytree
 
-__all__ = ["make_kernel"]
+__all__ = ["make_kernel", "supports_tensorlist"]
 
 _below = _C._dispatch_keyset_full_after(_C.DispatchKey.AutogradOther)
 _autograd_keys = _C.DispatchKeySet("AutogradOther", "AutogradCPU")
@@ -131,3 +132,70 @@ def make_kernel(op, formula):
         return results[0] if call.single else results
 
     return kernel
+
+
+class _ListContext:
+    """The context of a function as its class sees it: needs_input_grad has the structure of the arguments."""
+
+    def __init__(self, ctx, needs_input_grad):
+        vars(self).update(ctx=ctx, needs_input_grad=needs_input_grad)
+
+    def __getattr__(self, name):
+        return getattr(self.ctx, name)
+
+    def __setattr__(self, name, value):
+        setattr(self.ctx, name, value)
+
+
+class _ListCall:
+    """The structures of one call."""
+
+    __slots__ = ("inputs", "outputs")
+
+
+def _list_context(ctx, call):
+    return _ListContext(ctx, pytree.tree_unflatten(list(ctx.needs_input_grad[1:]), call.inputs))
+
+
+def _refuse(name, more):
+    def refuse(*args, **kwargs):
+        raise NotImplementedError(f"NYI: calling supports_tensorlist autograd.Function.{name} directly. {more}")
+
+    return staticmethod(refuse)
+
+
+def supports_tensorlist(cls):
+    """A decorator of subclasses of autograd.Function: the tensors in lists, tuples and dicts among the arguments and results of `apply` have gradients, too. `backward`
+    gets and gives lists in their places, as ctx.needs_input_grad has them; RuntimeError where it gives another structure than that of the inputs."""
+    forward, backward, setup = cls.forward, cls.backward, cls.setup_context
+    apart = setup is not cresset.autograd.Function.setup_context
+
+    def flat_forward(ctx, call, *leaves):
+        ctx.call, args = call, pytree.tree_unflatten(list(leaves), call.inputs)
+        seen = _list_context(ctx, call)
+        result = forward(*args) if apart else forward(seen, *args)
+        if apart:
+            setup(seen, args, result)
+        outputs, call.outputs = pytree.tree_flatten(result)
+        return tuple(outputs)
+
+    def flat_backward(ctx, *gradients):
+        call = ctx.call
+        nested = pytree.tree_unflatten(list(gradients), call.outputs)
+        given = backward(_list_context(ctx, call), *(nested if call.outputs.type is tuple else (nested,)))
+        leaves, spec = pytree.tree_flatten(given if isinstance(given, tuple) else (given,))
+        if spec != call.inputs:
+            raise RuntimeError(f"Expected the return from backward to be of the same structure as the inputs. Got: {spec} (return from backward), {call.inputs} (inputs)")
+        return None, *leaves
+
+    flat = type(cls.__name__, (cresset.autograd.Function,), {"forward": staticmethod(flat_forward), "backward": staticmethod(flat_backward)})
+
+    def apply(*args):
+        call = _ListCall()
+        leaves, call.inputs = pytree.tree_flatten(args)
+        return pytree.tree_unflatten(list(flat.apply(call, *leaves)), call.outputs)
+
+    cls.forward = _refuse("forward", "You should probably be calling .apply instead.")
+    cls.backward = _refuse("backward", "It is called by autograd.")
+    cls.apply = staticmethod(apply)
+    return cls

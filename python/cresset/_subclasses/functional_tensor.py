@@ -139,6 +139,11 @@ def call_on_values(function, *args, **kwargs):
     return _active_mode()._on_values(function, args, kwargs)
 
 
+def has_functional(*values):
+    """Is there a functional tensor of the active mode among the values?"""
+    return _innermost_mode() is not None and any(isinstance(x, FunctionalTensor) for x in tree_leaves(values))
+
+
 class _scope_of:
     """The layers that were on where a mode was entered, without the mode: values are recorded by autograd, and seen by what is around it.
     Without a mode that of a tensor made outside of any: the one that is active, if there is one."""
@@ -209,6 +214,8 @@ class FunctionalTensorMode(TorchDispatchMode):
         if schema.name in ("aten::lift_fresh", "aten::lift") and not functional:  # a constant that the program may write
             with _scope_of(self):
                 return self._wrapped(func(*args, **kwargs))
+        if schema.name in _BATCH_NORMS and functional and _trains_statistics(args):
+            return self._batch_norm(args)
         if any(a.is_write for a in schema.arguments):
             if not _writes_functional(schema, args, kwargs):
                 if functional:
@@ -222,6 +229,15 @@ class FunctionalTensorMode(TorchDispatchMode):
         if any(a.alias and not a.is_write for a in schema.arguments) and any(r.alias for r in schema.returns):
             return self._view(func, args, kwargs, functional)
         return self._on_values(func, args, kwargs)
+
+    def _batch_norm(self, args):
+        """What writes to the running statistics, which the schema of one does not say: they take the values that the functional form gives."""
+        with _scope_of(self):
+            *results, mean, var = cresset.ops.aten._native_batch_norm_legit_functional.default(*map(self._value, args))
+        for target, value in zip(args[3:5], (mean, var)):
+            target.replace_(value)
+            target.commit_update()
+        return tuple(map(self._wrapped, results))
 
     def _on_values(self, function, args, kwargs):
         with _scope_of(self):
@@ -347,6 +363,13 @@ def _compare_forms(func, expected, out):
             raise RuntimeError(
                 f"crossref_functionalize: {func} gives {have.dtype} of size {list(have.shape)}, and on the Meta device {want.dtype} of size {list(want.shape)}."
             )
+
+
+_BATCH_NORMS = ("aten::native_batch_norm", "aten::_native_batch_norm_legit")
+
+
+def _trains_statistics(args):
+    return len(args) == 8 and args[5] and all(isinstance(t, FunctionalTensor) for t in args[3:5])
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,4 +1,4 @@
-"""`torch.ops.profiler._record_function_enter` and `_record_function_exit`: a range as two operators, for programs that put it into graphs."""
+"""`torch.ops.profiler._record_function_enter`, its newer name and `_record_function_exit`: a range as two operators, for programs that put it into graphs."""
 
 import itertools
 
@@ -25,9 +25,11 @@ def _leave(handle):
 
 _library = cresset.library.Library("profiler", "DEF")
 _library.define("_record_function_enter(str name, str? args=None) -> Tensor")
+_library.define("_record_function_enter_new(str name, str? args=None) -> Tensor")  # PyTorch's handle is an object there
 _library.define("_record_function_exit(Tensor handle) -> ()")
 _library.impl("_record_function_enter", _enter, "CompositeExplicitAutograd")
+_library.impl("_record_function_enter_new", _enter, "CompositeExplicitAutograd")
 _library.impl("_record_function_exit", _leave, "CompositeExplicitAutograd")
-for _name in ("_record_function_enter", "_record_function_exit"):
+for _name in ("_record_function_enter", "_record_function_enter_new", "_record_function_exit"):
     # Not operators of the profile: the range begins in the one and ends in the other, so it would be inside of neither.
     _library.impl(_name, cresset.library.fallthrough_kernel, "PreDispatch")

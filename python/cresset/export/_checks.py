@@ -3,6 +3,8 @@
 import cresset
 from cresset.utils import _pytree as pytree
 
+from .graph_signature import CustomObjArgument
+
 __all__ = ["check_inputs", "reordered"]
 
 
@@ -33,12 +35,20 @@ def check_inputs(args, kwargs, in_spec, expected, ranges):
         place = _place_of(path)
         if isinstance(example, cresset.Tensor):
             _check_tensor(place, value, example, sizes, known, later, ranges)
+        elif isinstance(example, CustomObjArgument):
+            _check_object(place, value, example)
         elif type(value) is not type(example) or value != example:
             raise RuntimeError(f"Expected input at {place} to be equal to {example!r}, but got {value!r}")
     for place, size, expression in later:
         _solve(place, size, expression, known, ranges)
         if size != expression.value(known):
             raise RuntimeError(f"Expected input at {place} to be equal to {expression} = {expression.value(known)}, but got {size}")
+
+
+def _check_object(place, value, example):
+    given = value._type().qualified_name() if isinstance(value, cresset.ScriptObject) else getattr(value, "script_class_name", type(value))
+    if given != example.class_fqn:
+        raise RuntimeError(f"Expected input at {place} to be an object of {example.class_fqn}, but got {given}")
 
 
 def _solve(place, size, expression, known, ranges):

@@ -4,7 +4,7 @@ import cresset
 from cresset import fx
 from cresset._higher_order import HigherOrderOperator
 from cresset._subclasses.fake_tensor import FakeTensor
-from cresset.fx.experimental.proxy_tensor import PythonKeyTracer, _note_value, _track_tree
+from cresset.fx.experimental.proxy_tensor import PythonKeyTracer, _note_value, _track_tree, is_fake_object
 from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
 from cresset.utils import _pytree as pytree
@@ -81,6 +81,8 @@ class _BranchTracer(PythonKeyTracer):
         """Tensors that are not known come from outside."""
         if isinstance(a, cresset.Tensor) and not isinstance(a, Proxy):
             return self.add(a)
+        if is_fake_object(a):
+            raise UserError(UserErrorType.ANTI_PATTERN, f"An object of {a.script_class_name} is used in a branch or loop. Use it outside.")
         return super().create_arg(a)
 
 

@@ -1,6 +1,7 @@
 """run_decompositions: programs of core operators that write nothing."""
 
 import copy
+import dataclasses
 import math
 
 import cresset
@@ -11,14 +12,16 @@ from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTe
 from cresset.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from cresset.utils import _pytree as pytree
 
+from ._control_flow import cond_operator, while_loop_operator
 from ._effects import has_effect
 from ._module_calls import ModuleCall
+from ._objects import fake_of, is_fake_object
 from ._sizes import SizeExpr
 from ._symbolic_graph import merged
 from ._trace_program import Traced
 from ._unchecked import UNCHECKED
 from .decomp_utils import CustomDecompTable, elementary, preservable
-from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
+from .graph_signature import ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["decomposed"]
 
@@ -103,7 +106,15 @@ class _Replaying(fx.Interpreter):
 
     def call_function(self, target, args, kwargs):
         """What the operator gives."""
-        if isinstance(target, HigherOrderOperator):
+        if any(map(is_fake_object, args)) or any(map(is_fake_object, kwargs.values())):
+            return target(*args, **kwargs)
+        if target is cond_operator:
+            pred, true_fn, false_fn, operands = args
+            branches = [self._functional(f) for f in (true_fn, false_fn)]
+            return call_on_values(lambda pred, operands: tuple(cresset.cond(pred, *branches, operands)), pred, tuple(operands))
+        if target is while_loop_operator:
+            return call_on_values(self._loop, *args)
+        if isinstance(target, HigherOrderOperator) and any(isinstance(a, fx.GraphModule) for a in args):
             raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
         if target in elementary() or target in preservable() and target not in self.rules:
             return _whole(target, *args, **kwargs)
@@ -111,6 +122,21 @@ class _Replaying(fx.Interpreter):
         if rule is None and target in preservable():
             rule = self.rules[target]
         return super().call_function(target, args, kwargs) if rule is None else rule(*args, **kwargs)
+
+
+    def _functional(self, module):
+        """A function that runs the graph of a branch or of a loop, decomposed."""
+
+        def run(*values):
+            with FunctionalTensorMode() as mode:
+                outputs = _Replaying(module, self.rules, ()).run(*(FunctionalTensor(x, mode) if isinstance(x, cresset.Tensor) else x for x in values))
+                return pytree.tree_map_only(FunctionalTensor, lambda x: x.from_functional(), outputs)
+
+        return run
+
+    def _loop(self, cond_fn, body_fn, carried, more):
+        test, body = self._functional(cond_fn), self._functional(body_fn)
+        return tuple(cresset.while_loop(lambda *values: test(*values, *more), lambda *values: body(*values, *more), tuple(carried)))
 
 
 def _kept_names(program):
@@ -151,7 +177,7 @@ def _inputs_at(program, sample):
                 real = cresset.empty_strided(shape, value.stride(), dtype=value.dtype, device="meta") if same else cresset.empty(shape, dtype=value.dtype, device="meta")
             found.append(mode._wrap(real, value.device))
         else:
-            found.append(value)
+            found.append(fake_of(mode, value) if isinstance(value, CustomObjArgument) else value)
     return found
 
 
@@ -179,7 +205,11 @@ def _renamed(program, graph, written):
             name = next(placeholders)
             nodes[node] = new.create_node("placeholder", name, (), {}, name=name)
         elif node.op == "get_attr":
-            raise NotImplementedError(f"run_decompositions: a decomposition made the constant tensor {node.target}.")
+            inner = getattr(graph.owning_module, node.target)
+            if not isinstance(inner, fx.GraphModule):
+                raise NotImplementedError(f"run_decompositions: a decomposition made the constant tensor {node.target}.")
+            result.inner[node.target] = inner
+            nodes[node] = new.node_copy(node)
         elif node.op == "output":
             values = pytree.tree_map(lambda n: nodes[n] if isinstance(n, fx.Node) else n, tuple(node.args[0]))
             kept = _kept_names(program)
@@ -215,7 +245,10 @@ def _outputs(specs, written, values):
         found.append(OutputSpec(kind, TensorArgument(value.name), spec.target if spec.kind in _MUTATIONS else spec.arg.name))
     already = [s for s in specs.output_specs if s.kind is not OutputKind.USER_OUTPUT]
     for spec, value in zip(specs.output_specs, values[len(written) :]):
-        argument = TensorArgument(value.name) if isinstance(value, fx.Node) else ConstantArgument("", value)
+        if isinstance(spec.arg, CustomObjArgument):
+            argument = dataclasses.replace(spec.arg, name=value.name)
+        else:
+            argument = TensorArgument(value.name) if isinstance(value, fx.Node) else ConstantArgument("", value)
         found.append(OutputSpec(spec.kind, argument, spec.target))
     return sorted(found, key=lambda s: s.kind is OutputKind.USER_OUTPUT) if already else found
 
@@ -250,7 +283,10 @@ def decomposed(program, given):
         users = [n for n, s in zip(placeholders, program.graph_signature.input_specs) if s.kind is InputKind.USER_INPUT]
         inputs = {(i, d): e for i, n in enumerate(users) for d, e in enumerate(n.meta.get("sizes") or ()) if isinstance(e, SizeExpr)}
         traced = merged(runs, samples, inputs)
-    module = fx.GraphModule(cresset.nn.Module(), traced.graph, "GraphModule")
+    root = cresset.nn.Module()
+    for name, inner in traced.inner.items():
+        setattr(root, name, inner)
+    module = fx.GraphModule(root, traced.graph, "GraphModule")
     module.training = program.graph_module.training
     result = program._update(module, ExportGraphSignature(traced.inputs, traced.outputs), dialect="ATEN", calls=traced.calls)
     result.validate()

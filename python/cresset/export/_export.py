@@ -71,6 +71,7 @@ def _program(mod, args, kwargs, traced, ranges):
         setattr(root, name, inner)
     module = cresset.fx.GraphModule(root, traced.graph, "GraphModule")
     module.training = mod.training
+    module.meta["called"] = traced.called
     return ExportedProgram(module, traced.graph, ExportGraphSignature(traced.inputs, traced.outputs), state, ranges, calls, (args, kwargs), constants)
 
 

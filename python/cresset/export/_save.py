@@ -14,7 +14,7 @@ from cresset.utils import _treespec_text
 
 from ._sizes import SizeExpr, int_oo
 from .exported_program import ExportedProgram
-from .graph_signature import ConstantArgument, InputKind, OutputKind, SymIntArgument
+from .graph_signature import ConstantArgument, CustomObjArgument, InputKind, OutputKind, SymIntArgument
 
 __all__ = ["archive_bytes", "save"]
 
@@ -354,6 +354,9 @@ def _examples(ep):
 
 def archive_bytes(ep, name="archive", extra_files=None):
     """The archive of a program. TypeError for arguments that the format does not have."""
+    for spec in ep.graph_signature.input_specs:
+        if isinstance(spec.arg, CustomObjArgument):
+            raise NotImplementedError(f"torch.export.save: the program takes an object of {spec.arg.class_fqn} ({spec.arg.name}), and a file loads no objects. Take it out.")
     weights, weight_files = _tensors(ep.state_dict, "weight")
     constants, constant_files = _tensors(ep.constants, "tensor")
     entries = {f"data/weights/{k}": v for k, v in weight_files.items()}

@@ -1,6 +1,7 @@
 """Graphs of one program at several sizes, as one graph with nodes for what differs."""
 
 import copy
+import dataclasses
 import operator
 
 import cresset
@@ -8,7 +9,7 @@ from cresset import fx
 
 from ._sizes import SizeExpr, fit
 from ._trace_program import Traced
-from .graph_signature import ConstantArgument, OutputSpec, SymIntArgument, TensorArgument
+from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
 
 __all__ = ["Difference", "merged"]
 
@@ -248,7 +249,7 @@ def merged(runs, samples, inputs=None):
 
 def _build(base, merging, rules, building, users, inputs, used):
     result = Traced()
-    result.inputs, result.constants, result.out_spec = base.inputs, base.constants, base.out_spec
+    result.called, result.inputs, result.constants, result.out_spec = base.called, base.inputs, base.constants, base.out_spec
     result.inner, result.divisors = base.inner, {}
     for expression in (e for rule in rules for e in rule.values() if e.divisor != 1):
         for symbol in expression.symbols():
@@ -294,6 +295,8 @@ def _outputs(specs, values):
     for spec, value in zip(specs, values):
         if not isinstance(value, fx.Node):
             argument = ConstantArgument("", value)
+        elif isinstance(spec.arg, CustomObjArgument):
+            argument = dataclasses.replace(spec.arg, name=value.name)
         elif "expression" in value.meta:
             argument = SymIntArgument(value.name)
         else:

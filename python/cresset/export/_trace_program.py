@@ -23,6 +23,7 @@ from ._control_flow import record_cond, record_while_loop
 from ._effects import has_effect
 from ._errors import UserError, UserErrorType, data_dependent
 from ._module_calls import ModuleStack
+from ._objects import argument_of, fake_attributes, fake_of, is_fake_object, real_of
 from ._unchecked import UNCHECKED
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
@@ -42,6 +43,7 @@ class Traced:
         self.graph, self.inputs, self.outputs, self.constants, self.out_spec = None, [], [], {}, None
         self.calls = {}  # ModuleCall of the calls whose signatures are preserved, by path and number
         self.inner = {}  # graph modules of branches and loops, by name
+        self.called = {}  # functions of the package that the program called, by the first part of meta["torch_fn"]
         self.divisors = {}  # of the symbols in quotients among the operators' numbers: {symbol: the greatest}
 
 
@@ -75,20 +77,21 @@ class _Functions(cresset.overrides.TorchFunctionMode):
 
     def __init__(self):
         super().__init__()
-        self._counts, self.current = {}, None
+        self._counts, self.current, self.called = {}, None, {}  # called: {name and number: function}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name, before = getattr(func, "__name__", None), self.current
         if name is not None and before is None and not name.startswith("__get"):
             self._counts[name] = self._counts.get(name, 0) + 1
             self.current = f"{name}_{self._counts[name]}", f"{type(func).__name__}.{name}"
+            self.called[self.current[0]] = func
         try:
             return func(*args, **(kwargs or {}))
         finally:
             self.current = before
 
 
-_OWN_FILES = tuple(f"/cresset/{part}" for part in ("export/", "fx/", "_subclasses/", "utils/_python_dispatch", "overrides", "_ops", "nn/modules/module.py", "_higher_order"))
+_OWN_FILES = tuple(f"/cresset/{part}" for part in ("export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "overrides", "_ops", "nn/modules/module.py", "_higher_order"))
 
 
 def _stack_trace():
@@ -105,6 +108,7 @@ class _ExportTracer(PythonKeyTracer):
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
         self.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
         self.first_input, self.constant_specs, self._lifted = None, [], 0
+        self.objects = {}  # fakes of the modules' objects of C++ classes, with their paths, by id
         self._paths = {}  # those of a tensor's attributes, by its id
         for path, module in mod.named_modules():
             for name, value in vars(module).items():
@@ -140,10 +144,29 @@ class _ExportTracer(PythonKeyTracer):
                 node.meta["stack_trace"] = trace_text
 
     def create_arg(self, a):
-        """Tensors that are not known are constants."""
+        """Tensors and objects that are not known are constants."""
         if isinstance(a, cresset.Tensor) and not isinstance(a, Proxy):
             return self.constant(a).node
+        if is_fake_object(a):
+            return self.object(a)
         return super().create_arg(a)
+
+    def object(self, fake):
+        """The node of the fake of a module's object of a C++ class."""
+        if id(fake) in self.known:
+            return self.known[id(fake)][1].node
+        if id(fake) not in self.objects:
+            raise UserError(UserErrorType.ANTI_PATTERN, f"export: an object of {fake.script_class_name} was used that is neither an input nor an attribute of a module.")
+        targets = self.objects[id(fake)][1]
+        node = self._lifted_placeholder("obj_" + targets[0].replace(".", "_"))
+        self.track_object(fake, Proxy(node, self))
+        self.constant_specs.append(InputSpec(InputKind.CUSTOM_OBJ, argument_of(node, fake), targets[0]))
+        self.traced.constants.update(dict.fromkeys(targets, real_of(fake)))
+        return node
+
+    def _lifted_placeholder(self, name):
+        with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
+            return self.graph.create_node("placeholder", name, (), {}, name=name)
 
     def constant(self, tensor):
         """The proxy of a tensor that comes from elsewhere than the inputs and the state."""
@@ -158,9 +181,7 @@ class _ExportTracer(PythonKeyTracer):
             targets = [f"{inside}.lifted_tensor_{self._lifted}" if inside else f"lifted_tensor_{self._lifted}"]
             self._lifted += 1
         target = targets[0]
-        name = "c_" + target.replace(".", "_")
-        with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
-            node = self.graph.create_node("placeholder", name, (), {}, name=name)
+        node = self._lifted_placeholder("c_" + target.replace(".", "_"))
         self.constant_specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target))
         self.traced.constants.update(dict.fromkeys(targets, tensor))
         proxy = Proxy(node, self)
@@ -263,7 +284,7 @@ def _independent(leaf):
 
 
 def _check_leaf(leaf):
-    if isinstance(leaf, (cresset.Tensor, *_PLAIN)):
+    if isinstance(leaf, (cresset.Tensor, cresset.ScriptObject, *_PLAIN)):
         return
     raise ValueError(
         f"Unsupported input type {type(leaf)}. Export only supports pytree containers of basic types (Tensor, int, float, ...) as input. To register a "
@@ -290,6 +311,8 @@ class _Run:
         if isinstance(value, cresset.Tensor):
             self.tracer.track(value, proxy)
             _note_value(self.tracer, proxy, value)
+        elif is_fake_object(value):
+            self.tracer.track_object(value, proxy)
         else:
             node.meta["val"] = value
         return node
@@ -309,27 +332,31 @@ class _Run:
         values, specs = [], []
         for name, leaf in zip(self.names, self.leaves):
             _check_leaf(leaf)
-            value = self.tracer.fake_mode.from_tensor(_independent(leaf)) if isinstance(leaf, cresset.Tensor) else leaf
+            value = self._fake_input(leaf)
             node = self._placeholder(name, value)
             self.tracer.first_input = self.tracer.first_input or node
             values.append(value)
-            argument = TensorArgument(node.name) if isinstance(leaf, cresset.Tensor) else ConstantArgument(node.name, leaf)
-            specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
+            specs.append(InputSpec(InputKind.USER_INPUT, _argument(node, value), None))
         return values, specs
+
+    def _fake_input(self, leaf):
+        if isinstance(leaf, cresset.Tensor):
+            return self.tracer.fake_mode.from_tensor(_independent(leaf))
+        return fake_of(self.tracer.fake_mode, leaf) if isinstance(leaf, cresset.ScriptObject) else leaf
 
     def run(self):
         values, specs = self._add_inputs()
         args, kwargs = pytree.tree_unflatten(values, self.in_spec)
         before, held = dict(self.state), _tensor_attributes(self.mod)
         try:
-            with _reparametrize_module(self.mod, self.state, tie_weights=False):
+            with _reparametrize_module(self.mod, self.state, tie_weights=False), fake_attributes(self.mod, self.tracer.fake_mode) as self.tracer.objects:
                 result = self._call(args, kwargs)
-                self._write_assigned(before)
+            self._write_assigned(before)
         finally:
             _put_back(self.mod, held)
         self._finish(result)
         self.traced.inputs += [*self.tracer.constant_specs, *specs]
-        self.traced.graph = self.tracer.graph
+        self.traced.graph, self.traced.called = self.tracer.graph, self.tracer.functions.called
         return self.traced
 
     def _call(self, args, kwargs):
@@ -339,11 +366,14 @@ class _Run:
 
     def _write_assigned(self, before):
         """`self.buffer = value` in forward is a write to the buffer."""
+        places, values = {_place_of(fake) for fake in before.values()}, []
         with self.tracer.fake_mode, self.recorder.recording(), cresset.no_grad():
             for path, fake in before.items():
                 now = self.state.get(path)
                 if now is not None and now is not fake and isinstance(now, cresset.Tensor):
-                    fake.copy_(now)
+                    values.append((fake, now.clone() if _place_of(now) in places else now))  # other state may be written before
+            for fake, value in values:
+                fake.copy_(value)
 
     def _finish(self, result):
         leaves, self.traced.out_spec = pytree.tree_flatten(result)
@@ -356,12 +386,26 @@ class _Run:
             elif isinstance(leaf, _PLAIN):
                 nodes.append(leaf)
                 self.traced.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument("", leaf), None))
+            elif is_fake_object(leaf):
+                node = self.tracer.object(leaf)
+                nodes.append(node)
+                self.traced.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, argument_of(node, leaf), None))
             else:
                 raise ValueError(f"export: the module returned a {type(leaf).__name__}; tensors, numbers and strings in registered containers were required.")
         self.tracer.graph.output(tuple(nodes))
         self.traced.calls = self.tracer.modules.calls
         kept = {node for call in self.traced.calls.values() for node in call.nodes()}
         self.tracer.graph.eliminate_dead_code(lambda node: node in kept or has_effect(node))
+
+
+def _place_of(tensor):
+    return tensor.untyped_storage()._cdata if tensor.layout is cresset.strided else id(tensor)
+
+
+def _argument(node, value):
+    if isinstance(value, cresset.Tensor):
+        return TensorArgument(node.name)
+    return argument_of(node, value) if is_fake_object(value) else ConstantArgument(node.name, value)
 
 
 def _non_persistent(mod):

@@ -90,7 +90,7 @@ def _inputs_of(program):
     for spec in program.graph_signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
             found.append((spec, None))
-        elif spec.kind is InputKind.CONSTANT_TENSOR or spec.target in hidden:
+        elif spec.kind in (InputKind.CONSTANT_TENSOR, InputKind.CUSTOM_OBJ) or spec.target in hidden:
             found.append((spec, program.constants[spec.target]))
         else:
             found.append((spec, program.state_dict[spec.target]))
@@ -137,3 +137,8 @@ def unlifted_module(program, check_guards):
 
         module.register_forward_pre_hook(before, with_kwargs=True)
     return module
+
+
+def _unlift_exported_program_lifted_states(program, check_guards=False):
+    """The program as a module, which does not check its inputs."""
+    return unlifted_module(program, check_guards)

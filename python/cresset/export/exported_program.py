@@ -82,7 +82,15 @@ class ExportedProgram:
     range_constraints = property(lambda self: self._range_constraints, doc="{symbol of a size: ValueRanges}")
     module_call_graph = property(lambda self: self._module_call_graph, doc="[ModuleCallEntry]: the program, and the modules that it called.")
     dialect = property(lambda self: self._dialect, doc='"TRAINING" as export gives it, "ATEN" after run_decompositions.')
-    verifiers = property(lambda self: self._verifiers, doc="No verifiers: the graph is checked by `validate`.")
+
+    @property
+    def verifiers(self):
+        """[the class of verifiers of the dialect], or what was given in its place."""
+        from cresset._export.verifier import load_verifier
+
+        return self._verifiers or [load_verifier(self._dialect)]
+
+    verifier = property(lambda self: self.verifiers[0], doc="The first of the verifiers.")
 
     @property
     def example_inputs(self):
@@ -174,6 +182,28 @@ class ExportedProgram:
             self._range_constraints if range_constraints is None else range_constraints, entries, self._example_inputs,
             self._constants if constants is None else constants, dialect=dialect or self._dialect,
         )  # fmt: skip
+
+    def _transform_do_not_use(self, *passes):
+        """The program after passes: functions of a GraphModule that give a PassResult. Outputs and inputs may get other names; the program itself stays as it is.
+        RuntimeError where they get others in number."""
+        from cresset.fx.passes.infra.pass_manager import PassManager
+
+        result = PassManager(list(passes))(copy.deepcopy(self._graph_module))
+        if not result.modified:
+            return self
+        graph, signature = result.graph_module.graph, copy.deepcopy(self._graph_signature)
+        inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
+        outputs = next(n for n in graph.nodes if n.op == "output").args[0]
+        if len(inputs) != len(signature.input_specs) or len(outputs) != len(signature.output_specs):
+            raise RuntimeError(f"A pass gave a graph with {len(inputs)} inputs and {len(outputs)} outputs; the program has {len(signature.input_specs)} and {len(signature.output_specs)}.")
+        names = dict(zip((s.arg.name for s in signature.input_specs), inputs))
+        for spec, name in zip(signature.input_specs, inputs):
+            spec.arg.name = name
+        for spec, value in zip(signature.output_specs, outputs):
+            if isinstance(value, cresset.fx.Node):
+                spec.arg.name = value.name
+            spec.target = names.get(spec.target, spec.target) if spec.kind is OutputKind.USER_INPUT_MUTATION else spec.target
+        return self._update(result.graph_module, signature)
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")

@@ -4,46 +4,9 @@ import math
 
 import cresset
 
+from ._axes import _ellipsis, parse_pattern, validate_rearrange_expressions
+
 __all__ = ["rearrange"]
-
-_DOTS = "..."
-
-
-def _axes(text):
-    """The axes of one side, a tuple of names for each dimension (none for "1"), or the ellipsis outside of brackets; and all names."""
-    if "." in text and (text.count(_DOTS) != 1 or text.count(".") != 3):
-        raise ValueError("Expression may contain dots only inside ellipsis (...); only one ellipsis for tensor ")
-    axes, group, seen = [], None, set()
-    for word in text.replace("(", " ( ").replace(")", " ) ").replace(_DOTS, f" {_DOTS} ").split():
-        if word == "(":
-            if group is not None:
-                raise ValueError("Axis composition is one-level (brackets inside brackets not allowed)")
-            group = []
-        elif word == ")":
-            if group is None:
-                raise ValueError("Brackets are not balanced")
-            axes.append(tuple(group))
-            group = None
-        else:
-            if word.isdecimal():
-                if word != "1":
-                    raise ValueError("rearrange only supports unnamed axes of size 1")
-                if group is None:
-                    axes.append(())
-                continue
-            if word != _DOTS and (not word.isidentifier() or word.startswith("_") or word.endswith("_")):
-                raise ValueError(f"Invalid axis identifier: {word}")
-            if word in seen:
-                raise ValueError(f"Indexing expression contains duplicate dimension '{word}'")
-            seen.add(word)
-            if group is not None:
-                group.append(word)
-            else:
-                axes.append(_DOTS if word == _DOTS else (word,))
-    if group is not None:
-        raise ValueError("Brackets are not balanced")
-    return axes, seen
-
 
 def _sizes(axes, shape, given):
     """The size of every name, from the tensor's shape and what was given."""
@@ -69,34 +32,27 @@ def rearrange(tensor, pattern, **axes_lengths):
     """
     if not isinstance(tensor, cresset.Tensor):
         tensor = cresset.stack(tensor)
-    if pattern.count("->") != 1:
-        raise ValueError("Pattern must contain a single '->' separator")
-    (left, left_names), (right, right_names) = (_axes(side) for side in pattern.split("->"))
-    if left_names != right_names:
-        raise ValueError(f"Identifiers only on one side of rearrange expression (should be on both): {left_names ^ right_names}")
-    if strange := axes_lengths.keys() - left_names:
-        raise ValueError(f"Identifiers not found in rearrange expression: {strange}")
-    if _DOTS in left:
+    left, right = parse_pattern(pattern, axes_lengths)
+    validate_rearrange_expressions(left, right, axes_lengths)
+    left, right = left.composition, right.composition
+    dots = []
+    if _ellipsis in left:
         more = tensor.dim() - len(left) + 1
         if more < 0:
             raise ValueError(
                 f"Number of dimensions in pattern ({len(left) - 1}) must be less than or equal to the number of dimensions in the tensor ({tensor.dim()})"
             )
-        dots = [f"{_DOTS}{i}" for i in range(more)]
-        at = left.index(_DOTS)
-        left[at : at + 1] = [(d,) for d in dots]
-    elif _DOTS in left_names:
-        raise ValueError("Ellipsis inside parentheses on the left side is not allowed")
-    else:
-        dots = []
-        if tensor.dim() != len(left):
-            raise ValueError(f"Number of dimensions in pattern ({len(left)}) must be equal to the number of dimensions in the tensor ({tensor.dim()})")
+        dots = [f"{_ellipsis}{i}" for i in range(more)]
+        at = left.index(_ellipsis)
+        left[at : at + 1] = [[d] for d in dots]
+    elif tensor.dim() != len(left):
+        raise ValueError(f"Number of dimensions in pattern ({len(left)}) must be equal to the number of dimensions in the tensor ({tensor.dim()})")
     spread = []
     for names in right:
-        if names == _DOTS:
-            spread += [(d,) for d in dots]
+        if names == _ellipsis:
+            spread += [[d] for d in dots]
         else:
-            spread.append(tuple(m for n in names for m in (dots if n == _DOTS else (n,))))
+            spread.append([m for n in names for m in (dots if n == _ellipsis else (n,))])
     sizes = _sizes(left, tensor.shape, axes_lengths)
     order = [n for names in left for n in names]
     apart = tensor.reshape([sizes[n] for n in order])

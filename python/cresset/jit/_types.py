@@ -172,10 +172,8 @@ def type_of_value(value, depth=0):
     script_type = getattr(value, "_script_type_", None)  # objects of scripts that Python holds
     if isinstance(script_type, _C.Type):
         return script_type
-    if isinstance(value, _C.ScriptModule):
+    if isinstance(value, (_C.ScriptModule, cresset.ScriptObject)):
         return value._type()
-    if isinstance(value, cresset.ScriptObject):
-        return _C._jit_custom_class_type(value._type())
     if isinstance(value, _C.ScriptFunction):
         return _C.FunctionType(value.qualified_name)
     from . import _classes

@@ -50,7 +50,7 @@ def test_derivatives_and_batches():
         ("a b (c d) -> a b c d", {}, "cannot infer the sizes of two dimensions at once c and d"),
         ("a b (c d) -> a b c d", {"c": 3}, r"inferred dimension does not evenly fit into larger dimension: 4 vs \(3, '\?'\)"),
         ("a b c -> a (b (c))", {}, "Axis composition is one-level"),
-        ("a b c -> (a b c", {}, "Brackets are not balanced"),
+        ("a b c -> (a b c", {}, "Imbalanced parentheses in expression"),
         ("a b c -> a) b c", {}, "Brackets are not balanced"),
         ("... a ... -> a", {}, "only one ellipsis for tensor"),
         ("a b c -> a 2 b c", {}, "rearrange only supports unnamed axes of size 1"),

@@ -358,9 +358,15 @@ def test_py_impl(lib):
     def kernel(x):
         return x * 9
 
-    assert torch.ops.pylib.pi(torch.ones(1)).item() == 9.0 and op.py_kernels == {"CPU": kernel}
+    assert torch.ops.pylib.pi(torch.ones(1)).item() == 9.0 and op.py_kernels == {torch._C.DispatchKey.CPU: kernel}
     with pytest.raises(RuntimeError, match="Trying to override a python impl for DispatchKey.CPU on operator pylib::pi"):
         op.py_impl("CPU")(kernel)
+    op._dispatch_cache.clear()
+    del op.py_kernels[torch._C.DispatchKey.CPU]
+    with pytest.raises(NotImplementedError, match="pylib::pi"):
+        op(torch.ones(1))
+    op.py_impl(torch._C.DispatchKey.CPU)(torch.library.fallthrough_kernel)
+    assert torch._C.DispatchKey.CPU in op._fallthrough_keys()
 
 
 def test_packets_follow_definitions():

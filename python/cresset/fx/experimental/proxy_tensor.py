@@ -6,7 +6,9 @@ the trace has not seen become attributes of the result.
 
 import contextlib
 import functools
+import importlib
 import inspect
+import sys
 
 import cresset
 
@@ -122,6 +124,8 @@ class PythonKeyTracer(Tracer):
         if isinstance(a, cresset.Tensor):
             node = super().create_arg(a)
             return self._describe(node, a)
+        if is_fake_object(a):
+            return super().create_arg(a.real_obj)
         if isinstance(a, (cresset.SymInt, cresset.SymFloat, cresset.SymBool)):
             return a.node.constant if hasattr(a, "node") and a.node.constant is not None else a
         return super().create_arg(a)
@@ -147,6 +151,11 @@ class PythonKeyTracer(Tracer):
 
         with _disable_current_modes():
             return pytree.tree_map(fake, value)
+
+    def track_object(self, fake, proxy):
+        """This fake of an object is that node's value."""
+        self.known[id(fake)] = (fake, proxy)
+        proxy.node.meta["val"] = fake
 
     def track(self, tensor, proxy):
         """This tensor is that node's value."""
@@ -191,6 +200,8 @@ def _track_tree(tracer, value, proxy):
         for at, item in enumerate(value):
             if isinstance(item, (cresset.Tensor, tuple, list)):
                 _track_tree(tracer, item, proxy[at])
+    elif value is not None:
+        proxy.node.meta["val"] = value
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
@@ -312,12 +323,12 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         with self.switched(False):
             return self._record(func, args, kwargs)
 
-    def record_higher_order(self, func, *args):
+    def record_higher_order(self, func, *args, **kwargs):
         """A higher-order operator as one node, when none of its arguments is a function."""
         tracer = self.tracer
-        proxy = tracer.create_proxy("call_function", func, pytree.tree_map(tracer.proxy_of, args), {}, name=tracer.graph._target_to_str(func.name()))
+        proxy = tracer.create_proxy("call_function", func, *pytree.tree_map(tracer.proxy_of, (args, kwargs)), name=tracer.graph._target_to_str(func.name()))
         with self.switched(False):
-            result = func(*args)
+            result = func(*args, **kwargs)
         _track_tree(tracer, result, proxy)
         return result
 
@@ -488,9 +499,11 @@ def _wrap_key(f, tensors, tracer, mode):
                 assert isinstance(proxy, Proxy)
                 tracer.track(value, proxy)
                 _note_value(tracer, proxy, value)
+            elif is_fake_object(value):
+                tracer.track_object(value, proxy)
         with _ValueGuard(mode), mode, mode.recording_control_flow():
             result = f(*pytree.tree_unflatten(flat, spec))
-        return pytree.tree_map(lambda x: tracer.proxy_of(x) if isinstance(x, cresset.Tensor) else x, result)
+        return pytree.tree_map(lambda x: tracer.proxy_of(x) if isinstance(x, cresset.Tensor) or is_fake_object(x) else x, result)
 
     return wrapped
 
@@ -535,7 +548,15 @@ def make_fx(
 def _as_fake(mode, value):
     if isinstance(value, cresset.Tensor) and not isinstance(value, FakeTensor):
         return mode.from_tensor(value)
+    if isinstance(value, cresset.ScriptObject):
+        return importlib.import_module("cresset._library.fake_class_registry").maybe_to_fake_obj(mode, value)
     return value
+
+
+def is_fake_object(value):
+    """Is it the fake of an object of a C++ class? The class is loaded where there are such objects."""
+    registry = sys.modules.get("cresset._library.fake_class_registry")
+    return registry is not None and isinstance(value, registry.FakeScriptObject)
 
 
 def _fake_mode_of(args):

@@ -1,0 +1,1 @@
+"""What passes over exported programs handle: values with their nodes, and what is noted at nodes."""
