@@ -4,7 +4,6 @@ import operator
 
 import cresset
 
-from . import _C
 from ._dtype_info import DTYPE_WORDS, word_of
 from ._overridable import tensor_attribute, tensor_method
 

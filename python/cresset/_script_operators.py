@@ -5,8 +5,6 @@ Each runs as a graph of one node. Types of Python's values choose among overload
 
 import functools
 
-import cresset
-
 from . import _C
 
 __all__ = ["ScriptOverload", "ScriptPacket", "overload_of", "packet_of"]
@@ -60,11 +58,6 @@ class ScriptOverload:
     def name(self):
         """The name with that of the overload: "aten::add.int"."""
         return self._schema.name + (f".{self._schema.overload_name}" if self._schema.overload_name else "")
-
-    @property
-    def tags(self):
-        """As those of the package's operators: they keep its rules."""
-        return [cresset.Tag.pt2_compliant_tag] if self._schema.name.startswith("aten::") else []
 
     def _compiled(self):
         if self._function is None:

@@ -25,7 +25,8 @@ bool is_dtype_like(PyObject* o);
 CRESSET_PYTHON_API ScalarType to_scalar_type(PyObject* o);
 /// New references.
 CRESSET_PYTHON_API PyObject* wrap_dtype(ScalarType t);
-/// What operators take beside these objects, as schemas of PyTorch call all of them int: their numbers, and the types of quantized elements.
+/// What operators take beside these objects, as schemas of PyTorch call all of them int: their numbers, and the types of quantized
+/// elements.
 std::optional<ScalarType> operator_dtype(PyObject* o);
 std::optional<Layout> operator_layout(PyObject* o);
 std::optional<MemoryFormat> operator_memory_format(PyObject* o);
