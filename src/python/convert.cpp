@@ -78,10 +78,10 @@ namespace {
 
 template <class T>
 PyObject* element_to_python(const void* p) {
-  T v;
+  std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> v;  // any byte but 0 is true
   std::memcpy(&v, p, sizeof v);
   if constexpr (std::is_same_v<T, bool>)
-    return PyBool_FromLong(v);
+    return PyBool_FromLong(v != 0);
   else if constexpr (std::is_same_v<T, uint64_t>)
     return PyLong_FromUnsignedLongLong(v);
   else if constexpr (std::is_integral_v<T>)

@@ -199,7 +199,7 @@ Tensor& fill_scalar_(Tensor& self, const Scalar& value) {
 Scalar local_scalar_dense(const Tensor& self) {
   CRESSET_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
   return CRESSET_DISPATCH(self.scalar_type(), "_local_scalar_dense_cpu", CRESSET_STORED_AND_ALL_TYPES,
-                          [&] { return Scalar(*static_cast<const scalar_t*>(self.data_ptr())); });
+                          [&] { return Scalar(loaded<scalar_t>(*static_cast<const Stored<scalar_t>*>(self.data_ptr()))); });
 }
 
 }  // namespace cresset::cpu
