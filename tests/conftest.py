@@ -101,7 +101,7 @@ def minimal():
 @pytest.fixture(scope="session")
 def simulated():
     """The library of backends/simulated."""
-    return _built("simulated", *(f"backends/simulated/{name}.cpp" for name in ("backend", "faults", "kernels", "memory", "queue")))
+    return _built("simulated", *(f"backends/simulated/{name}.cpp" for name in ("backend", "faults", "kernels", "memory", "queue", "shared_mark")))
 
 
 @pytest.fixture

@@ -14,14 +14,7 @@
 
 namespace cresset::ops {
 
-// ---- for devices that have the parts only
-
-Tensor silu_backward_by_parts(const Tensor& grad_output, const Tensor& self) {
-  const Tensor s = cresset::sigmoid(self);
-  const Tensor slope = s * (self * (1 - s) + 1);
-  return grad_output * (self.is_complex() ? slope.conj_physical() : slope);
-}
-
+// For devices that have the parts only.
 Tensor mish_backward_by_parts(const Tensor& grad_output, const Tensor& self) {
   const Tensor s = cresset::sigmoid(self), t = cresset::tanh(cresset::softplus(self));
   return grad_output * (t + self * s * (1 - t * t));

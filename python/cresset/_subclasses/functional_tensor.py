@@ -214,7 +214,7 @@ class FunctionalTensorMode(TorchDispatchMode):
         if schema.name in ("aten::lift_fresh", "aten::lift") and not functional:  # a constant that the program may write
             with _scope_of(self):
                 return self._wrapped(func(*args, **kwargs))
-        if schema.name in _BATCH_NORMS and functional and _trains_statistics(args):
+        if schema.name in _BATCH_NORMS and functional and not kwargs and _trains_statistics(args):
             return self._batch_norm(args)
         if any(a.is_write for a in schema.arguments):
             if not _writes_functional(schema, args, kwargs):

@@ -9,7 +9,7 @@ from pathlib import Path
 import cresset
 from cresset import _C
 from cresset.testing import models
-from cresset.testing.devices import backend_key, state_of
+from cresset.testing.devices import backend_key, state_of, with_tensors
 from cresset.testing.samples import operators, qualified
 from cresset.utils._python_dispatch import TorchDispatchMode
 from cresset.utils._pytree import tree_map_only
@@ -62,6 +62,7 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        args = with_tensors(func, args)
         name = str(func._schema).partition("(")[0]
         state = self._state(name)
         if not self._concerns_device(args, kwargs):

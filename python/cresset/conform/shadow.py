@@ -6,7 +6,7 @@ import cresset
 from cresset import _C
 from cresset.testing._comparison import Options, compare, default_tolerances
 from cresset.testing.capabilities import Capabilities
-from cresset.testing.devices import backend_key, state_of
+from cresset.testing.devices import backend_key, state_of, with_tensors
 from cresset.testing.samples import flat, operators, qualified
 from cresset.utils._python_dispatch import TorchDispatchMode
 from cresset.utils._pytree import tree_map_only
@@ -64,6 +64,7 @@ class _ShadowMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        args = with_tensors(func, args)
         name = str(func._schema).partition("(")[0]
         if not self._on_device((args, kwargs)):
             return func(*args, **kwargs)

@@ -8,7 +8,7 @@ from pathlib import Path
 import cresset
 from cresset import _C
 
-__all__ = ["backend_key", "check_device", "known_devices", "load_backend", "out_of_tree_devices", "state_of"]
+__all__ = ["backend_key", "check_device", "known_devices", "load_backend", "out_of_tree_devices", "state_of", "with_tensors"]
 
 
 _KEYS = {"cpu": "CPU", "meta": "Meta", "cuda": "CUDA"}
@@ -74,6 +74,13 @@ def check_device(device):
 
 
 _KINDS = {"[kernel]": "kernel", "[backend fallback]": "fallback"}
+
+
+def with_tensors(func, args):
+    """Positional arguments of an operator, tensors where its schema has them: to modes, numbers that it took as tensors come as numbers, and not every
+    operator takes them back so."""
+    is_number = lambda value, parameter: isinstance(value, (bool, int, float, complex)) and str(parameter.type) == "Tensor"  # noqa: E731
+    return tuple(cresset.tensor(v) if is_number(v, p) else v for v, p in zip(args, func._schema.arguments))
 
 
 def state_of(operator, key):

@@ -127,8 +127,7 @@ bool has_order(const Type& type) {
 
 // Lists whose type does not say that there is an order: all elements have the first one's type, and that has one.
 void check_sortable(List l) {
-  const auto is_number = [](const Type& t) { return t.kind != TypeKind::Tuple && t.kind != TypeKind::Object && has_order(t); };
-  if (l.elements.empty() || (l.element_type && is_number(*l.element_type))) return;
+  if (l.elements.empty() || (l.element_type && has_order(*l.element_type))) return;
   const TypePtr first = l.elements[0].type();
   for (const IValue& v : l.elements)
     CRESSET_CHECK(*v.type() == *first, "Only values of same type can be compared. Found ", first->annotation_str(), " and ",

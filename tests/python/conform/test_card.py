@@ -23,7 +23,7 @@ def test_text(conform):
         "values        6      0      0        0     0\n"
         "arguments     8      0      0        0     0\n"
         "\n"
-        "Operators: 1 derived, 3 on the fallback\n"
+        "Operators: 2 derived, 2 on the fallback\n"
     )
 
 

@@ -33,5 +33,7 @@ def test_a_kernel_on_another_queue_is_found(conform, simulated, tmp_path, wrong)
     """Its inputs arrive late on the stream of the call: a kernel on the default queue reads them too early."""
     (tmp_path / "fault.py").write_text(WRONG_QUEUE.format(library=str(simulated)) if wrong else "")
     arguments = ["--ops", "^(mul.Tensor|mm)$", "--dtypes", "float32", "--checks", "stream", "--no-models", "--json"]
-    card = json.loads(conform(*arguments, device="simulated", load=[simulated, tmp_path / "fault.py"]))
+    out = conform(*arguments, device="simulated", load=[simulated, tmp_path / "fault.py"])
+    assert conform.status in (0, 1) and out, conform.err
+    card = json.loads(out)
     assert {(r["op"], r["check"]): r["status"] for r in card["results"]} == {(op, "stream"): "wrong" if wrong else "pass" for op in ("mul.Tensor", "mm")}

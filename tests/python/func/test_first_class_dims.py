@@ -5,6 +5,16 @@ import pytest
 import cresset as torch
 from cresset.functorch.dim import Dim, DimensionBindError, DimList, Tensor, cat, dimlists, dims, softmax, split, stack
 
+# `Tensor.index` is a method once functorch.dim is there, as in PyTorch; tests of what tensors have do not know it.
+INDEX = torch.Tensor.index
+del torch.Tensor.index
+
+
+@pytest.fixture(autouse=True)
+def index_method(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "index", INDEX, raising=False)
+
+
 A, B = torch.arange(12.0).view(3, 4).sin(), torch.arange(20.0).view(4, 5).cos()
 
 
