@@ -285,6 +285,8 @@ class RecursiveScriptModule(ScriptModule):
             if isinstance(member, _C.ScriptMethod):
                 del self.__dict__[name]
         face = _wrappers.get(cpp_module._id())
+        if _wrappers.get(self._c._id()) is self:  # that object may end now, and another one may get its place
+            del _wrappers[self._c._id()]
         _adopt(self, cpp_module, None)
         if face is not None:
             _wrappers[cpp_module._id()] = face
