@@ -150,7 +150,7 @@ Ref list_of_elements(const Tensor& t, int64_t dim, const char* data) {
       CRESSET_ROW(kLong, int64_t, PyLong_FromLongLong(v))
       CRESSET_ROW(kInt, int32_t, PyLong_FromLong(v))
       CRESSET_ROW(kByte, uint8_t, PyLong_FromLong(v))
-      CRESSET_ROW(kBool, bool, PyBool_FromLong(v))
+      CRESSET_ROW(kBool, uint8_t, PyBool_FromLong(v != 0))
 #undef CRESSET_ROW
       default: break;
     }
