@@ -395,15 +395,12 @@ def _find_packet(namespace, name):
     return getattr(getattr(ops, namespace), name)
 
 
-# How the names of operators begin that modules of Python define: the module is loaded when one of them is asked for.
+# Modules that define the operators of a namespace in Python: loaded when one of them is asked for.
 _DEFINED_IN = {
-    "profiler::": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators", "c10d::": "cresset.distributed._c10d_operators",
-    "quantized::": "cresset._quantized._operators", "sparse::": "cresset._quantized._operators", "_quantized::": "cresset._quantized._operators",
-    "quantized_decomposed::": "cresset.ao.quantization.fx._decomposed", "higher_order::": "cresset.export._control_flow",
-} | dict.fromkeys((
-    "aten::_grouped_mm", "aten::_rowwise_prune", "aten::_transform_bias", "aten::_nested", "aten::quantize", "aten::fake_quantize_per", "aten::fused_moving",
-    "aten::dequantize", "aten::empty_quantized", "aten::_make_per", "aten::int_repr", "aten::q_",
-), "cresset._rare_operators")  # fmt: skip
+    "profiler": "cresset.autograd._profiler_operators", "c10d": "cresset.distributed._c10d_operators", "higher_order": "cresset.export._control_flow",
+    "quantized": "cresset._quantized._operators", "sparse": "cresset._quantized._operators", "_quantized": "cresset._quantized._operators",
+    "quantized_decomposed": "cresset.ao.quantization.fx._decomposed",
+}  # fmt: skip
 
 
 class _OpNamespace(types.ModuleType):
@@ -429,11 +426,8 @@ class _OpNamespace(types.ModuleType):
         if key in ("__origin__", "__self__"):
             raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
-        if not key.startswith("__"):
-            asked = f"{self.name}::{key}"
-            for start, home in _DEFINED_IN.items():
-                if asked.startswith(start):
-                    importlib.import_module(home)
+        if not key.startswith("__") and self.name in _DEFINED_IN:
+            importlib.import_module(_DEFINED_IN[self.name])
         if self.name == "higher_order" and key in (known := sys.modules["cresset._higher_order"]._operators):
             return known[key]
         if not self._is_known(key):

@@ -3,6 +3,7 @@
 A Tensor has its first-class dimensions in front: `_plain` is the tensor of [sizes of `dims`..., positional sizes...].
 """
 
+import math
 import sys
 
 import cresset
@@ -146,7 +147,7 @@ class _Tensor:
         sizes = plain.shape
         ordered = plain.permute(*kept, *(a for g in groups for a in g), *rest)
         if any(len(g) != 1 for g in groups):
-            ordered = ordered.reshape(*(sizes[a] for a in kept), *(_product(sizes[a] for a in g) for g in groups), *(sizes[a] for a in rest))
+            ordered = ordered.reshape(*(sizes[a] for a in kept), *(math.prod(sizes[a] for a in g) for g in groups), *(sizes[a] for a in rest))
         return wrapped(ordered, [own[a] for a in kept])
 
     def _axes_of(self, dim, axes):
@@ -167,13 +168,6 @@ class _Tensor:
     def __repr__(self):
         names = [*map(str, self.dims), *map(str, range(self.ndim))]
         return f"{self._plain!r}\nwith dims=({', '.join(names)}{',' if len(names) == 1 else ''}) sizes={tuple(self._plain.shape)}"
-
-
-def _product(sizes):
-    found = 1
-    for n in sizes:
-        found *= n
-    return found
 
 
 class Tensor(_Tensor):

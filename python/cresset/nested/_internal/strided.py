@@ -4,6 +4,8 @@ A Python type of tensor over `__torch_function__`. A function is computed on the
 component; what has no rule here is refused in PyTorch's words.
 """
 
+import math
+
 import cresset
 from cresset.nn import functional as F
 
@@ -37,7 +39,7 @@ class StridedNested(cresset.Tensor):
         return self
 
     def _parts(self):
-        numbers = [_product(size) for size in self._sizes]
+        numbers = [math.prod(size) for size in self._sizes]
         return [part.view(size) for part, size in zip(self._buffer.split(numbers), self._sizes)] if self._sizes else []
 
     def _like(self, buffer):
@@ -65,11 +67,11 @@ class StridedNested(cresset.Tensor):
 
     def _nested_tensor_strides(self):
         """The strides of the components."""
-        return self._table([[_product(size[i + 1 :]) for i in range(len(size))] for size in self._sizes])
+        return self._table([[math.prod(size[i + 1 :]) for i in range(len(size))] for size in self._sizes])
 
     def _nested_tensor_storage_offsets(self):
         """Where in the buffer each component begins."""
-        return cresset.tensor([0] + [_product(size) for size in self._sizes], dtype=cresset.int64).cumsum(0)[:-1]
+        return cresset.tensor([0] + [math.prod(size) for size in self._sizes], dtype=cresset.int64).cumsum(0)[:-1]
 
     def __repr__(self, *, tensor_contents=None):
         buffer = self._buffer
@@ -113,13 +115,6 @@ class StridedNested(cresset.Tensor):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         # What reaches an operator past __torch_function__ would compute with the shell, which has no values.
         raise NotImplementedError(f"Could not run '{func._schema.name}' with arguments from the 'NestedTensorCPU' backend.")
-
-
-def _product(size):
-    n = 1
-    for s in size:
-        n *= s
-    return n
 
 
 def is_strided(x):
@@ -413,7 +408,7 @@ def _view(func, nt, *shape):
 
 
 def _fits(part, shape, at):
-    rest = _product([s for i, s in enumerate(shape) if i != at])
+    rest = math.prod([s for i, s in enumerate(shape) if i != at])
     return rest * part.shape[at] == part.numel()
 
 
