@@ -1,4 +1,4 @@
-"""Runs one compiled model: `cases.py PROGRAM THREADS NAME [CLOCK]`; prints one JSON object: "s" seconds a run (median), "build" seconds until the
+"""Runs one compiled model: `cases.py PROGRAM THREADS NAME [CLOCK [SECONDS]]`; prints one JSON object: "s" seconds a run (median), "build" seconds until the
 compiled program was ready, its first run included, "peak" MiB that building and running added, "check" the mean of the result's magnitudes.
 `cases.py --list` prints the names of the models.
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "models"))
 from networks import networks_of
 
-SECONDS, RUNS = 4.0, 200  # as many runs as fit, three at least
+RUNS = 200  # as many as fit into the seconds, three at least
 
 
 def image(batch, size=224):
@@ -159,7 +159,7 @@ PROGRAMS = {
 ONNX = {"onnxruntime": of_onnxruntime, "openvino": of_openvino}
 
 
-def run(program: str, threads: int, name: str, clock) -> dict:
+def run(program: str, threads: int, name: str, clock, seconds: float = 4.0) -> dict:
     if program in ONNX:
         path, x = onnx_file(name, threads)
         build = lambda: (ONNX[program](path, threads), x)
@@ -175,7 +175,7 @@ def run(program: str, threads: int, name: str, clock) -> dict:
         built = time.perf_counter() - at
         model(x)
         start = time.perf_counter()
-        while len(times) < 3 or (time.perf_counter() - start < SECONDS and len(times) < RUNS):
+        while len(times) < 3 or (time.perf_counter() - start < seconds and len(times) < RUNS):
             at = clock()
             model(x)
             times.append(clock() - at)
@@ -189,7 +189,7 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     clock = time.process_time if sys.argv[4:5] == ["cpu"] else time.perf_counter
-    print(json.dumps(run(sys.argv[1], int(sys.argv[2]), sys.argv[3], clock)))
+    print(json.dumps(run(sys.argv[1], int(sys.argv[2]), sys.argv[3], clock, *map(float, sys.argv[5:6]))))
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ OURS, PEERS = ["cresset", "cresset-bf16", "cresset-int8", "cresset-compile", "cr
 TOLERANCE = 1e-3
 
 
-def measure(programs, peer, threads, name, level, clock, rounds) -> dict:
+def measure(programs, peer, threads, name, level, clock, seconds, rounds) -> dict:
     samples: dict = {p: [] for p in programs}
     for _ in range(rounds):
         for p in programs:
             python = sys.executable if p in OURS else peer
-            samples[p].append(run_json([python, HERE / "cases.py", p, str(threads), name, clock], threads, level))
+            samples[p].append(run_json([python, HERE / "cases.py", p, str(threads), name, clock, str(seconds)], threads, level))
     return {p: {key: statistics.median(s[key] for s in given) for key in given[0]} for p, given in samples.items()}
 
 
@@ -57,6 +57,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="regular expression over the names")
     parser.add_argument("--programs", nargs="+", choices=OURS + PEERS, default=["cresset", "cresset-eager", *PEERS])
+    parser.add_argument("--seconds", type=float, default=4.0, help="of runs, for each figure")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     peer = find_peer(args.peer)
@@ -69,7 +70,7 @@ def main() -> None:
                   f" torch-compile, memory ratio to torch-eager\n{'':38s} " + " ".join(f"{p[-9:]:>9s}" for p in programs))  # fmt: skip
             ratios = []
             for name in filter(re.compile(args.only).search, names):
-                figures = measure(programs, peer, threads, name, level, args.clock, args.rounds)
+                figures = measure(programs, peer, threads, name, level, args.clock, args.seconds, args.rounds)
                 everything.setdefault(level, {}).setdefault(threads, {})[name] = figures
                 text, ratio = row(name, figures)
                 ratios += [] if ratio is None else [ratio]

@@ -25,10 +25,11 @@ class Layer:
 
 
 class Profile:
-    """`layers` of all engines in the order in which they ran; `total`: microseconds of a run of the whole module, with what profiling adds."""
+    """`layers` of all engines in the order in which they ran; `total`: microseconds of a run of the whole module, with what profiling adds; `memory`: by
+    engine, the bytes of the arena that intermediate results share, and of those results together (zeros where nothing is planned)."""
 
-    def __init__(self, layers, total, events):
-        self.layers, self.total, self._events = layers, total, events
+    def __init__(self, layers, total, events, memory):
+        self.layers, self.total, self._events, self.memory = layers, total, events, memory
 
     def table(self, row_limit=None) -> str:
         """The layers, the slowest first, with their share of the module's time; what runs outside of engines is the last line."""
@@ -38,6 +39,7 @@ class Profile:
         share = lambda us: f"{100 * us / self.total if self.total else 0:6.1f}%"  # noqa: E731
         lines += [f"{r.engine:10s} {r.operator:32s} {r.result:16s} {r.mean:10.1f} {share(r.mean)}  {r.where}".rstrip() for r in rows]
         lines.append(f"{'':10s} {'outside of engines':32s} {'':16s} {self.total - inside:10.1f} {share(self.total - inside)}")
+        lines += [f"{name:10s} {arena / 2**10:.0f} KiB of memory for {blocks / 2**10:.0f} KiB of intermediate results" for name, (arena, blocks) in self.memory.items() if arena]
         return "\n".join(lines)
 
     __str__ = table
@@ -103,4 +105,5 @@ def profile(compiled, *inputs, runs=5):
             events.clear()
             _add_run([e for e in seen.function_events if e.name == "cresset::execute_engine"], engines, events)
             totals.append(sum(e.cpu_time_total for e in seen.function_events if e.name == "run"))
-    return Profile([layer for layers in engines.values() for layer in layers if layer.us], sum(totals) / len(totals), list(events))
+    memory = {name: tuple(engine.memory()) for name, engine in found.items()}
+    return Profile([layer for layers in engines.values() for layer in layers if layer.us], sum(totals) / len(totals), list(events), memory)

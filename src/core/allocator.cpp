@@ -15,6 +15,7 @@
 #include <new>
 
 #include "core/host_cache.h"
+#include "core/memory_plan.h"
 #include "core/memory_watch.h"
 
 #ifndef CRESSET_CACHE_BLOCKS
@@ -124,13 +125,21 @@ void* take_large(std::size_t n) {
   }
 }
 CRESSET_NOINLINE void* alloc_large(std::size_t n) {
+  detail::PlannedRun* run = detail::planned_run;
+  if (run)
+    if (void* p = run->take(n)) return p;
   void* p = take_large(n);
   count(static_cast<int64_t>(n));  // only what was given
+  if (run) run->took(p, n);
   return p;
 }
 
 CRESSET_NOINLINE void free_large(void* p, std::size_t n) noexcept {
-  if (n > kSmallLimit) count(-static_cast<int64_t>(n));
+  if (n > kSmallLimit) {
+    if (detail::planned_run) detail::planned_run->gave(p);
+    if (detail::num_arenas.load(std::memory_order_relaxed) > 0 && detail::give_to_arena(p)) return;
+    count(-static_cast<int64_t>(n));
+  }
   if (n >= kBigStart) return detail::host_cache().give(p, big_size(n));
   std::free(p);
 }

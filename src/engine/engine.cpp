@@ -183,6 +183,11 @@ CRESSET_LIBRARY_FRAGMENT(cresset, m) {
              for (const ScalarType t : e->source().precisions) names.emplace_back(dtype_name(t));
              return names;
            })
+      .def("memory",
+           [](const intrusive_ptr<Engine>& e) {
+             const RunMemory m = e->program().memory();
+             return std::vector<int64_t>{m.arena, m.blocks};
+           })
       .def("program", [](const intrusive_ptr<Engine>& e) { return e->program().describe(); })
       .def_pickle(
           [](const intrusive_ptr<Engine>& e) {

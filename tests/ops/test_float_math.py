@@ -106,3 +106,42 @@ def test_softmax_of_rows_of_any_length(n, dtype):
     a[6] = -np.inf
     nan_rows = np.isnan(cresset.from_numpy(a).softmax(1).numpy()).all(1)
     np.testing.assert_array_equal(nan_rows, np.isin(np.arange(9), [5, 6]))
+
+
+def ulps(got, want):
+    """The largest distance in units of the last place of `want`, doubles that floats can hold."""
+    return np.max(np.abs(got - want) / np.spacing(np.abs(want).astype(np.float32)))
+
+
+@pytest.mark.parametrize("n", [1, 15, 256, 1000])
+def test_exp_of_floats(n):
+    x = np.random.default_rng(n).uniform(-103, 88.7, 5000 * n // 1000 + n).astype(np.float32)  # results below the normal numbers, too
+    y = cresset.exp(cresset.tensor(x)).numpy()
+    with np.errstate(under="ignore"):
+        assert ulps(y.astype(np.float64), np.exp(x.astype(np.float64))) < 1.2
+    alone = [cresset.exp(cresset.tensor(v)).item() for v in x[:100]]
+    assert alone == y[:100].tolist(), "a number's exponential depends on its neighbours"
+
+
+def test_exp_at_the_ends():
+    x = cresset.tensor([-math.inf, -104.0, -103.0, -0.0, 88.7, 88.8, math.inf, math.nan])
+    y = cresset.exp(x).tolist()
+    assert y[:2] == [0.0, 0.0] and y[2] == 2.0**-149 and y[3] == 1.0 and y[4] < math.inf and y[5:7] == [math.inf, math.inf] and math.isnan(y[7])
+
+
+def test_erfinv_of_floats_does_not_depend_on_neighbours():
+    x = cresset.linspace(-0.98, 0.98, 2000)
+    ends = cresset.tensor([0.995, -0.9999, 1.0, -1.0, 2.0])
+    mixed = cresset.erfinv(cresset.cat([x, ends]))
+    assert cresset.equal(mixed[:2000], cresset.erfinv(x))
+    # mpmath, of the floats next to 0.995 and -0.9999
+    np.testing.assert_allclose(mixed[2000:2002].numpy(), [1.98487282984241, -2.75103543790329], rtol=3e-7)
+    assert mixed[2002:2004].tolist() == [math.inf, -math.inf] and math.isnan(mixed[2004].item())
+
+
+def test_nan_to_num_beside_finite_numbers():
+    x = cresset.arange(1000).float()
+    x[[3, 300, 700]] = cresset.tensor([math.nan, math.inf, -math.inf])
+    got, want = cresset.nan_to_num(x, 1.5, 2.5, 3.5), cresset.arange(1000).float()
+    want[[3, 300, 700]] = cresset.tensor([1.5, 2.5, 3.5])
+    assert cresset.equal(got, want)

@@ -33,6 +33,10 @@ CRESSET_API std::string source_text(const EngineSource& source);
 CRESSET_API EngineSource source_of_text(std::string name, const std::string& text, std::vector<Tensor> weights);
 
 /// A compiled graph. Any number of threads may run it.
+/// Bytes of the memory that intermediate results of a run share, and of those results together.
+struct RunMemory {
+  int64_t arena = 0, blocks = 0;
+};
 class CRESSET_API Program {
  public:
   virtual ~Program() = default;
@@ -42,6 +46,8 @@ class CRESSET_API Program {
   virtual std::string describe() const { return {}; }
   /// The tensors whose ranges it needs, always the same ones, for these inputs. Engines without 8 bits have none.
   virtual std::vector<Tensor> observe(const std::vector<Tensor>&) const { return {}; }
+  /// As planned for inputs like the last ones; zeros where nothing is.
+  virtual RunMemory memory() const { return {}; }
 };
 
 struct EngineBuilder {

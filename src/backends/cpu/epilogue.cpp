@@ -87,7 +87,8 @@ bool Epilogue::is_one_pass() const {
 }
 
 // An operand of 8 bits is added as it is stored, with y in its unit: (y / scale + stored) * scale. Factors are operands of one number.
-Epilogue::Pass Epilogue::onednn(const std::vector<dnnl::memory::desc>& operands, const std::vector<float>& scales, float scale) const {
+Epilogue::Pass Epilogue::onednn(std::size_t count, const std::vector<dnnl::memory::desc>& operands, const std::vector<float>& scales,
+                                float scale) const {
   Pass out;
   const auto append = [&](algorithm how, const dnnl::memory::desc& operand) {
     out.steps.append_binary(how, operand);
@@ -96,7 +97,8 @@ Epilogue::Pass Epilogue::onednn(const std::vector<dnnl::memory::desc>& operands,
   const auto times = [&](float factor) {
     if (factor != 1) out.factors.emplace_back(append(algorithm::binary_mul, number()), factor);
   };
-  for (const EpilogueStep& s : steps_) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const EpilogueStep& s = steps_[i];
     const auto a = static_cast<float>(s.a), b = static_cast<float>(s.b);
     if (s.takes_operand()) {
       const std::size_t next = out.operands.size();

@@ -35,9 +35,9 @@ class Epilogue {
     std::vector<int> operands;                   // the arguments of its operands, in order: DNNL_ARG_…
     std::vector<std::pair<int, float>> factors;  // arguments that are a number
   };
-  /// `operands` describe the operands, which have y's sizes, and `scales` say what they stand for (stored * scale); the result is stored as
-  /// y / scale.
-  Pass onednn(const std::vector<dnnl::memory::desc>& operands, const std::vector<float>& scales, float scale) const;
+  /// The first `count` steps. `operands` describe the operands, which have y's sizes, and `scales` say what they stand for (stored *
+  /// scale); the result is stored as y / scale.
+  Pass onednn(std::size_t count, const std::vector<dnnl::memory::desc>& operands, const std::vector<float>& scales, float scale) const;
   /// Can oneDNN do all in one pass? Version 2.6 takes the numbers of the first of several steps of one kind for all of them.
   bool is_one_pass() const;
   /// A factor's description.

@@ -19,6 +19,7 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_matmul.h>
 
+#include "backends/cpu/activation_loops.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/packed_types.h"
@@ -124,7 +125,8 @@ class PackedConvolution : public CustomClassHolder {
         dilation_(std::move(dilation)),
         groups_(groups),
         epilogue_(std::move(epilogue)),
-        formats_(std::move(formats)) {
+        formats_(std::move(formats)),
+        activation_(own_activation()) {
     CRESSET_CHECK_VALUE(is_floats(weight_, 4) && weight_.numel() > 0,
                         "pack_convolution: a weight of 4 dimensions and dtype float32 on the CPU, with elements, was required.");
     const int64_t outputs = weight_.size(0);
@@ -254,6 +256,12 @@ class PackedConvolution : public CustomClassHolder {
         const int64_t at_x = (part.image * plan.x[2] + part.row_in) * row_in;
         const int64_t at_y = (part.image * plan.y[2] + part.row_out) * row_out + p.window.first_output;
         execute(p, bytes(x, at_x), with, at_y, bytes(y, at_y));
+        // A part of the channels is one of a single place, so that its elements are neighbours, too.
+        if (plan.with.whole && activation_) {
+          const Window& v = p.window;
+          onednn_stream().wait();
+          activation_(static_cast<float*>(y.data_ptr()) + at_y, v.images * v.rows_out * plan.y[3] * v.outputs);
+        }
       }
       onednn_stream().wait();
     });
@@ -322,13 +330,18 @@ class PackedConvolution : public CustomClassHolder {
     const auto &x = plan.x, &y = plan.y;
     const double work = static_cast<double>(y[0] * y[1] * y[2] * y[3]) * static_cast<double>(weight_.numel() / weight_.size(0));
     const Window all{x[0], x[2], y[2], padding_[0], padding_[0], 0, y[1]};
+    // What an activation of our own goes over should be in the second cache still, unless reading the weights again would cost more.
+    constexpr int64_t kCached = 1 << 16;  // elements
+    const bool cuts = plan.with.whole && activation_ && weight_.numel() <= kCached;
+    const int64_t pieces = cuts ? std::max<int64_t>(1, y[0] * y[1] * y[2] * y[3] / kCached) : 1;
     if (threads == 1 || work < kWorthThreads) {
+      if (pieces > 1) return x[0] >= pieces ? split_images(plan, all, pieces) : split_rows(plan, (pieces + x[0] - 1) / x[0]);
       const bool single = threads > 1 && y[0] * y[2] * y[3] == 1 && groups_ == 1 && work >= kWorthReading;
       return single ? split_outputs(plan, all, threads) : add(plan, all, {0, 0, 0, 0});
     }
-    const int64_t parts = threads * (work / static_cast<double>(threads) > 4 * kLongPart ? 4 : 1);
-    if (x[0] % threads == 0 || x[0] >= 4 * threads) return split_images(plan, all, parts);
-    return y[2] == 1 && y[3] == 1 && x[0] == 1 && groups_ == 1 ? split_outputs(plan, all, threads) : split_rows(plan, parts);
+    const int64_t each = std::max<int64_t>(work / static_cast<double>(threads) > 4 * kLongPart ? 4 : 1, pieces / threads);
+    if (x[0] % threads == 0 || x[0] >= 4 * threads) return split_images(plan, all, threads * each);
+    return y[2] == 1 && y[3] == 1 && x[0] == 1 && groups_ == 1 ? split_outputs(plan, all, threads) : split_rows(plan, threads * each);
   }
 
   bool split_outputs(Plan& plan, Window v, int64_t parts) const {
@@ -399,7 +412,8 @@ class PackedConvolution : public CustomClassHolder {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     Epilogue::Pass pass;
-    if (plan.with.whole) pass = epilogue_.onednn(operands, plan.with.scales(), plan.out.scale);
+    if (plan.with.whole)
+      pass = epilogue_.onednn(epilogue_.steps().size() - (activation_ ? 1 : 0), operands, plan.with.scales(), plan.out.scale);
     attributes.set_post_ops(pass.steps);
     if (quantized) {
       const auto first = product_scales_.begin() + v.first_output;
@@ -420,6 +434,12 @@ class PackedConvolution : public CustomClassHolder {
     plan.primitives.push_back({v, Forward(pd), x, y, pd.weights_desc(), bias, pd.scratchpad_desc(), std::move(operands),
                                std::move(pass.operands), std::move(pass.factors), packed(sizes, v.first_output, pd.weights_desc())});
     return true;
+  }
+
+  // The last step's loop, where that is quicker than oneDNN's code for it.
+  ActivationLoops::Loop own_activation() const {
+    const bool any = !epilogue_.steps().empty() && formats_.out.dtype == kFloat;
+    return any ? find_activation_loops().find(epilogue_.steps().back().name) : nullptr;
   }
 
   // The weight, or some of its outputs, in oneDNN's layout; there are few of them, since they do not depend on the sizes of images.
@@ -448,6 +468,7 @@ class PackedConvolution : public CustomClassHolder {
   int64_t groups_;
   Epilogue epilogue_;
   Formats formats_;
+  ActivationLoops::Loop activation_;    // of the last step, for results that are whole; null: oneDNN's
   Tensor stored_weight_, stored_bias_;  // of 8 bits, and the bias in the unit of their products
   std::vector<float> product_scales_;
   mutable std::mutex mutex_;                                                                   // of what follows

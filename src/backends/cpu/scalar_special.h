@@ -78,13 +78,22 @@ inline double erfinv(double y) {
   const double over = select(a < 0.5, erf(x) - a, (1 - a) - erfc(x));
   return erfinv_ends(y, copysign(x - over / (kTwoOverSqrtPi * exp(-x * x)), y));
 }
-// Within 2 ulp: the largest term of the centre is added last, and so rounded once with the result.
-inline float erfinv(float y) {
+// Within 2.5 ulp: the largest term of the centre is added last, and so rounded once with the result.
+inline float erfinv_w(float y) { return -normal_log((1 - y) * (1 + y)); }
+inline float erfinv_centre(float y, float w) {
   constexpr float kLow = static_cast<float>(kErfinvCentre<double>[0] - static_cast<double>(kErfinvCentre<float>[0]));
-  const float inside = select(abs(y) < 1, y, 0.0f), w = -log((1 - inside) * (1 + inside)), u = w - 2.5f;
-  const float centre = multiply_add(kErfinvCentre<float>[0], y, multiply_add(polynomial<1>(kErfinvCentre<float>, u), u, kLow) * y);
-  return erfinv_ends(y, copysign(select(w < 5, centre, polynomial(kErfinvTail<float>, sqrt(w) - 3) * y), y));
+  const float u = w - 2.5f;
+  return multiply_add(kErfinvCentre<float>[0], y, multiply_add(polynomial<1>(kErfinvCentre<float>, u), u, kLow) * y);
 }
+inline float erfinv(float y) {
+  const float inside = select(abs(y) < 1, y, 0.0f), w = erfinv_w(inside);
+  return erfinv_ends(y, copysign(select(w < 5, erfinv_centre(y, w), polynomial(kErfinvTail<float>, sqrt(w) - 3) * y), y));
+}
+// The same to the bit where the centre is all.
+inline bool has_central_erfinv(float y) { return abs(y) < 0.99f; }
+inline bool has_central_erfinv(double) { return false; }
+inline float central_erfinv(float y) { return erfinv_centre(y, erfinv_w(y)); }
+inline double central_erfinv(double y) { return erfinv(y); }
 
 // Rectifiers. A NaN stays NaN.
 template <class T>
@@ -194,10 +203,7 @@ inline T mish_backward(T grad, T x) {
   const T s = T(1) / (T(1) + exp(-x)), t = tanh(softplus(x, T(1), T(20)));
   return grad * (t + x * s * (T(1) - t * t));
 }
-template <class T>
-inline T gelu_erf(T x) {
-  return x * T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
-}
+inline double gelu_erf(double x) { return x * 0.5 * (1 + erf(x * 0.70710678118654752440)); }  // of floats: float_math.h
 template <class T>
 inline T gelu_tanh(T x) {
   const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);

@@ -1,17 +1,21 @@
 #include "engine/cpu/program.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
+#include <cresset/base/parallel.h>
 #include <cresset/core/forward_levels.h>
 #include <cresset/core/grad_mode.h>
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/pass.h>
 #include <cresset/ops/functions_creation.h>
+
+#include "core/memory_plan.h"
 
 namespace cresset::engine::cpu {
 
@@ -79,9 +83,15 @@ bool is_finite(const Tensor& t) {
   if (t.scalar_type() != kFloat) return true;
   const Tensor dense = t.is_non_overlapping_and_dense() ? t : t.contiguous();
   const auto* p = static_cast<const uint32_t*>(dense.const_data_ptr());
-  uint32_t largest = 0;  // as bits without the sign
-  for (int64_t i = 0; i < dense.numel(); ++i) largest = std::max(largest, p[i] & 0x7fffffffU);
-  return largest < 0x7f800000U;
+  // Counted to a constant, the inner loop becomes vectors at -O2 too; those of every instruction set compare for equality.
+  constexpr int64_t kLanes = 16;
+  const auto is_not = [](uint32_t bits) { return (bits & 0x7f800000U) == 0x7f800000U ? 1U : 0U; };
+  uint32_t found[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= dense.numel(); i += kLanes)
+    for (int64_t j = 0; j < kLanes; ++j) found[j] |= is_not(p[i + j]);
+  for (; i < dense.numel(); ++i) found[0] |= is_not(p[i]);
+  return std::all_of(found, found + kLanes, [](uint32_t one) { return one == 0; });
 }
 
 // A graph ready to run: its last inputs are the constants.
@@ -99,6 +109,46 @@ struct Runnable {
   }
 };
 
+// What was found out for inputs of one kind, the last 64 of them.
+template <class T>
+class Remembered {
+ public:
+  using Key = std::vector<int64_t>;
+  static Key key_of(const std::vector<Tensor>& inputs) {
+    Key key;
+    for (const Tensor& t : inputs) {
+      key.push_back(t.dim());
+      key.push_back(static_cast<int64_t>(t.scalar_type()));
+      key.insert(key.end(), t.sizes().begin(), t.sizes().end());
+      key.insert(key.end(), t.strides().begin(), t.strides().end());
+    }
+    return key;
+  }
+
+  /// make() gives what is not known; it may run more than once where threads meet.
+  template <class Make>
+  std::shared_ptr<T> find(Key key, const Make& make) {
+    if (auto known = find_known(key)) return known;
+    std::shared_ptr<T> made = make();
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() == kMost) kept_.pop_back();
+    kept_.insert(kept_.begin(), {std::move(key), made});
+    return made;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  std::shared_ptr<T> find_known(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, value] : kept_)
+      if (known == key) return value;
+    return nullptr;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<Key, std::shared_ptr<T>>> kept_;  // the last new one first
+};
+
 // The strides of a graph's results, by the inputs' sizes and strides: packed convolutions give others than those of the graph. They come of
 // a run on the Meta device, which computes nothing else.
 class ResultStrides {
@@ -110,7 +160,7 @@ class ResultStrides {
 
   /// The results with the strides of the graph; as they are where those are not known (values decide, or memory would be shared).
   std::vector<Tensor> restore(std::vector<Tensor> results, const std::vector<Tensor>& inputs) const {
-    const auto expected = find(inputs);
+    const Results expected = known_.find(known_.key_of(inputs), [&] { return run(inputs); });
     for (std::size_t i = 0; i < results.size() && i < expected->size(); ++i) {
       const Tensor &t = results[i], &like = (*expected)[i];
       const bool same = t.sizes() != like.sizes() || t.strides() == like.strides();
@@ -126,26 +176,6 @@ class ResultStrides {
   static Tensor on_meta(const Tensor& t) {
     return empty_strided(t.sizes(), t.strides(), TensorOptions(t.scalar_type()).device(Device(DeviceType::Meta)));
   }
-  Results find(const std::vector<Tensor>& inputs) const {
-    constexpr std::size_t kMost = 64;  // signatures that are remembered
-    std::vector<int64_t> key;
-    for (const Tensor& t : inputs) {
-      key.push_back(t.dim());
-      key.push_back(static_cast<int64_t>(t.scalar_type()));
-      key.insert(key.end(), t.sizes().begin(), t.sizes().end());
-      key.insert(key.end(), t.strides().begin(), t.strides().end());
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      for (const auto& [known, results] : kept_)
-        if (known == key) return results;
-    }
-    Results results = run(inputs);
-    const std::lock_guard lock(mutex_);
-    if (kept_.size() == kMost) kept_.pop_back();
-    kept_.insert(kept_.begin(), {std::move(key), results});
-    return results;
-  }
   Results run(const std::vector<Tensor>& inputs) const {
     std::vector<Tensor> stand_ins;
     for (const Tensor& t : inputs) stand_ins.push_back(on_meta(t));
@@ -157,8 +187,7 @@ class ResultStrides {
   }
 
   Runnable graph_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::pair<std::vector<int64_t>, Results>> kept_;  // the last new one first
+  mutable Remembered<const std::vector<Tensor>> known_;
 };
 
 // May a result have other strides than the source's, in a packed graph?
@@ -219,10 +248,17 @@ class CpuProgram : public Program {
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const override {
     if (!is_plain_call(inputs) || (packing_.loses_nan && !std::all_of(inputs.begin(), inputs.end(), is_finite))) return plain_.run(inputs);
+    const auto plan = plan_of(inputs);
+    const detail::PlannedRun run(plan);
+    last_plan_.store(plan, std::memory_order_relaxed);
     std::vector<Tensor> out = packed_.run(inputs);
     return strides_ ? strides_->restore(std::move(out), inputs) : out;
   }
   std::string describe() const override { return text_; }
+  RunMemory memory() const override {
+    const auto plan = last_plan_.load();
+    return plan ? RunMemory{plan->arena_bytes(), plan->block_bytes()} : RunMemory();
+  }
   std::vector<Tensor> observe(const std::vector<Tensor>& inputs) const override {
     return observed_.code ? observed_.run(inputs) : std::vector<Tensor>();
   }
@@ -237,7 +273,16 @@ class CpuProgram : public Program {
     return {jit::Code::compile(watched.shared(), source.name), watched.constants()};
   }
 
+  // Kernels take other blocks for other numbers of threads.
+  std::shared_ptr<detail::MemoryPlan> plan_of(const std::vector<Tensor>& inputs) const {
+    auto key = plans_.key_of(inputs);
+    key.push_back(in_parallel_region() ? 1 : get_num_threads());
+    return plans_.find(std::move(key), [] { return std::make_shared<detail::MemoryPlan>(); });
+  }
+
   Runnable plain_, packed_, observed_;
+  mutable Remembered<detail::MemoryPlan> plans_;
+  mutable std::atomic<std::shared_ptr<detail::MemoryPlan>> last_plan_;
   std::unique_ptr<ResultStrides> strides_;  // where they may differ
   Packing packing_;
   std::string text_;

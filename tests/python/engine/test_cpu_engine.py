@@ -295,3 +295,70 @@ def test_graphs_that_are_wrong_say_what_the_operator_says(numbers):
             run(cresset.ones(1, 3, 4, 4))
         errors.append(str(error.value).strip().splitlines()[-1])
     assert errors[0] == errors[1]
+
+
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(8, 8, 3, padding=1) for _ in range(6))
+
+    def forward(self, x):
+        seen = []
+        for layer in self.layers:
+            x = nn.functional.silu(layer(x))
+            seen.append(x.mean([2, 3]))
+        return x, cresset.stack(seen)
+
+
+def test_results_of_planned_runs_are_the_callers():
+    """Intermediate results share memory; what a run gave is not touched by those after it, also of other sizes and in other threads."""
+    cresset.manual_seed(0)
+    model = Tower().eval()
+    with cresset.no_grad():
+        engine = cresset.engine.compile(model, inputs=[cresset.lowering.Input((-1, 8, -1, -1))])
+        inputs = [cresset.randn(n, 8, h, 24) for n, h in ((1, 24), (2, 40), (1, 24))]
+        expected = [model(x) for x in inputs]
+
+        def runs(kept):
+            for _ in range(5):
+                kept.extend(engine(x) for x in inputs)
+
+        everyone = [[] for _ in range(3)]
+        threads = [threading.Thread(target=runs, args=(kept,)) for kept in everyone]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for kept in everyone:
+            assert len(kept) == 15
+            for i, results in enumerate(kept):
+                for ours, theirs in zip(results, expected[i % 3], strict=True):
+                    cresset.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+        arena, blocks = cresset.engine.profile(engine, inputs[1]).memory["engine_0"]
+        assert 3 * arena < blocks, "six layers' results lie in the memory of two"
+
+
+@pytest.mark.parametrize("name", ["gelu", "hardswish", "sigmoid", "silu"])
+def test_activations_behind_a_layer(name):
+    """Of every size, beside PyTorch's formulas in double."""
+    x = cresset.tensor([-1e4, -120.0, -88.0, -87.0, -20.0, -5.7, -3.0, -1.0, -0.0, 0.0, 1e-20, 0.5, 3.0, 5.6, 20.0, 87.5, 1e4] * 4)
+    layer = nn.Conv2d(1, 1, 1)
+    with cresset.no_grad():
+        layer.weight.fill_(1.0), layer.bias.zero_()
+        activation = getattr(nn, {"gelu": "GELU", "hardswish": "Hardswish", "sigmoid": "Sigmoid", "silu": "SiLU"}[name])()
+        engine = cresset.engine.compile(nn.Sequential(layer, activation).eval(), inputs=[cresset.lowering.Input((1, 1, 1, -1))], min_block_size=1)
+        got = engine(x[None, None, None]).flatten()
+        cresset.testing.assert_close(got.double(), activation(x.double()), rtol=1e-6, atol=4e-7)
+        assert "aten::" not in engine.engine_0.program()
+
+
+def test_images_larger_than_the_caches_with_an_activation():
+    """Their rows are computed in pieces, each with its activation, at the borders, too."""
+    cresset.manual_seed(0)
+    with cresset.no_grad():
+        for groups, stride, kernel, n in ((1, 1, 3, 1), (16, 2, 5, 1), (1, 1, 1, 2), (16, 1, 3, 9)):
+            model = nn.Sequential(nn.Conv2d(16, 48, kernel, stride=stride, padding=kernel // 2, groups=groups), nn.SiLU()).eval()
+            engine = cresset.engine.compile(model, inputs=[cresset.lowering.Input((-1, 16, -1, -1))], min_block_size=1)
+            x = cresset.randn(n, 16, 101, 77)
+            for _ in range(3):
+                cresset.testing.assert_close(engine(x), model(x), rtol=1e-4, atol=1e-5)
