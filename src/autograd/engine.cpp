@@ -13,6 +13,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "autograd/graph_task.h"
+#include "autograd/kept_default_hooks.h"
 #include "autograd/nodes.h"
 
 namespace cresset::autograd {
@@ -412,6 +413,7 @@ Engine& Engine::get_default_engine() {
 }
 
 variable_list Engine::execute(const edge_list& roots, variable_list&& grads, const ExecuteOptions& options, const edge_list& outputs) {
+  const KeptDefaultHooks kept;
   if (CRESSET_LIKELY(engine::stack_depth < engine::kMaxDepthOnOneStack)) return engine::run_task(roots, std::move(grads), options, outputs);
   variable_list result;
   engine::run_on_fresh_stack([&] { result = engine::run_task(roots, std::move(grads), options, outputs); });

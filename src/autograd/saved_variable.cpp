@@ -6,6 +6,7 @@
 
 #include "autograd/captured_tensors.h"
 #include "autograd/generated_support.h"
+#include "autograd/kept_default_hooks.h"
 #include "autograd/nodes.h"
 #include "autograd/seen_detach.h"
 
@@ -42,6 +43,14 @@ void SavedTensorDefaultHooks::pop_hooks() {
 }
 std::unique_ptr<SavedVariableHooks> SavedTensorDefaultHooks::get_hooks() {
   return any_default_hooks ? default_hooks().stack.back()() : nullptr;
+}
+KeptDefaultHooks::KeptDefaultHooks() {
+  if (CRESSET_UNLIKELY(any_default_hooks)) before_ = default_hooks().stack;
+}
+KeptDefaultHooks::~KeptDefaultHooks() {
+  if (CRESSET_LIKELY(!any_default_hooks && before_.empty())) return;
+  default_hooks().stack = std::move(before_);
+  any_default_hooks = !default_hooks().stack.empty();
 }
 bool SavedTensorDefaultHooks::is_active() { return any_default_hooks; }
 std::optional<std::string> SavedTensorDefaultHooks::set_disabled_message(std::optional<std::string> message) {

@@ -439,10 +439,10 @@ const TensorBase& TensorBase::requires_grad_(bool v) const {
       "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
       "require differentiation use var_no_grad = var.detach().");
   if (v && key_set().has(DispatchKey::FuncTorchBatched)) autograd::transforms::refuse_requires_grad();
-  if (v == requires_grad()) return *this;
-  CRESSET_CHECK(!v || isDifferentiableType(scalar_type()), "only Tensors of floating point dtype can require gradients");
   CRESSET_CHECK(!v || !is_inference() || InferenceMode::is_enabled(),
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  if (v == requires_grad()) return *this;
+  CRESSET_CHECK(!v || isDifferentiableType(scalar_type()), "only Tensors of floating point dtype can require gradients");
   ag::materialize_autograd_meta(*this)->requires_grad_ = v;
   return *this;
 }

@@ -100,6 +100,7 @@ Three batch_norm_rule(const Tensor& input, const std::optional<Tensor>& weight, 
     if (from->is_alias_of(front)) return;
     Tensor target = front.detach(), values = cresset::reshape(from->detach(), {b.size(), -1});
     if (!b.has(to)) values = cresset::select(values, 0, 0);  // the input is the same for all examples, and so are its statistics
+    const impl::ExcludeDispatchKeyGuard of_a_transform(DispatchKey::FuncTorchDynamicLayerFrontMode);  // may be captured by its function
     cresset::copy_(target, values);
   };
   write_back(running_mean, mean);

@@ -99,7 +99,6 @@ bool TensorImpl::has_strides_of(MemoryFormat format) const {
   if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_;
   const std::size_t n = format == MemoryFormat::ChannelsLast ? 4 : 5;
   if (sizes_.size() != n) return false;
-  if (numel_ == 0) return true;
   int64_t expected = 1;
   const auto matches = [&](std::size_t d) {
     if (sizes_[d] != 1) {

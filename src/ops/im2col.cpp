@@ -82,10 +82,12 @@ TensorSpec col2im_shape(const Tensor& self, IntArrayRef output_size, IntArrayRef
                 "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=", self.size(-2),
                 " and kernel_size=", pair(b.kernel), ".");
   const int64_t blocks = product(b.count[0], b.count[1]);
-  const bool fits = b.count[0] >= 1 && b.count[1] >= 1 && self.size(-1) == blocks;
+  const bool fits = self.size(-1) == blocks;
   CRESSET_CHECK(fits, "Given output_size=", pair(b.image), ", ", settings(b), ", stride=", pair(b.stride),
                 ", expected size of input's dimension 2 to match the calculated number of sliding blocks ", b.count[0], " * ", b.count[1],
                 " = ", blocks, ", but got input.size(2)=", self.size(-1), ".");
+  CRESSET_CHECK(b.count[0] >= 1 && b.count[1] >= 1, "Given output_size=", pair(b.image), ", ", settings(b), ", stride=", pair(b.stride),
+                ", calculated shape of the array of sliding blocks as ", pair(b.count), ", which is too small (non-positive)");
   DimVector sizes(self.sizes().slice(0, static_cast<std::size_t>(self.dim() - 2)));
   sizes.push_back(self.size(-2) / area);
   sizes.push_back(b.image[0]);

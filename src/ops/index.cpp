@@ -108,12 +108,23 @@ Tensor& index_put_meta(Tensor& self, OptionalTensorList indices, const Tensor& v
     }
   return self;
 }
+namespace {
+// Where a mask alone stands before one element, this may be of any type: the call fills.
+Tensor values_for(const Tensor& self, OptionalTensorList indices, const Tensor& values, bool accumulate) {
+  if (values.scalar_type() == self.scalar_type() || accumulate || values.numel() != 1 || !values.is_cpu()) return values;
+  int masks = 0, others = 0;
+  for (const std::optional<Tensor>& index : indices)
+    if (index && index->defined()) ++(is_mask(*index) ? masks : others);
+  return masks == 1 && others == 0 ? cresset::scalar_tensor(values.item(), TensorOptions(self.scalar_type())) : values;
+}
+}  // namespace
+
 Tensor& index_put_inplace(Tensor& self, OptionalTensorList indices, const Tensor& values, bool accumulate) {
-  return cresset::_index_put_impl_(self, indices, values, accumulate, false);
+  return cresset::_index_put_impl_(self, indices, values_for(self, indices, values, accumulate), accumulate, false);
 }
 Tensor index_put_copy(const Tensor& self, OptionalTensorList indices, const Tensor& values, bool accumulate) {
   Tensor out = self.clone();
-  cresset::_index_put_impl_(out, indices, values, accumulate, false);
+  cresset::_index_put_impl_(out, indices, values_for(self, indices, values, accumulate), accumulate, false);
   return out;
 }
 

@@ -236,7 +236,9 @@ Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weig
   const Tensor out =
       cresset::batch_norm(input.reshape(sizes), repeated(weight), repeated(bias), mean, var, use_input_stats, momentum, eps, cudnn_enabled);
   const auto write_back = [&](const std::optional<Tensor>& to, const std::optional<Tensor>& from) {
-    if (to && use_input_stats) to->detach().copy_(from->view({b, c}).mean({0}, false));
+    if (!to || !use_input_stats) return;
+    const impl::ExcludeDispatchKeyGuard of_a_transform(DispatchKey::FuncTorchDynamicLayerFrontMode);  // may be captured by its function
+    to->detach().copy_(from->view({b, c}).mean({0}, false));
   };
   write_back(running_mean, mean);
   write_back(running_var, var);

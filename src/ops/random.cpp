@@ -85,11 +85,11 @@ void check_std(const Tensor& std) {
 }  // namespace
 
 Tensor normal_of(const Tensor& mean, double std, const std::optional<Generator>& generator) {
-  return unwritten(cresset::empty_like(mean).normal_(0, std, generator).add_(mean));
+  return unwritten(cresset::empty(mean.sizes(), mean.options()).normal_(0, std, generator).add_(mean));
 }
 Tensor normal_of_std(double mean, const Tensor& std, const std::optional<Generator>& generator) {
   check_std(std);
-  return unwritten(cresset::empty_like(std).normal_(0, 1, generator).mul_(std).add_(mean));
+  return unwritten(cresset::empty(std.sizes(), std.options()).normal_(0, 1, generator).mul_(std).add_(mean));
 }
 Tensor normal_of_both(const Tensor& mean, const Tensor& std, const std::optional<Generator>& generator) {
   check_std(std);
@@ -133,7 +133,7 @@ Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {
   if (p == 1) return input * cresset::zeros({}, input.options());
   constexpr double alpha = 1.7580993408473766;  // minus the limit of SELU at minus infinity
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
-  const Tensor noise = cresset::bernoulli(cresset::empty_like(input), 1 - p);
+  const Tensor noise = cresset::empty_like(input).bernoulli_(1 - p);
   const Tensor b = noise.add(-1).mul(alpha * a).add(alpha * a * p);
   return input * noise.mul(a) + b;
 }
@@ -155,13 +155,15 @@ std::tuple<Tensor, Tensor> native_dropout_impl(const Tensor& input, double p, st
 namespace {
 double mean_slope(const Scalar& lower, const Scalar& upper) { return (lower.toDouble() + upper.toDouble()) / 2; }
 
-// One number for each element that is not positive, in order; 1 for the others.
-void draw_slopes(const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, const std::optional<Generator>& generator) {
+// One number for each element that is not positive, in order; 1 for the others. They are products' factors as doubles, and kept in `noise`.
+Tensor draw_slopes(const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, const std::optional<Generator>& generator) {
   const NoGradGuard no_grad;
+  const TensorOptions doubles = self.options().dtype(kDouble);
   const Tensor below = cresset::le(self, 0);
-  const Tensor slopes =
-      cresset::empty({below.sum().item().toLong()}, self.options().dtype(kDouble)).uniform_(lower.toDouble(), upper.toDouble(), generator);
-  noise.copy_(cresset::ones_like(self).masked_scatter(below, slopes.to(self.scalar_type())));
+  const Tensor drawn = cresset::empty({below.sum().item().toLong()}, doubles).uniform_(lower.toDouble(), upper.toDouble(), generator);
+  const Tensor slopes = cresset::ones_like(self, doubles).masked_scatter(below, drawn);
+  noise.copy_(slopes);
+  return slopes;
 }
 
 void check_slopes(const Scalar& lower, const Scalar& upper) {
@@ -174,16 +176,15 @@ Tensor rrelu_with_noise_impl(const Tensor& self, Tensor& noise, const Scalar& lo
                              const std::optional<Generator>& generator) {
   check_slopes(lower, upper);
   if (!training) return cresset::leaky_relu(self, mean_slope(lower, upper));
-  draw_slopes(self, noise, lower, upper, generator);
-  return self * noise;
+  const Tensor slopes = draw_slopes(self, noise, lower, upper, generator);
+  return (self * slopes).to(self.scalar_type()).contiguous();
 }
 
 Tensor& rrelu_with_noise_inplace_impl(Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                                       const std::optional<Generator>& generator) {
   check_slopes(lower, upper);
   if (!training) return cresset::leaky_relu_(self, mean_slope(lower, upper));
-  draw_slopes(self, noise, lower, upper, generator);
-  return self.mul_(noise);
+  return self.mul_(draw_slopes(self, noise, lower, upper, generator));
 }
 
 Tensor rrelu_with_noise_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& noise, const Scalar& lower,

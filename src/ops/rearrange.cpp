@@ -45,7 +45,7 @@ namespace {
 Tensor copy_in_format(const Tensor& rearranged, const Tensor& self) {
   const bool batched = self.key_set().has(DispatchKey::FuncTorchBatched);  // the format would be that of an example among others
   const MemoryFormat format = self.dim() == 4 && !batched ? self.suggest_memory_format() : MemoryFormat::Contiguous;
-  return shares_storage(rearranged, self) ? rearranged.clone(format) : rearranged.contiguous(format);
+  return shares_storage(rearranged, self) ? rearranged.clone(format) : rearranged.to(TensorOptions(), false, false, format);
 }
 }  // namespace
 

@@ -176,6 +176,9 @@ int assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   } else {
     CRESSET_CHECK_TYPE(is_number(value), "can't assign a ", type_name(Py_TYPE(value)), " to a torch.", cresset::toString(t.scalar_type()),
                        "Tensor");
+    int overflow = 0;
+    if (PyLong_Check(value)) PyLong_AsLongLongAndOverflow(value, &overflow);
+    CRESSET_CHECK_VALUE(overflow == 0, "Overflow when unpacking long long");
     const Scalar number = to_scalar(value);
     without_lock(may_wait(t) || any_index_waits(indices), [&] { indexing::set_item(t, indices, number); });
   }

@@ -61,6 +61,13 @@ bool is_plain_sequence(PyObject* o) {
   return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) && !is_tensor(o);
 }
 
+// Of NumPy's arrays; -1 for anything else.
+long dimensions_of_array(PyObject* o) {
+  if (!is_array(o) || is_numpy_scalar(o)) return -1;
+  const Ref n = checked(PyObject_GetAttrString(o, "ndim"));
+  return PyLong_AsLong(n.get());
+}
+
 // May o be passed for this type? Numbers convert into each other where that loses nothing but a type's name; a tensor is no Scalar.
 bool accepts(PyObject* o, const Type& type) {
   switch (type.kind) {
@@ -72,8 +79,9 @@ bool accepts(PyObject* o, const Type& type) {
         PyLong_AsLongLongAndOverflow(o, &overflow);
         return overflow == 0;
       }
-      return fits(o, type) || (is_tensor(o) && unwrap(o).dim() == 0 && unwrap(o).scalar_type() == kBool);
+      return dimensions_of_array(o) <= 0 && fits(o, type);
     case TypeKind::Float: {
+      if (is_tensor(o) && unwrap(o).is_complex()) return false;
       const PyNumberMethods* numbers = Py_TYPE(o)->tp_as_number;
       return fits(o, type) || (numbers && (numbers->nb_float || numbers->nb_index) && !is_tensor(o) && !is_array(o));
     }
@@ -89,6 +97,24 @@ bool accepts(PyObject* o, const Type& type) {
     }
     default: return fits(o, type);
   }
+}
+
+// The number of a tensor of one element, of NumPy's scalars and of its arrays without dimensions, where one is wanted; an integer is cut
+// out of it. Null for others.
+Ref number_in(PyObject* o, const Type& type) {
+  const bool whole = type.kind == TypeKind::Int || type.kind == TypeKind::SymInt;
+  if (!whole && type.kind != TypeKind::Float && type.kind != TypeKind::Complex && type.kind != TypeKind::Bool) return {};
+  if (is_tensor(o)) {
+    const Tensor& t = unwrap(o);
+    if (t.numel() != 1 || (t.is_complex() && type.kind != TypeKind::Complex)) return {};
+    const Ref number = checked(PyObject_CallMethod(o, "item", nullptr));
+    return whole ? checked(PyNumber_Long(number.get())) : checked(Py_NewRef(number.get()));
+  }
+  if (type.kind == TypeKind::Bool && is_array(o)) return Ref::steal(PyBool_FromLong(PyObject_IsTrue(o) == 1));
+  if (!is_numpy_scalar(o) && dimensions_of_array(o) != 0) return {};
+  Ref number = Ref::steal(whole ? PyNumber_Long(o) : PyNumber_Float(o));
+  if (!number) PyErr_Clear();
+  return number;
 }
 
 // Is o the one number that stands for a list of fixed length?
@@ -152,12 +178,16 @@ bool push_argument(const cresset::Argument& p, PyObject* o, Lenience lenience, S
       stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(values), inner.element()));
       return true;
     }
-    if (is_plain_sequence(o) && !fits(o, inner)) {
+    if (is_plain_sequence(o) && dimensions_of_array(o) != 0 && !fits(o, inner)) {
       items = checked(PySequence_List(o));
       o = items.get();
     }
   }
-  if (!accepts(o, type)) return false;
+  if (!accepts(o, type)) {
+    items = number_in(o, inner);
+    if (!items || !accepts(items.get(), type)) return false;
+    o = items.get();
+  }
   stack.push_back(CRESSET_UNLIKELY(is_tracing()) ? graph_part->traced_ivalue(p.name, o, type) : to_fitting_ivalue(o, type));
   return true;
 }

@@ -116,7 +116,8 @@ struct Registrar final : SavedValueVisitor {
 PyObject* register_hooks(PyObject* o, PyObject* args) {
   CRESSET_PY_TRY
   PyObject *pack = nullptr, *unpack_hook = nullptr;
-  if (PyTuple_GET_SIZE(args) != 2) {
+  const auto callable = [&](Py_ssize_t i) { return PyCallable_Check(PyTuple_GET_ITEM(args, i)) != 0; };
+  if (PyTuple_GET_SIZE(args) != 2 || !callable(0) || !callable(1)) {
     const auto shown = [](PyObject* x) { return to_text(checked(PyObject_Repr(x)).get()); };
     std::string given = shown(o);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) given += ", " + shown(PyTuple_GET_ITEM(args, i));

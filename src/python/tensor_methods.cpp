@@ -276,7 +276,7 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* k
   }
   const bool same =
       (!options.has_dtype() || options.dtype() == t.scalar_type()) && (!options.has_device() || options.device() == t.device());
-  const bool itself = same && !copy && (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format));
+  const bool itself = same && !copy && (!format || *format == MemoryFormat::Preserve || t.suggest_memory_format() == *format);
   if (itself && !is_tracing()) return Py_NewRef(self);  // a trace records it: other inputs may be of another dtype
   const bool waits = may_wait(t) || (options.has_device() && may_wait(options.device()));
   return wrap(without_lock(waits, [&] { return cresset::to(t, options, non_blocking, copy, format); }));

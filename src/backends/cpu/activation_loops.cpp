@@ -22,6 +22,10 @@ void hardswish_in_place(float* y, int64_t n) {
     y[i] = x * (above > 1 ? 1.0f : above);
   }
 }
+void relu_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = y[i] < 0 ? 0.0f : y[i]; }
+void tanh_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = tanh(y[i]); }
+void add_in_place(float* y, const float* operand, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] += operand[i]; }
+void mul_in_place(float* y, const float* operand, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] *= operand[i]; }
 void sigmoid_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = 1.0f / one_and_exp_minus(y[i]); }
 void silu_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = y[i] / one_and_exp_minus(y[i]); }
 
@@ -29,7 +33,13 @@ void silu_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = y[i
 
 // oneDNN is quicker at these two with narrower vectors.
 constexpr bool kWide = CRESSET_ISA_VECTOR_BYTES == 64;
-extern const ActivationLoops activation_loops = {kWide ? gelu_in_place : nullptr, kWide ? hardswish_in_place : nullptr, sigmoid_in_place,
-                                                 silu_in_place};
+extern const ActivationLoops activation_loops = {.gelu = kWide ? gelu_in_place : nullptr,
+                                                 .hardswish = kWide ? hardswish_in_place : nullptr,
+                                                 .sigmoid = sigmoid_in_place,
+                                                 .silu = silu_in_place,
+                                                 .relu = relu_in_place,
+                                                 .tanh = tanh_in_place,
+                                                 .add = add_in_place,
+                                                 .mul = mul_in_place};
 
 }  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE

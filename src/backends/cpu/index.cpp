@@ -285,8 +285,12 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
 void index_select(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
   const Tensor from = at_least_1d(self);
-  const Indices offsets =
-      slice_offsets(self, d, index, false, [](int64_t, int64_t) { CRESSET_THROW(IndexError, "index out of range in self"); });
+  const Indices offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) {
+    if (self.dim() <= 1) raise_out_of_range();
+    CRESSET_CHECK(size > 0, "index_select(): self indexing axis dim should be positive");
+    if (d != 1 && out.numel() > 0) raise_out_of_range();
+    CRESSET_THROW(Error, "INDICES element is out of DATA bounds, id=", i, " axis_dim=", size);
+  });
   if (out.numel() == 0) return;
   const Blocks blocks(from, d, 1);
   with_element_bits(self.itemsize(), [&](auto bits) {

@@ -268,6 +268,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
         if (!to || !to->defined()) return;
         const Tensor buffer = detail::empty_cpu({shape.channels}, type);
         std::copy(values.begin(), values.end(), buffer.mutable_data_ptr<A>());
+        const impl::ExcludeDispatchKeyGuard of_a_transform(DispatchKey::FuncTorchDynamicLayerFrontMode);  // may be captured by its function
         Tensor(*to).copy_(buffer.view(to->sizes()));
       };
       store(running_mean, new_mean);

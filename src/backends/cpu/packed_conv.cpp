@@ -22,6 +22,7 @@
 #include "backends/cpu/activation_loops.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/packed_rows.h"
 #include "backends/cpu/packed_types.h"
 
 namespace cresset::cpu {
@@ -171,6 +172,7 @@ class PackedConvolution : public CustomClassHolder {
       return finish(linear(widened(x, formats_.in), weight_.flatten(1), bias_), operands);
     const int64_t rows = x.numel() / sizes.back();
     sizes.back() = weight_.size(0);
+    if (const PackedRows* own = rows_for(x, operands, sizes)) return own->run(x, operands);
     With with = formats_with(operands, sizes);
     const auto plan = plan_for({1, weight_.size(1), rows, 1}, {1, weight_.size(0), rows, 1}, with);
     if (plan->parts.empty()) return finish(linear(widened(x, formats_.in), weight_.flatten(1), bias_), operands);
@@ -436,6 +438,15 @@ class PackedConvolution : public CustomClassHolder {
     return true;
   }
 
+  // Where products of our own take all of the call.
+  const PackedRows* rows_for(const Tensor& x, TensorList operands, IntArrayRef sizes) const {
+    const auto fits = [&](const Tensor& t) { return t.scalar_type() == kFloat && t.device().is_cpu() && t.sizes() == sizes; };
+    if (x.scalar_type() != kFloat || formats_.in.dtype != kFloat || formats_.out.dtype != kFloat) return nullptr;
+    if (!std::all_of(operands.begin(), operands.end(), fits)) return nullptr;
+    std::call_once(rows_made_, [&] { rows_ = PackedRows::make(weight_.flatten(1), bias_, epilogue_); });
+    return rows_.get();
+  }
+
   // The last step's loop, where that is quicker than oneDNN's code for it.
   ActivationLoops::Loop own_activation() const {
     const bool any = !epilogue_.steps().empty() && formats_.out.dtype == kFloat;
@@ -471,6 +482,8 @@ class PackedConvolution : public CustomClassHolder {
   ActivationLoops::Loop activation_;    // of the last step, for results that are whole; null: oneDNN's
   Tensor stored_weight_, stored_bias_;  // of 8 bits, and the bias in the unit of their products
   std::vector<float> product_scales_;
+  mutable std::once_flag rows_made_;
+  mutable std::unique_ptr<const PackedRows> rows_;
   mutable std::mutex mutex_;                                                                   // of what follows
   mutable std::vector<std::pair<std::array<int64_t, 6>, std::shared_ptr<const Plan>>> plans_;  // the last one used first
   mutable std::vector<Packed> packed_;

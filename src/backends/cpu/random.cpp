@@ -9,6 +9,7 @@
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_random.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
@@ -255,14 +256,16 @@ Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, 
 void multinomial(const Tensor& self, int64_t num_samples, bool replacement, const std::optional<Generator>& generator, const Tensor& out) {
   const int64_t categories = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
   const Tensor p = self.contiguous();
+  // Numbers are drawn in the order in which a tensor like self has them.
+  const bool by_columns = self.dim() == 2 && !cresset::empty_like(self).is_contiguous();
   Tensor drawn = out.is_contiguous() ? out : detail::empty_cpu(out.sizes(), kLong);
   CRESSET_RANDOM_FLOAT(p, "multinomial", [&] {
     filled(drawn, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
       const auto* weights = p.const_data_ptr<scalar_t>();
       if (replacement)
-        multinomial_with_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g);
+        multinomial_with_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g, by_columns);
       else
-        multinomial_without_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g);
+        multinomial_without_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g, by_columns);
     });
   });
   if (!drawn.is_same(out)) Tensor(out).copy_(drawn);

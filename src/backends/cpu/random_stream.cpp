@@ -513,10 +513,10 @@ void check_multinomial(const T* p, int64_t rows, int64_t categories, int64_t sam
 }  // namespace
 
 template <class T>
-void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
-                                  CPUGeneratorImpl& generator) {
+void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples, CPUGeneratorImpl& generator,
+                                  bool by_columns) {
   using O = opmath_type<T>;
-  if (samples == 1) return multinomial_without_replacement(out, p, rows, categories, samples, generator);
+  if (samples == 1) return multinomial_without_replacement(out, p, rows, categories, samples, generator, by_columns);
   check_multinomial(p, rows, categories, samples);
   std::vector<O> cumulative(static_cast<std::size_t>(categories));
   DoubleBuffer buffer(samples);
@@ -536,7 +536,7 @@ void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_
 
 template <class T>
 void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
-                                     CPUGeneratorImpl& generator) {
+                                     CPUGeneratorImpl& generator, bool by_columns) {
   using O = opmath_type<T>;
   CRESSET_CHECK(samples <= categories,
                 "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement; n_sample=", samples, " and ",
@@ -546,14 +546,17 @@ void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int
   const int64_t n = rows * categories;
   const std::unique_ptr<T[]> scores(new T[static_cast<std::size_t>(n)]);
   exponential_fill(scores.get(), n, 1.0, generator);
-  for (int64_t i = 0; i < n; ++i)
-    scores[static_cast<std::size_t>(i)] = narrow<T>(static_cast<O>(p[i]) / static_cast<O>(scores[static_cast<std::size_t>(i)]));
+  const auto score_of = [&](int64_t r, int64_t c) -> T& {
+    return scores[static_cast<std::size_t>(by_columns ? c * rows + r : r * categories + c)];
+  };
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < categories; ++c)
+      score_of(r, c) = narrow<T>(static_cast<O>(p[r * categories + c]) / static_cast<O>(score_of(r, c)));
   std::vector<std::pair<O, int64_t>> order(static_cast<std::size_t>(categories));
   const auto begin = order.begin(), end = order.end();
   const auto greater = [](const auto& a, const auto& b) { return (std::isnan(a.first) && !std::isnan(b.first)) || a.first > b.first; };
   for (int64_t r = 0; r < rows; ++r, out += samples) {
-    for (int64_t c = 0; c < categories; ++c)
-      order[static_cast<std::size_t>(c)] = {static_cast<O>(scores[static_cast<std::size_t>(r * categories + c)]), c};
+    for (int64_t c = 0; c < categories; ++c) order[static_cast<std::size_t>(c)] = {static_cast<O>(score_of(r, c)), c};
     if (samples == 1) {
       out[0] = std::min_element(begin, end, greater)->second;
       continue;
@@ -573,15 +576,15 @@ void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int
 
 #define CRESSET_FLOATING(_) _(float) _(double) _(Half) _(BFloat16)
 #define CRESSET_REAL(_) CRESSET_FLOATING(_) _(uint8_t) _(int8_t) _(int16_t) _(int32_t) _(int64_t)
-#define CRESSET_INSTANTIATE(T)                                                                                  \
-  template void uniform_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                   \
-  template void normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                    \
-  template void normal_serial_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                             \
-  template void log_normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                \
-  template void exponential_fill(T*, int64_t, double, CPUGeneratorImpl&);                                       \
-  template void cauchy_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                    \
-  template void multinomial_with_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&); \
-  template void multinomial_without_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&);
+#define CRESSET_INSTANTIATE(T)                                                                                        \
+  template void uniform_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                         \
+  template void normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                          \
+  template void normal_serial_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                   \
+  template void log_normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                      \
+  template void exponential_fill(T*, int64_t, double, CPUGeneratorImpl&);                                             \
+  template void cauchy_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                          \
+  template void multinomial_with_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&, bool); \
+  template void multinomial_without_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&, bool);
 CRESSET_FLOATING(CRESSET_INSTANTIATE)
 #undef CRESSET_INSTANTIATE
 #define CRESSET_INSTANTIATE(T)                                          \

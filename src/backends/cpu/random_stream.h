@@ -89,13 +89,14 @@ void randperm_inside_out_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
 
 /// Draws `samples` categories of each row of probabilities p[rows][categories] (unnormalised) into
 /// out[rows][samples]. Floating. A single sample is drawn as without replacement. Raises when a probability
-/// is negative or not finite, or a row sums to 0.
+/// is negative or not finite, or a row sums to 0. by_columns: what is drawn for each probability is drawn one column after the other.
 template <class T>
-void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples, CPUGeneratorImpl& generator);
+void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples, CPUGeneratorImpl& generator,
+                                  bool by_columns = false);
 /// The same without replacement; requires samples <= categories.
 template <class T>
 void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
-                                     CPUGeneratorImpl& generator);
+                                     CPUGeneratorImpl& generator, bool by_columns = false);
 
 /// One Poisson or binomial number. Draws double uniforms until one is accepted; not finite or NaN gives NaN.
 double sample_poisson(double rate, CPUGeneratorImpl& generator);

@@ -117,6 +117,12 @@ void prepare_out(const TensorSpec& spec, const Tensor& out) {
   check_no_internal_overlap(out);
 }
 
+Tensor& sized(Tensor& out, IntArrayRef sizes) {
+  cresset::detail::check_sizes_nonnegative(sizes);
+  prepare_out({DimVector(sizes), out.scalar_type(), out.device()}, out);
+  return out;
+}
+
 void check_apart(const Tensor& input, const Tensor& out) {
   if (!shares_storage(input, out) || input.numel() == 0 || out.numel() == 0) return;
   if (!input.is_non_overlapping_and_dense() || !out.is_non_overlapping_and_dense()) return;  // too hard to tell, as in PyTorch

@@ -65,6 +65,9 @@ CRESSET_API Tensor shaped_as(const Tensor& result, const Tensor& out);
 /// Makes a checked `out` fit a result: another shape is resized (with a warning unless out was empty).
 CRESSET_API void prepare_out(const TensorSpec& spec, const Tensor& out);
 
+/// `out` with these sizes, to be filled.
+CRESSET_API Tensor& sized(Tensor& out, IntArrayRef sizes);
+
 /// For operators that read an input while they write (the key `out_memory`): raise `unsupported operation: some elements of the
 /// input tensor and the written-to tensor refer to a single memory location. …` for views that share elements. For `check_whole`
 /// one tensor may be both.

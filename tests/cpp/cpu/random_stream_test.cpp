@@ -122,7 +122,7 @@ void check_row(const Expected& row) {
       std::vector<int64_t> drawn(static_cast<std::size_t>(2 * row.n));
       const auto multinomial =
           name == "multinomial_with_replacement" ? multinomial_with_replacement<T> : multinomial_without_replacement<T>;
-      multinomial(drawn.data(), weights.data(), 2, 50, row.n, generator);
+      multinomial(drawn.data(), weights.data(), 2, 50, row.n, generator, false);
       return expect_row(row, drawn.data(), 2 * row.n, true, generator);
     }
   }

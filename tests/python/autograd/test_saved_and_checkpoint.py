@@ -306,3 +306,36 @@ def test_a_recomputation_that_saves_more():
         checkpoint(run, torch.ones(1, requires_grad=True), use_reentrant=False).backward()
     calls.clear()
     checkpoint(run, torch.ones(1, requires_grad=True), use_reentrant=False).backward()
+
+
+def test_hooks_that_a_pass_changes_are_the_pass_s():
+    """PyTorch 2.13: a backward pass ends with the hooks of saved tensors that it began with."""
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    first = hooks(lambda x: x, lambda x: (first.__exit__(), x)[1])
+    first.__enter__()
+    y = torch.randn(3, requires_grad=True).sin().sum()
+    y.backward()
+    first.__exit__()
+    with pytest.raises(RuntimeError):
+        first.__exit__()
+    left = hooks(lambda x: x * 0, lambda x: x)
+    z = torch.randn(3, requires_grad=True)
+    w = z.sin()
+    w.register_hook(lambda g: left.__enter__())
+    w.sum().backward()
+    u = torch.ones(2, requires_grad=True)
+    u.pow(2).sum().backward()
+    assert u.grad.tolist() == [2.0, 2.0], "hooks pushed in a pass outlived it"
+
+
+def test_hooks_of_a_saved_tensor_are_functions():
+    y = torch.ones(2, requires_grad=True).sin()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        y.grad_fn._raw_saved_self.register_hooks(1, 1)
+
+
+def test_requires_grad_of_inference_tensors():
+    with torch.inference_mode():
+        x = torch.ones(2).requires_grad_()
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode is not allowed"):
+        x.requires_grad_()

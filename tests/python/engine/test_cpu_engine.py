@@ -362,3 +362,31 @@ def test_images_larger_than_the_caches_with_an_activation():
             x = cresset.randn(n, 16, 101, 77)
             for _ in range(3):
                 cresset.testing.assert_close(engine(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("inputs, outputs", [(1, 1), (7, 33), (64, 256), (769, 300), (1540, 513), (30, 31)])
+def test_rows_of_linear_layers(inputs, outputs):
+    """Panels, chunks and blocks of inputs at their edges; numbers of rows around what a tile has; threads that share rows or outputs."""
+    cresset.manual_seed(0)
+    layer = nn.Linear(inputs, outputs, bias=outputs != 31)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x, y):
+            return cresset.relu(F.silu(self.layer(x)) * y + y)
+
+    before = cresset.get_num_threads()
+    with cresset.no_grad():
+        net = Net().eval()
+        engine = cresset.engine.compile(net, inputs=[cresset.lowering.Input((-1, inputs)), cresset.lowering.Input((-1, outputs))], min_block_size=1)
+        try:
+            for rows, threads in ((1, 1), (2, 3), (5, 1), (11, 2), (12, 1), (13, 1), (24, 3), (100, 3), (257, 2)):
+                cresset.set_num_threads(threads)
+                x, y = cresset.randn(rows, inputs), cresset.randn(outputs, rows).t()
+                cresset.testing.assert_close(engine(x, y), net(x, y), rtol=1e-4, atol=1e-4)
+        finally:
+            cresset.set_num_threads(before)
+        assert engine(cresset.randn(0, inputs), cresset.randn(0, outputs)).shape == (0, outputs)

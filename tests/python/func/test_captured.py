@@ -161,3 +161,25 @@ def test_afterwards_everything_may_be_written():
         grad(lambda x: (_ for _ in ()).throw(ValueError("inside")))(X)
     captured.add_(1)
     assert captured.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("transform", ["grad", "vjp", "jvp", "jacrev"])
+@pytest.mark.parametrize("layer", ["batch_norm", "instance_norm"])
+def test_running_statistics_may_be_captured(transform, layer):
+    """PyTorch 2.13 updates them, as modules in training mode need it."""
+    F, x = cresset.nn.functional, cresset.randn(2, 3, 4)
+    f = {"batch_norm": lambda x, m, v: F.batch_norm(x, m, v, training=True), "instance_norm": lambda x, m, v: F.instance_norm(x, m, v, use_input_stats=True)}[layer]
+    want_m, want_v = cresset.zeros(3), cresset.ones(3)
+    want = f(x, want_m, want_v).pow(2).sum()
+    m, v = cresset.zeros(3), cresset.ones(3)
+    loss = lambda x: f(x, m, v).pow(2).sum()  # noqa: E731
+    if transform == "jvp":
+        got = cresset.func.jvp(loss, (x,), (cresset.ones_like(x),))[0]
+    elif transform == "vjp":
+        got = cresset.func.vjp(loss, x)[0]
+    else:
+        getattr(cresset.func, transform)(loss)(x)
+        got = want
+    cresset.testing.assert_close(got, want)
+    cresset.testing.assert_close(m, want_m)
+    cresset.testing.assert_close(v, want_v)

@@ -16,7 +16,6 @@ import overload_cases  # noqa: E402
 RECORDED = json.loads((GOLDEN / "overloads.json").read_text())
 # Where PyTorch takes a value for what it is not, this package refuses it.
 REFUSED = {
-    **{(kind, "float tensor"): "a fraction is no integer" for kind in ("int", "int?", "SymInt")},
     **{(kind, "[tensor]"): "a fraction is no integer" for kind in ("int[]", "int[2]", "int[]?", "int[2]?")},
     **{(kind, name): "the number behind an enumeration's member" for kind in ("ScalarType", "Layout", "MemoryFormat")
        for name in ("True", "float tensor", "int tensor", "bool tensor", "__index__")},

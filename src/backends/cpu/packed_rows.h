@@ -1,0 +1,35 @@
+// Linear layers of floats whose weights are packed in panels (panel_loops.h), with what follows them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <cresset/core/tensor.h>
+
+#include "backends/cpu/activation_loops.h"
+#include "backends/cpu/epilogue.h"
+
+namespace cresset::cpu {
+
+/// Any number of threads may call it.
+class PackedRows {
+ public:
+  /// weight: (outputs, inputs), bias: (outputs), floats on the CPU. Null where oneDNN is as quick on this processor, or a step is oneDNN's
+  /// only.
+  static std::unique_ptr<const PackedRows> make(const Tensor& weight, const std::optional<Tensor>& bias, const Epilogue& epilogue);
+
+  /// x: (..., inputs) of float32, with elements. Operands: float32 of the result's sizes.
+  Tensor run(const Tensor& x, TensorList operands) const;
+
+ private:
+  using Step = std::variant<ActivationLoops::Loop, ActivationLoops::Join>;
+
+  int64_t outputs_ = 0, inputs_ = 0;
+  Tensor packed_;
+  std::optional<Tensor> bias_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace cresset::cpu
