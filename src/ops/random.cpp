@@ -133,7 +133,9 @@ Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {
   if (p == 1) return input * cresset::zeros({}, input.options());
   constexpr double alpha = 1.7580993408473766;  // minus the limit of SELU at minus infinity
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
-  const Tensor noise = cresset::empty_like(input).bernoulli_(1 - p);
+  // In the order of the input's memory; not in place where both orders are one, since vmap gives each example its own.
+  const Tensor like = cresset::empty_like(input),
+               noise = like.is_contiguous() ? cresset::bernoulli(like, 1 - p) : Tensor(like).bernoulli_(1 - p);
   const Tensor b = noise.add(-1).mul(alpha * a).add(alpha * a * p);
   return input * noise.mul(a) + b;
 }

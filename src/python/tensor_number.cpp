@@ -41,8 +41,9 @@ bool is_big_pair(const Tensor& a, const Tensor& b) {
 
 // An operator: what runs, and the names under which overriding types see it.
 struct OperatorNames {
-  const char* forward;    // method of (a, b)
-  const char* reflected;  // method of (b, a), when only b is a tensor
+  const char* forward;         // method of (a, b)
+  const char* reflected;       // method of (b, a), when only b is a tensor, and when the other one was asked in vain; null: there is none
+  bool is_comparison = false;  // Python itself asks the reflected one then
 };
 
 // Methods that PyTorch has in Python: they ask for operands of any type, and pass (empty) keyword arguments.
@@ -56,30 +57,37 @@ bool is_operand(std::string_view name, PyObject* other) {
   return is_tensor(other) || type_overrides(Py_TYPE(other)) || is_array(other) || (is_number(other) && name != "matmul");
 }
 
-// Runs the protocol when an operand overrides; null without an error when none does.
-CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const OperatorNames& names) {
-  CRESSET_PY_TRY
-  Overriders overriders;
-  overriders.scan(a);
-  overriders.scan(b);
-  if (overriders.empty()) return nullptr;
-  const bool forward = is_tensor(a);
-  const char* name = forward ? names.forward : names.reflected;
-  if (!is_operand(name, forward ? b : a)) return nullptr;
-  const Ref function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
-  const Ref args = checked(forward ? PyTuple_Pack(2, a, b) : PyTuple_Pack(2, b, a));
-  const Ref keywords = is_python_method(name) ? checked(PyDict_New()) : Ref();
-  return overriders.call(function.get(), args.get(), keywords.get(), (std::string("torch.Tensor.") + name).c_str(),
-                         is_python_method(name) ? (forward ? a : b) : nullptr);
-  CRESSET_PY_CATCH(nullptr)
-}
-
 }  // namespace
 
 /// Did the last question of the protocol fail because the other type gives each call back? (override.cpp)
 bool was_endless_question();
 
 namespace {
+
+// Runs the protocol for the method `name` of self. Equality asks self's type alone where it overrides.
+PyObject* override_method_of(PyObject* self, PyObject* other, const char* name) {
+  CRESSET_PY_TRY
+  Overriders overriders;
+  overriders.scan(self);
+  if (std::string_view(name) != "__eq__" || overriders.empty()) overriders.scan(other);
+  if (overriders.empty() || !is_operand(name, other)) return nullptr;
+  const Ref function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
+  const Ref args = checked(PyTuple_Pack(2, self, other));
+  const Ref keywords = is_python_method(name) ? checked(PyDict_New()) : Ref();
+  return overriders.call(function.get(), args.get(), keywords.get(), (std::string("torch.Tensor.") + name).c_str(),
+                         is_python_method(name) ? self : nullptr);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// Runs the protocol when an operand overrides; null without an error when none does.
+CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const OperatorNames& names) {
+  if (!is_tensor(a)) return override_method_of(b, a, names.reflected);
+  PyObject* r = override_method_of(a, b, names.forward);
+  const bool in_vain = !r && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError) && !was_endless_question();
+  if (!in_vain || names.is_comparison || !names.reflected || !is_tensor(b) || Py_TYPE(a) == Py_TYPE(b)) return r;
+  PyErr_Clear();
+  return override_method_of(b, a, names.reflected);
+}
 
 // What an operator gives when the protocol failed: after a TypeError the other operand's reflected method has its turn.
 PyObject* after_override() {
@@ -144,7 +152,7 @@ template <class F>
 PyObject* in_place(PyObject* a, PyObject* b, const char* name, F f) {
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(may_override_either(a, b))) {
-    PyObject* r = override_binary(a, b, {name, name});
+    PyObject* r = override_binary(a, b, {name, nullptr});
     if (r || PyErr_Occurred()) return r ? r : after_override();
   }
   if (!is_tensor(a)) Py_RETURN_NOTIMPLEMENTED;
@@ -313,9 +321,9 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
     return compare(a, other.get(), op);
     CRESSET_PY_CATCH(nullptr)
   }
-#define CRESSET_COMPARE(function, forward, reflected)                                                       \
-  return binary(                                                                                            \
-      a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
+#define CRESSET_COMPARE(function, forward, reflected)                                                             \
+  return binary(                                                                                                  \
+      a, b, {forward, reflected, true}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
       [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
     case Py_EQ: {

@@ -15,19 +15,31 @@ inline float one_and_exp_minus(float x) {
   return select(x < -kEnd, kInf<float>, 1.0f + normal_exp(-within));
 }
 
-void gelu_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = gelu_erf(y[i]); }
-void hardswish_in_place(float* y, int64_t n) {
-  CRESSET_POINTWISE_FOR(i, n) {
-    const float x = y[i], part = multiply_add(x, 1.0f / 6, 0.5f), above = part < 0 ? 0.0f : part;
-    y[i] = x * (above > 1 ? 1.0f : above);
-  }
+// A NaN stays one.
+inline float limited(float x, float least, float most) {
+  const float above = x < least ? least : x;
+  return above > most ? most : above;
 }
-void relu_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = y[i] < 0 ? 0.0f : y[i]; }
-void tanh_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = tanh(y[i]); }
+
+#define CRESSET_IN_PLACE(name, expression)                                                        \
+  void name##_in_place(float* y, int64_t n, [[maybe_unused]] float a, [[maybe_unused]] float b) { \
+    CRESSET_POINTWISE_FOR(i, n) {                                                                 \
+      const float x = y[i];                                                                       \
+      y[i] = expression;                                                                          \
+    }                                                                                             \
+  }
+CRESSET_IN_PLACE(clamp, limited(x, a, b))
+CRESSET_IN_PLACE(gelu, gelu_erf(x))
+CRESSET_IN_PLACE(hardsigmoid, limited(multiply_add(x, 1.0f / 6, 0.5f), 0.0f, 1.0f))
+CRESSET_IN_PLACE(hardswish, x* limited(multiply_add(x, 1.0f / 6, 0.5f), 0.0f, 1.0f))
+CRESSET_IN_PLACE(leaky_relu, x > 0 ? x : x * a)
+CRESSET_IN_PLACE(relu, x < 0 ? 0.0f : x)
+CRESSET_IN_PLACE(sigmoid, 1.0f / one_and_exp_minus(x))
+CRESSET_IN_PLACE(silu, x / one_and_exp_minus(x))
+CRESSET_IN_PLACE(tanh, tanh(x))
+#undef CRESSET_IN_PLACE
 void add_in_place(float* y, const float* operand, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] += operand[i]; }
 void mul_in_place(float* y, const float* operand, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] *= operand[i]; }
-void sigmoid_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = 1.0f / one_and_exp_minus(y[i]); }
-void silu_in_place(float* y, int64_t n) { CRESSET_POINTWISE_FOR(i, n) y[i] = y[i] / one_and_exp_minus(y[i]); }
 
 }  // namespace
 
@@ -37,6 +49,9 @@ extern const ActivationLoops activation_loops = {.gelu = kWide ? gelu_in_place :
                                                  .hardswish = kWide ? hardswish_in_place : nullptr,
                                                  .sigmoid = sigmoid_in_place,
                                                  .silu = silu_in_place,
+                                                 .clamp = clamp_in_place,
+                                                 .hardsigmoid = hardsigmoid_in_place,
+                                                 .leaky_relu = leaky_relu_in_place,
                                                  .relu = relu_in_place,
                                                  .tanh = tanh_in_place,
                                                  .add = add_in_place,

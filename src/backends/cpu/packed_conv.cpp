@@ -152,6 +152,8 @@ class PackedConvolution : public CustomClassHolder {
     if (x.dim() == 4 && takes(x) && x.numel() > 0 && x.size(1) == weight_.size(1) * groups_) {
       const std::array<int64_t, 4> sizes = result_sizes(x);
       if (sizes[2] > 0 && sizes[3] > 0) {
+        if (const PackedRows* own = reads_weights(sizes[0] * sizes[2] * sizes[3]) ? rows_for(x, operands, sizes) : nullptr)
+          return run_places(*own, x, operands, sizes);
         with = formats_with(operands, sizes);
         plan = plan_for({x.size(0), x.size(1), x.size(2), x.size(3)}, sizes, with);
       }
@@ -262,7 +264,7 @@ class PackedConvolution : public CustomClassHolder {
         if (plan.with.whole && activation_) {
           const Window& v = p.window;
           onednn_stream().wait();
-          activation_(static_cast<float*>(y.data_ptr()) + at_y, v.images * v.rows_out * plan.y[3] * v.outputs);
+          activation_(static_cast<float*>(y.data_ptr()) + at_y, v.images * v.rows_out * plan.y[3] * v.outputs, 0, 0);
         }
       }
       onednn_stream().wait();
@@ -438,6 +440,22 @@ class PackedConvolution : public CustomClassHolder {
     return true;
   }
 
+  // A convolution of 1 x 1 with more weights than places to use them at, which may have to come from memory, and without a panel at the
+  // edge.
+  bool reads_weights(int64_t places) const {
+    constexpr int64_t kLarge = 1 << 16, kFew = 512, kPanel = 32;
+    return is_pointwise() && groups_ == 1 && weight_.numel() >= kLarge && places <= kFew && weight_.size(0) % kPanel == 0;
+  }
+  // A convolution of 1 x 1 as a linear layer over the places of the image.
+  static Tensor run_places(const PackedRows& own, const Tensor& x, TensorList operands, const std::array<int64_t, 4>& sizes) {
+    const Tensor image = x.contiguous(MemoryFormat::ChannelsLast), y = empty(sizes, TensorOptions(kFloat), MemoryFormat::ChannelsLast);
+    std::vector<Tensor> with;
+    for (const Tensor& t : operands) with.push_back(t.contiguous(MemoryFormat::ChannelsLast));
+    std::vector<const float*> places;
+    for (const Tensor& t : with) places.push_back(t.const_data_ptr<float>());
+    own.run(image.const_data_ptr<float>(), sizes[0] * sizes[2] * sizes[3], places, y.data_ptr<float>());
+    return y;
+  }
   // Where products of our own take all of the call.
   const PackedRows* rows_for(const Tensor& x, TensorList operands, IntArrayRef sizes) const {
     const auto fits = [&](const Tensor& t) { return t.scalar_type() == kFloat && t.device().is_cpu() && t.sizes() == sizes; };

@@ -15,13 +15,12 @@ std::unique_ptr<const PackedRows> PackedRows::make(const Tensor& weight, const s
   auto out = std::make_unique<PackedRows>();
   const ActivationLoops& activations = find_activation_loops();
   for (const EpilogueStep& s : epilogue.steps()) {
-    if (s.takes_operand()) {
-      out->steps_.emplace_back(s.name == "add" ? activations.add : activations.mul);
-    } else if (const auto loop = activations.find_any(s.name)) {
-      out->steps_.emplace_back(loop);
-    } else {
-      return nullptr;
-    }
+    const Step step{s.takes_operand() ? nullptr : activations.find_any(s.name), static_cast<float>(s.a), static_cast<float>(s.b),
+                    !s.takes_operand() ? nullptr
+                    : s.name == "add"  ? activations.add
+                                       : activations.mul};
+    if (!step.loop && !step.join) return nullptr;
+    out->steps_.push_back(step);
   }
   out->outputs_ = weight.size(0);
   out->inputs_ = weight.size(1);
@@ -31,41 +30,53 @@ std::unique_ptr<const PackedRows> PackedRows::make(const Tensor& weight, const s
   return out;
 }
 
-// Threads take chunks of outputs, and parts of the rows where there are few of those.
 Tensor PackedRows::run(const Tensor& x, TensorList operands) const {
-  constexpr int64_t kWorthThreads = 4'000'000, kRowsOfPart = 12;  // multiply-adds
   const Tensor dense = x.contiguous();
   std::vector<Tensor> with;
   for (const Tensor& t : operands) with.push_back(t.contiguous());
+  std::vector<const float*> places;
+  for (const Tensor& t : with) places.push_back(t.const_data_ptr<float>());
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = outputs_;
   const Tensor y = detail::empty_cpu(sizes, kFloat);
-  const int64_t rows = x.numel() / inputs_, chunks = (outputs_ + kChunkOutputs - 1) / kChunkOutputs;
+  run(dense.const_data_ptr<float>(), x.numel() / inputs_, places, y.data_ptr<float>());
+  return y;
+}
+
+// Tasks are chunks of outputs by parts of the rows: of rows whose results the second cache holds until the steps went over them, unless the
+// chunk's weights are what it should hold; and parts for each thread where there are few chunks.
+void PackedRows::run(const float* x, int64_t rows, const std::vector<const float*>& operands, float* y) const {
+  constexpr int64_t kWorthThreads = 4'000'000, kRowsOfPart = 48;        // multiply-adds
+  constexpr int64_t kCachedResult = 1 << 15, kCachedWeights = 1 << 17;  // elements
+  const int64_t chunks = (outputs_ + kChunkOutputs - 1) / kChunkOutputs, width = std::min(outputs_, kChunkOutputs);
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   const bool divides = threads > 1 && rows * inputs_ * outputs_ >= kWorthThreads;
-  const int64_t parts = divides && chunks < 4 * threads ? std::clamp<int64_t>(rows / kRowsOfPart, 1, threads) : 1, tasks = chunks * parts;
+  int64_t parts = width * inputs_ <= kCachedWeights ? rows * width / kCachedResult : 1;
+  if (divides && chunks * parts < 4 * threads) parts = std::max(parts, threads);
+  parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(1, rows / kRowsOfPart));
+  const int64_t tasks = chunks * parts;
   const PanelLoops& loops = find_panel_loops();
   parallel_for(0, tasks, divides ? 1 : tasks, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t chunk = task / parts, part = task % parts, first = rows * part / parts, last = rows * (part + 1) / parts;
-      loops.run({dense.const_data_ptr<float>() + first * inputs_, last - first, inputs_, outputs_, packed_.const_data_ptr<float>(),
-                 bias_ ? bias_->const_data_ptr<float>() : nullptr, y.data_ptr<float>() + first * outputs_},
+      loops.run({x + first * inputs_, last - first, inputs_, outputs_, packed_.const_data_ptr<float>(),
+                 bias_ ? bias_->const_data_ptr<float>() : nullptr, y + first * outputs_},
                 chunk);
+      if (steps_.empty()) continue;
       const int64_t column = chunk * kChunkOutputs, columns = std::min(kChunkOutputs, outputs_ - column);
-      for (int64_t r = first; r < last; ++r) {
-        const int64_t at = r * outputs_ + column;
-        float* const to = y.data_ptr<float>() + at;
+      const bool whole = columns == outputs_;  // then rows are neighbours
+      for (int64_t r = first; r < last; r += whole ? last - first : 1) {
+        const int64_t at = r * outputs_ + column, n = whole ? (last - first) * outputs_ : columns;
         std::size_t next = 0;
         for (const Step& s : steps_) {
-          if (const auto* loop = std::get_if<ActivationLoops::Loop>(&s))
-            (*loop)(to, columns);
+          if (s.loop)
+            s.loop(y + at, n, s.a, s.b);
           else
-            std::get<ActivationLoops::Join>(s)(to, with[next++].const_data_ptr<float>() + at, columns);
+            s.join(y + at, operands[next++] + at, n);
         }
       }
     }
   });
-  return y;
 }
 
 }  // namespace cresset::cpu

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include <cresset/core/tensor.h>
@@ -22,9 +21,15 @@ class PackedRows {
 
   /// x: (..., inputs) of float32, with elements. Operands: float32 of the result's sizes.
   Tensor run(const Tensor& x, TensorList operands) const;
+  /// The layer over `rows` rows that lie one after the other, as those of the operands and of y.
+  void run(const float* x, int64_t rows, const std::vector<const float*>& operands, float* y) const;
 
  private:
-  using Step = std::variant<ActivationLoops::Loop, ActivationLoops::Join>;
+  struct Step {
+    ActivationLoops::Loop loop;  // null: a join
+    float a, b;
+    ActivationLoops::Join join;
+  };
 
   int64_t outputs_ = 0, inputs_ = 0;
   Tensor packed_;

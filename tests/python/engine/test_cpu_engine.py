@@ -390,3 +390,23 @@ def test_rows_of_linear_layers(inputs, outputs):
         finally:
             cresset.set_num_threads(before)
         assert engine(cresset.randn(0, inputs), cresset.randn(0, outputs)).shape == (0, outputs)
+
+
+def test_convolutions_of_many_weights_and_few_places():
+    """1 x 1 over images of a few places, which the products of linear layers take with AVX-512: layouts, batches, operands."""
+    cresset.manual_seed(0)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.down, self.up = nn.Conv2d(512, 128, 1), nn.Conv2d(128, 512, 1, bias=False)
+
+        def forward(self, x):
+            return F.relu6(self.up(F.hardswish(self.down(x)))) + x
+
+    with cresset.no_grad():
+        net = Net().eval()
+        engine = cresset.engine.compile(net, inputs=[cresset.lowering.Input((-1, 512, -1, -1))], min_block_size=1)
+        for sizes in ((1, 512, 7, 7), (3, 512, 5, 1), (2, 512, 20, 20), (1, 512, 1, 1)):
+            for x in (cresset.randn(sizes), cresset.randn(sizes).contiguous(memory_format=cresset.channels_last)):
+                cresset.testing.assert_close(engine(x), net(x), rtol=1e-4, atol=1e-4)

@@ -482,3 +482,12 @@ def test_a_function_with_a_keyword_only_tensor_is_refused():
         cresset.func.vmap(KeywordOnly.apply)(x, y=x)
     with pytest.raises(TypeError, match=r"forward\(\) got an unexpected keyword argument 'y'"):
         KeywordOnly.apply(x, y=x)
+
+
+def test_derivatives_of_pinv_of_hermitian_matrices():
+    """The gradient of each matrix is the one that it has alone; eigh's, of which the operator is made, would be symmetric."""
+    cresset.manual_seed(0)
+    a, c = cresset.randn(2, 3, 3, dtype=cresset.float64), cresset.randn(2, 3, 3, dtype=cresset.float64)
+    a = a + a.mT
+    push = lambda p, c: cresset.func.vjp(lambda x: cresset.linalg.pinv(x, hermitian=True), p)[1](c)[0]  # noqa: E731
+    cresset.testing.assert_close(cresset.vmap(push)(a, c), cresset.stack([push(x, y) for x, y in zip(a, c, strict=True)]))

@@ -137,3 +137,38 @@ def test_names_of_operators(sign):
         assert isinstance(eval(f"x {sign} x", {"x": x}), Seeing)
     ~x
     assert seen == [OPERATOR_NAMES[sign], "__invert__"]
+
+
+class Left(torch.Tensor):
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        Left.seen.append((function.__name__, [t.__name__ for t in types]))
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+class Right(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    "name, reflected",
+    [("add", "add"), ("sub", "__rsub__"), ("pow", "__rpow__"), ("__floordiv__", "__rfloordiv__"), ("div", "__rdiv__"), ("remainder", "__rmod__"), ("matmul", "__rmatmul__")],
+)  # fmt: skip
+def test_unrelated_types_are_asked_for_both_methods(name, reflected):
+    """PyTorch 2.13: the reflected method has its turn before the TypeError; it is Python's there, whose types share no slot."""
+    operation = {"div": operator.truediv, "remainder": operator.mod, "__floordiv__": operator.floordiv}.get(name) or getattr(operator, name)
+    left, right = torch.ones(2).as_subclass(Left), torch.ones(2).as_subclass(Right)
+    Left.seen.clear()
+    with pytest.raises(TypeError):
+        operation(left, right)
+    assert Left.seen == [(name, ["Left", "Right"]), (reflected, ["Right", "Left"])]
+
+
+def test_equality_asks_the_left_type_alone():
+    left, right = torch.tensor([1.0, 2.0]).as_subclass(Left), torch.tensor([1.0, 3.0]).as_subclass(Right)
+    Left.seen.clear()
+    same = left == right
+    assert Left.seen[0] == ("__eq__", ["Left"]) and type(same) is Left and same.tolist() == [True, False]
+    assert type(right == left) is Right
