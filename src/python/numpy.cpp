@@ -88,6 +88,7 @@ struct BufferShape {
 int get_buffer(PyObject* o, Py_buffer* view, int flags) {
   try {
     const Tensor& t = unwrap(o);
+    CRESSET_CHECK(!type_overrides(Py_TYPE(o)), "a tensor of a type with __torch_function__ gives its memory by numpy() and __array__");
     check_exportable(t);
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !t.is_contiguous()) CRESSET_THROW(Error, "the tensor is not contiguous");
     t.storage().unsafeGetStorageImpl()->set_resizable(false);
@@ -162,8 +163,14 @@ PyObject* py_array(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 // What NumPy functions return for tensors becomes a tensor again; flags as uint8, as PyTorch has it from the time before bool.
-PyObject* py_array_wrap(PyObject*, PyObject* const* args, Py_ssize_t n) {
+PyObject* py_array_wrap(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override(self))) {
+    const Ref given = checked(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
+    if (PyObject* r = override_method(self, "__array_wrap__", given.get())) return r;
+    if (PyErr_Occurred()) return nullptr;
+  }
   CRESSET_CHECK_TYPE(n >= 1, "__array_wrap__: an array was required.");
   Tensor t = tensor_from_array(args[0]);
   return wrap(t.scalar_type() == kBool ? t.to(kByte) : std::move(t));

@@ -365,6 +365,10 @@ PyObject* py_is_same_size(PyObject* self, PyObject* other) {
 
 PyObject* py_new_tensor(PyObject* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override(self))) {
+    if (PyObject* r = override_method(self, "new_tensor", args, kwargs)) return r;
+    if (PyErr_Occurred()) return nullptr;
+  }
   static const char* names[] = {"data", "dtype", "device", "requires_grad", nullptr};
   PyObject *data, *dtype = Py_None, *device = Py_None;
   int requires_grad = 0;

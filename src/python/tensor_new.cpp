@@ -257,10 +257,9 @@ CreationArguments parse(const char* name, PyObject* const* args, Py_ssize_t n, P
   return a;
 }
 
+// Data that overrides is not asked: it is read, as any other.
 Ref modes_result(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  Overriders overriders;
-  for (Py_ssize_t i = 0; i < n; ++i)
-    if (!PyTuple_Check(args[i]) && !PyList_Check(args[i])) overriders.scan(args[i]);
+  const Overriders overriders{};
   if (overriders.empty()) return {};
   const Ref module = checked(PyImport_ImportModule("cresset"));
   const Ref function = checked(PyObject_GetAttrString(module.get(), name));

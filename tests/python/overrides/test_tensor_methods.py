@@ -3,6 +3,7 @@
 import types
 
 import cresset
+import numpy as np
 import pytest
 from cresset import _C, _overridable
 from cresset.overrides import TorchFunctionMode
@@ -64,3 +65,33 @@ def test_modes_see_them(name):
     with Seen() as mode:
         assert getattr(x, name)(*arguments) == "seen"
     assert mode.functions == [getattr(cresset.Tensor, name)] and isinstance(mode.functions[0], _C.overridable)
+
+
+class Told(cresset.Tensor):
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        Told.seen.append(function.__name__)
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize(
+    "call, kind, seen",
+    [
+        (lambda x: cresset.tensor(x), cresset.Tensor, []),
+        (lambda x: cresset.as_tensor(x), Told, []),
+        (lambda x: cresset.as_tensor(x, dtype=cresset.double), cresset.Tensor, []),
+        (lambda x: x.new_tensor([1.0]), Told, ["new_tensor"]),
+        (lambda x: np.array(x), np.ndarray, ["__array__"]),
+        (lambda x: np.asarray(x), np.ndarray, ["__array__"]),
+        (lambda x: np.sin(x), Told, ["__array__", "__array_wrap__"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_data_and_numpy_ask(call, kind, seen):
+    """PyTorch 2.13: data is read and not asked; arrays are made by methods that the type may override."""
+    x = cresset.tensor([1.0, 2.0]).as_subclass(Told)
+    Told.seen.clear()
+    got = call(x)
+    assert type(got) is kind and Told.seen == seen
