@@ -329,10 +329,13 @@ class PackedConvolution : public CustomClassHolder {
 
   // Threads take images where there are enough, otherwise rows of the result, or its channels where it is a single place.
   bool make(Plan& plan, int64_t threads) const {
-    constexpr double kWorthThreads = 4e6, kLongPart = 6e7;  // multiply-adds; the latter take some 1 ms
-    constexpr double kWorthReading = 2.5e5;                 // weights, of a single place: reading them is the work then
+    constexpr double kWorthThreads = 1.5e6, kLongPart = 6e7;  // multiply-adds, of some 20 us and 1 ms
+    constexpr double kAlone = 4, kActivation = 25;  // as many take as long as one of a channel by itself, and as an activation of our own
+    constexpr double kWorthReading = 2.5e5;         // weights, of a single place: reading them is the work then
     const auto &x = plan.x, &y = plan.y;
-    const double work = static_cast<double>(y[0] * y[1] * y[2] * y[3]) * static_cast<double>(weight_.numel() / weight_.size(0));
+    const double work = static_cast<double>(y[0] * y[1] * y[2] * y[3]) *
+                        (static_cast<double>(weight_.numel() / weight_.size(0)) * (groups_ > 1 ? kAlone : 1) +
+                         (plan.with.whole && activation_ ? kActivation : 0));
     const Window all{x[0], x[2], y[2], padding_[0], padding_[0], 0, y[1]};
     // What an activation of our own goes over should be in the second cache still, unless reading the weights again would cost more.
     constexpr int64_t kCached = 1 << 16;  // elements
