@@ -1,5 +1,6 @@
 // The CPU allocator: thread-local free lists for small blocks, a shared cache for big ones.
 #include <cresset/base/interrupt.h>
+#include <cresset/base/parallel.h>
 #include <cresset/core/allocator.h>
 #include <cresset/core/device_allocator.h>
 
@@ -126,6 +127,7 @@ void* take_large(std::size_t n) {
 }
 CRESSET_NOINLINE void* alloc_large(std::size_t n) {
   detail::PlannedRun* run = detail::planned_run;
+  if (run && in_parallel_region()) run = nullptr;  // which thread takes which part, and its blocks, is another each time
   if (run)
     if (void* p = run->take(n)) return p;
   void* p = take_large(n);

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cresset/base/parallel.h>
 #include <cresset/core/allocator.h>
 
 namespace cresset::detail {
@@ -142,6 +143,22 @@ TEST(MemoryPlan, ARunInsideOfAnotherIsPartOfIt) {
     });
   EXPECT_EQ(inner->arena_bytes(), 0);
   EXPECT_GT(outer->block_bytes(), 6 * static_cast<int64_t>(kBlock));
+}
+
+TEST(MemoryPlan, BlocksOfPartsOfARegionAreNoneOfTheRun) {
+  const auto plan = std::make_shared<MemoryPlan>();
+  const int before = get_num_threads();
+  set_num_threads(3);
+  for (int i = 0; i < 40; ++i)
+    run(plan, [] {
+      Block whole(kBlock, 7);
+      parallel_for(0, 6, 1, [](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; ++j) Block part(kBlock + static_cast<std::size_t>(j) * 64, 8);
+      });
+      EXPECT_TRUE(whole.holds(7));
+    });
+  set_num_threads(before);
+  EXPECT_EQ(plan->block_bytes(), static_cast<int64_t>(kBlock));
 }
 
 TEST(MemoryPlan, ThreadsHaveArenasOfTheirOwn) {
