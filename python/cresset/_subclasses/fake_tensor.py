@@ -239,7 +239,10 @@ class FakeTensorMode(TorchDispatchMode):
         with no_dispatch(), cresset.no_grad():
             copy = self._wrap(fake._elem.detach(), fake.fake_device, fake.constant)
         copy.real_tensor = fake.real_tensor
-        return copy.requires_grad_(True) if fake.requires_grad else copy
+        if fake.requires_grad:
+            with cresset._C.DisableTorchFunction():
+                copy.requires_grad = True  # the method is refused inside of functional transforms
+        return copy
 
     def _convert(self, tensor):
         kind = type(tensor)
