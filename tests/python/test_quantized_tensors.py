@@ -25,7 +25,7 @@ def test_what_they_are(one, rows):
     assert one.int_repr().tolist() == [[0, 0, 3, 7], [10, 13, 16, 19], [22, 26, 29, 32]] and one.int_repr().dtype == torch.uint8
     assert (one.q_scale(), one.q_zero_point(), one.dtype, one.qscheme(), one.is_quantized) == (0.1, 10, torch.quint8, torch.per_tensor_affine, True)
     torch.testing.assert_close(one.dequantize()[0], torch.tensor([-1.0, -1.0, -0.7, -0.3]))
-    assert torch.dequantize([one, one])[1].shape == (3, 4) and one.element_size() == 1 and one.type() == "torch.quantized.QUInt8Tensor"
+    assert type(torch.dequantize([one, one])) is tuple and torch.dequantize((one, one))[1].shape == (3, 4) and one.element_size() == 1 and one.type() == "torch.quantized.QUInt8Tensor"
     assert repr(one) == (
         "tensor([[-1.0000, -1.0000, -0.7000, -0.3000],\n        [ 0.0000,  0.3000,  0.6000,  0.9000],\n        [ 1.2000,  1.6000,  1.9000,  2.2000]], "
         "size=(3, 4), dtype=torch.quint8,\n       quantization_scheme=torch.per_tensor_affine, scale=0.1, zero_point=10)"
