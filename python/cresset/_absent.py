@@ -133,7 +133,7 @@ def to_dense(self, dtype=None, *, masked_grad=True):
 @overridable
 def dequantize(input):
     """The real numbers of a quantized tensor, float32, or of each of a list; another tensor in float32."""
-    return [t.dequantize() for t in input] if isinstance(input, (list, tuple)) else input.dequantize()
+    return tuple(t.dequantize() for t in input) if isinstance(input, (list, tuple)) else input.dequantize()
 
 
 def _dequantize(self):

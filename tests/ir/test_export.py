@@ -332,7 +332,5 @@ def test_what_is_not_read():
     program = export.load(RECORDED / "mlp/model.pt2")
     with pytest.raises(NotImplementedError, match="the inputs in a file are a pickle"):
         _ = program.example_inputs
-    with pytest.raises(NotImplementedError, match="extra_files are not read"):
-        export.load(RECORDED / "mlp/model.pt2", extra_files={"a": ""})
     with pytest.raises(RuntimeError, match="no_such_file"):
         export.load("/no_such_file.pt2")

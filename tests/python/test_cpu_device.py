@@ -21,6 +21,22 @@ def test_events_without_a_device():
         event.elapsed_time(event)
 
 
+def test_streams_stand_for_the_order_of_operators():
+    cpu = torch.cpu
+    before, other = cpu.current_stream(), cpu.Stream(priority=3)
+    assert before is cpu.current_stream()
+    with cpu.stream(other):
+        assert cpu.current_stream() is other
+        with cpu.StreamContext(None):
+            assert cpu.current_stream() is other
+    assert cpu.current_stream() is before
+    event = cpu.Event()
+    event.record()
+    event.wait()
+    event.synchronize()
+    assert event.query() and other.record_event() is None and other.wait_event(event) is None and other.wait_stream(before) is None
+
+
 def test_capabilities_are_those_of_the_kernel():
     found = torch.cpu.get_capabilities()
     assert found["architecture"] == platform.machine() and found["num_logical_cores"] >= found["num_physical_cores"] >= found["num_sockets"] >= 1

@@ -25,7 +25,7 @@ def test_what_they_are(one, rows):
     assert one.int_repr().tolist() == [[0, 0, 3, 7], [10, 13, 16, 19], [22, 26, 29, 32]] and one.int_repr().dtype == torch.uint8
     assert (one.q_scale(), one.q_zero_point(), one.dtype, one.qscheme(), one.is_quantized) == (0.1, 10, torch.quint8, torch.per_tensor_affine, True)
     torch.testing.assert_close(one.dequantize()[0], torch.tensor([-1.0, -1.0, -0.7, -0.3]))
-    assert torch.dequantize([one, one])[1].shape == (3, 4) and one.element_size() == 1 and one.type() == "torch.quantized.QUInt8Tensor"
+    assert type(torch.dequantize([one, one])) is tuple and torch.dequantize((one, one))[1].shape == (3, 4) and one.element_size() == 1 and one.type() == "torch.quantized.QUInt8Tensor"
     assert repr(one) == (
         "tensor([[-1.0000, -1.0000, -0.7000, -0.3000],\n        [ 0.0000,  0.3000,  0.6000,  0.9000],\n        [ 1.2000,  1.6000,  1.9000,  2.2000]], "
         "size=(3, 4), dtype=torch.quint8,\n       quantization_scheme=torch.per_tensor_affine, scale=0.1, zero_point=10)"
@@ -164,3 +164,25 @@ def test_the_older_constructor_is_refused():
     for call in (lambda: q.new(2), lambda: q.new(device="cpu"), lambda: q.new(torch.Size([2, 3])), lambda: q.new([6]), lambda: q.new(ROWS)):
         with pytest.raises(RuntimeError, match="expected key in DispatchKeySet.* but got: QuantizedCPU"):
             call()
+
+
+def test_parts_of_tensors_with_several_scales():
+    """Rows of a tensor with a scale for each row have that scale; parts keep the scales of their channels (values of PyTorch 2.13)."""
+    rows = torch.quantize_per_channel(torch.arange(6.0).view(2, 3), torch.tensor([0.5, 1.0]), torch.tensor([0, 1]), 0, torch.qint8)
+    columns = torch.quantize_per_channel(torch.arange(6.0).view(2, 3), torch.tensor([0.5, 1.0, 2.0]), torch.tensor([0, 1, 2]), 1, torch.qint8)
+    for part, scale, values in ((rows[1:], 1.0, [[3, 4, 5]]), (rows.unbind()[0], 0.5, [0, 1, 2]), (rows.split(1)[1], 1.0, [[3, 4, 5]]), (columns[:, 2], 2.0, [2, 4])):
+        assert part.qscheme() == torch.per_tensor_affine and part.q_scale() == scale and part.dequantize().tolist() == values
+    for part, scales, axis, values in (
+        (columns[:, 1:], [1.0, 2.0], 1, [[1, 2], [4, 4]]),
+        (rows[:, 1:], [0.5, 1.0], 0, [[1, 2], [4, 5]]),
+        (columns[1], [0.5, 1.0, 2.0], 0, [3, 4, 4]),
+        (rows.view(2, 3, 1), [0.5, 1.0], 0, [[[0], [1], [2]], [[3], [4], [5]]]),
+        (rows.chunk(3, 1)[2], [0.5, 1.0], 0, [[2], [5]]),
+        (rows[::1], [0.5, 1.0], 0, [[0, 1, 2], [3, 4, 5]]),
+    ):
+        assert part.q_per_channel_scales().tolist() == scales and part.q_per_channel_axis() == axis and part.dequantize().tolist() == values
+    for call in (lambda: rows.view(3, 2), lambda: columns.flatten(), lambda: columns.view(1, 3, 2)):
+        with pytest.raises(RuntimeError, match="length of scales must equal to channel, expected"):
+            call()
+    with pytest.raises(RuntimeError, match="Setting strides is possible only on uniformly quantized tensor"):
+        rows.t()

@@ -37,9 +37,10 @@ def apply(func, args, kwargs):
         return _RULES[name](*args, **kwargs)
     if name in _SAME or (name in _MOVES and isinstance(q, PerTensor)):
         return _wrapped(func(*_plain(args), **{k: _plain(v) for k, v in kwargs.items()}), first)
-    if name == "select" and isinstance(q, PerChannel) and args[1] % first.dim() == q.axis and not q.zero_points.is_floating_point():
-        i = args[2]
-        return QuantizedTensor(first._numbers.select(q.axis, i), PerTensor(q.dtype, q.scales[i].item(), int(q.zero_points[i])))
+    if name in _CUTS and isinstance(q, PerChannel) and not q.zero_points.is_floating_point():
+        return _cut(func, name, args, kwargs)
+    if name in ("view", "_unsafe_view", "reshape", "_reshape_alias") and isinstance(q, PerChannel):
+        return _reshaped(func, args)
     if name in ("squeeze", "unsqueeze") and isinstance(q, PerChannel):
         return _resized(func, args)
     if name in _MOVES:
@@ -49,6 +50,44 @@ def apply(func, args, kwargs):
     if name in _REAL:
         return quantized(func(*_real(args), **kwargs), first._uniform())
     return _refuse(func)
+
+
+# Operators that take parts of a tensor along one dimension, and which argument the dimension is.
+_CUTS = {"select": 1, "slice": 1, "narrow": 1, "unbind": 1, "split": 2, "split_with_sizes": 2}
+
+
+def _cut(func, name, args, kwargs):
+    """Parts of a tensor with several scales: each has the scales of its channels, one with a single channel has one scale."""
+    t, q = args[0], args[0]._quantizer
+    place = _CUTS[name]
+    dim = (args[place] if len(args) > place else kwargs.get("dim", 0)) % t.dim()
+    parts = func(t._numbers, *args[1:], **kwargs)
+    channels = cresset.arange(len(q.scales)).view([-1 if d == q.axis else 1 for d in range(t.dim())]).expand(t.shape)
+    gone = name in ("select", "unbind")
+
+    def with_scales(numbers, channels):
+        if gone and dim == q.axis:
+            kept = channels.flatten()[:1]
+        else:
+            axis = q.axis - (gone and dim < q.axis)
+            kept = channels.movedim(axis, 0).reshape(channels.shape[axis], -1)[:, 0] if channels.numel() else channels.new_empty(0)
+        if len(kept) == 1 and dim == q.axis:
+            return QuantizedTensor(numbers, PerTensor(q.dtype, q.scales[kept].item(), int(q.zero_points[kept])))
+        return t._with(numbers, q._replace(axis=axis, scales=q.scales[kept], zero_points=q.zero_points[kept]))
+
+    cut = func(channels, *args[1:], **kwargs)
+    return with_scales(parts, cut) if isinstance(parts, cresset.Tensor) else tuple(map(with_scales, parts, cut))
+
+
+def _reshaped(func, args):
+    """Other sizes for a tensor with several scales; the channels' dimension, and what stands before it, stay."""
+    t, q = args[0], args[0]._quantizer
+    numbers = func(t._numbers, *args[1:])
+    before, after = t.shape[: q.axis], numbers.shape[: q.axis]
+    have = numbers.shape[q.axis] if numbers.dim() > q.axis else 0
+    if have != len(q.scales) or cresset.Size(before).numel() != cresset.Size(after).numel():
+        raise RuntimeError(f"length of scales must equal to channel, expected {have} got, {len(q.scales)}")
+    return t._with(numbers, q)
 
 
 def _resized(func, args):

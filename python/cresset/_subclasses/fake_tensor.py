@@ -126,8 +126,11 @@ class FakeTensor(cresset.Tensor):
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            copy = memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device)
-            copy.real_tensor = None if self.real_tensor is None else self.real_tensor.clone()
+            if not self.is_leaf:
+                raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.")
+            with no_dispatch(), cresset.no_grad():  # a mode that is active takes the tensor inside for one that is not fake
+                copy = memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device)
+                copy.real_tensor = None if self.real_tensor is None else self.real_tensor.clone()
             copy.requires_grad_(self.requires_grad)
         return memo[id(self)]
 
@@ -239,7 +242,10 @@ class FakeTensorMode(TorchDispatchMode):
         with no_dispatch(), cresset.no_grad():
             copy = self._wrap(fake._elem.detach(), fake.fake_device, fake.constant)
         copy.real_tensor = fake.real_tensor
-        return copy.requires_grad_(True) if fake.requires_grad else copy
+        if fake.requires_grad:
+            with cresset._C.DisableTorchFunction():
+                copy.requires_grad = True  # the method is refused inside of functional transforms
+        return copy
 
     def _convert(self, tensor):
         kind = type(tensor)

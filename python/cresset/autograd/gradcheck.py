@@ -76,7 +76,7 @@ def _checked_inputs(inputs):
     """(place, tensor) of each input to differentiate by."""
     tensors = [(n, x) for n, x in enumerate(inputs) if isinstance(x, cresset.Tensor) and x.requires_grad]
     if not tensors:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
     for n, x in tensors:
         if x.dtype not in (cresset.float64, cresset.complex128):
             warnings.warn(

@@ -169,6 +169,9 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self):
+        for name, hook in (("pack_hook", self.pack_hook), ("unpack_hook", self.unpack_hook)):
+            if not callable(hook):
+                raise TypeError(f"saved_tensors_hooks: {name} must be callable; a {type(hook).__name__} was given.")
         _C._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *exc_info):

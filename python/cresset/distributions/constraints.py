@@ -1,6 +1,7 @@
 """Sets that parameters and values belong to. `constraint.check(value)` says for each event of a value whether it does."""
 
 import cresset
+from cresset import _C
 
 __all__ = [
     "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq", "independent",
@@ -8,6 +9,13 @@ __all__ = [
     "MixtureSameFamilyConstraint", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive", "positive_semidefinite",
     "positive_definite", "positive_integer", "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
+
+
+def _everywhere(result):
+    """Whether a bool tensor is true in all elements, inside of vmap in those of all examples."""
+    while isinstance(result, cresset.Tensor) and _C._is_batched(result):
+        result = _C._batch_parts(result)[0]
+    return bool(result.all())
 
 
 class Constraint:
@@ -287,19 +295,19 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     def check(self, value):
         square = super().check(value)
-        return square & cresset.isclose(value, value.mT, atol=1e-6).all(-2).all(-1) if square.all() else square
+        return square & cresset.isclose(value, value.mT, atol=1e-6).all(-2).all(-1) if _everywhere(square) else square
 
 
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value):
         symmetric = super().check(value)
-        return symmetric & cresset.linalg.eigvalsh(value).ge(0).all(-1) if symmetric.all() else symmetric
+        return symmetric & cresset.linalg.eigvalsh(value).ge(0).all(-1) if _everywhere(symmetric) else symmetric
 
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value):
         symmetric = super().check(value)
-        return symmetric & cresset.linalg.cholesky_ex(value).info.eq(0) if symmetric.all() else symmetric
+        return symmetric & cresset.linalg.cholesky_ex(value).info.eq(0) if _everywhere(symmetric) else symmetric
 
 
 class _Cat(Constraint):

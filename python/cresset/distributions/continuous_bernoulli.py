@@ -28,7 +28,7 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
     def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
         (param,) = broadcast_all(one_of(probs, logits))
         if probs is not None:
-            if validate_args and not self.arg_constraints["probs"].check(param).all():
+            if validate_args and not constraints._everywhere(self.arg_constraints["probs"].check(param)):
                 raise ValueError("The parameter probs has invalid values")
             param = clamp_probs(param)
         self._keep(None if probs is None else param, param)

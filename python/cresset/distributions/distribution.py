@@ -54,7 +54,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
                 continue  # computed from another parameter that is checked
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not constraints._everywhere(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
                     f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -163,7 +163,7 @@ class Distribution:
                 stacklevel=3,
             )
             return
-        if not support.check(value).all():
+        if not constraints._everywhere(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(shape)}) to be within the support ({support!r}) of the "
                 f"distribution {self!r}, but found invalid values:\n{value}"

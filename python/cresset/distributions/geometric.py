@@ -26,7 +26,7 @@ class Geometric(ProbsAndLogits, Distribution):
         super().__init__(param.size(), validate_args=validate_args)
         if self._validate_args and probs is not None:
             positive = param > 0
-            if not positive.all():
+            if not constraints._everywhere(positive):
                 raise ValueError(
                     f"Expected parameter probs ({type(param).__name__} of shape {tuple(param.shape)}) of distribution {self!r} to be "
                     f"positive but found invalid values:\n{param[~positive]}"

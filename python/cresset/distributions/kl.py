@@ -10,6 +10,7 @@ import warnings
 import cresset
 import cresset.nn.functional as F
 
+from . import constraints
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -157,7 +158,7 @@ def _kl_beta_beta(p, q):
 
 @register_kl(Binomial, Binomial)
 def _kl_binomial_binomial(p, q):
-    if (p.total_count < q.total_count).any():
+    if not constraints._everywhere(~(p.total_count < q.total_count)):
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
     return _infinite_where(p.total_count > q.total_count, kl)

@@ -54,11 +54,11 @@ class Wishart(ExponentialFamily):
             df = cresset.tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch_shape, event_shape = cresset.broadcast_shapes(matrix.shape[:-2], df.shape), matrix.shape[-2:]
         self.df = df.expand(batch_shape)
-        if self.df.le(event_shape[-1] - 1).any():
+        if not constraints._everywhere(~self.df.le(event_shape[-1] - 1)):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event_shape[-1] - 1}.")
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-        if self.df.lt(event_shape[-1]).any():
+        if not constraints._everywhere(~self.df.lt(event_shape[-1])):
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,

@@ -1,7 +1,9 @@
 """Loading of .pt2 files."""
 
 import dataclasses
+import io
 import os
+import zipfile
 
 from cresset import _C
 from cresset.utils import _pytree as pytree
@@ -16,12 +18,23 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     """Read a program from a path or a file object. Nothing in the file is run.
 
     The result has the graph, the weights, and the ranges of sizes; `load(f).module()` is called as the exported module was.
+    extra_files: a dict whose keys are names of texts that may be in the file; those that are there become its values.
     """
     del expected_opset_version
-    if extra_files:
-        raise NotImplementedError("export.load: extra_files are not read.")
     source = f.read() if hasattr(f, "read") else os.fspath(f)
-    return LoadedProgram(_C._export_load(source))
+    program = LoadedProgram(_C._export_load(source))
+    if extra_files:
+        _read_extra(source, extra_files)
+    return program
+
+
+def _read_extra(source, extra_files):
+    """Put the texts that were saved beside the program into the dict, where it asks for them."""
+    with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
+        texts = {path.partition("/extra/")[2]: path for path in archive.namelist() if "/extra/" in path}
+        for name in extra_files:
+            if name in texts:
+                extra_files[name] = archive.read(texts[name]).decode()
 
 
 def ir_module(program):

@@ -380,6 +380,9 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
     extra_files: {name: text} that go into the file. TypeError for what is no ExportedProgram.
     """
     del opset_version, pickle_protocol
+    for text in (extra_files or {}).values():
+        if not isinstance(text, str):
+            raise AssertionError(f"Expected string but got {type(text)}")
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
     stem = "archive" if hasattr(f, "write") else os.path.splitext(os.path.basename(os.fspath(f)))[0]

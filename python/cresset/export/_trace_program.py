@@ -10,6 +10,7 @@ import warnings
 import cresset
 from cresset import _C, _rare_functions
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from cresset.autograd.function import _transforms
 from cresset.fx.experimental._pre_dispatch import operators_as_called
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _of_calls, _ValueGuard
 from cresset.fx.graph import Graph
@@ -200,6 +201,10 @@ class _Recorder(ProxyTorchDispatchMode):
         """One operator."""
         if str(func) in _NOT_RECORDED:
             return func(*args, **kwargs)
+        # What vmap makes of an operator is recorded, and what a composite one is made of where gradients of functions are computed.
+        if any(_C._is_batched(t) for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, cresset.Tensor)) or (_transforms.depth and _autocast.is_composite(func)):
+            with self.switched(True):
+                return func.redispatch(_autocast.keys_below(args, kwargs), *args, **kwargs)
         if _autocast.casts(func, args, kwargs):
             with self.switched(True):
                 return _autocast.through(func, args, kwargs)

@@ -322,6 +322,7 @@ class Tracer(TracerBase):
             else:
                 self.root, fn = cresset.nn.Module(), root
             if not hasattr(inspect.unwrap(fn), "__code__"):
+                assert callable(fn), f"Expected FunctionType, got {type(fn)}"
                 fn = fn.__call__ if not isinstance(fn, functools.partial) else _named_partial(fn)
             self.graph = Graph(tracer_cls=getattr(self, "__class__", None))
             assert hasattr(inspect.unwrap(fn), "__code__"), f"symbolic tracing needs a module, or a function with Python code; {root} has none."

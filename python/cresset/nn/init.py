@@ -70,19 +70,20 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         return tensor
     with cresset.no_grad():
         # Draws outside are drawn again: from the normal distribution where that hits often enough, otherwise uniformly, by the density.
-        kind = cresset.float32 if tensor.dtype in (cresset.float16, cresset.bfloat16) else tensor.dtype
-        values, drawn, outside = cresset.empty_like(tensor, dtype=kind), None, None
+        # The first are drawn where the tensor lies: the order of its memory decides which element gets which number.
+        values, drawn, outside = None, tensor, None
         while outside is None or outside.any():
             if cdf(high) - cdf(low) >= 0.3:
-                drawn = cresset.empty_like(values).normal_(mean, std, generator=generator)
+                drawn.normal_(mean, std, generator=generator)
                 hit = (drawn >= a) & (drawn <= b)
             else:
-                drawn = cresset.empty_like(values).uniform_(a, b, generator=generator)
+                drawn.uniform_(a, b, generator=generator)
                 chance = ((peak * peak - ((drawn - mean) / std) ** 2) / 2).exp_()
-                hit = ~(cresset.empty_like(values).uniform_(generator=generator) > chance)  # without a number for the chance as well
+                hit = ~(cresset.empty_like(drawn).uniform_(generator=generator) > chance)  # without a number for the chance as well
             outside = cresset.ones_like(hit) if outside is None else outside
-            values = cresset.where(outside & hit, drawn, values)
+            values = drawn if values is None else cresset.where(outside & hit, drawn, values)
             outside = outside & ~hit
+            drawn = cresset.empty_like(tensor)
         return tensor.copy_(values)
 
 

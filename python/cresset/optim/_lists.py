@@ -32,6 +32,13 @@ def check_foreach(group):
         raise AssertionError("_foreach ops don't support autograd")
 
 
+def check_dense(optimizer, params, advice=""):
+    """RuntimeError, before anything is changed, for a sparse gradient that the update does not know."""
+    for p in params:
+        if p.grad is not None and p.grad.is_sparse:
+            raise RuntimeError(f"{optimizer} does not support sparse gradients{advice}")
+
+
 def check_fused(params):
     """RuntimeError for parameters that have no fused step."""
     for p in params:
@@ -113,6 +120,7 @@ class ListOptimizer(Optimizer):
                 params = [p for p in group["params"] if p.grad is not None]
                 if not params:
                     continue
+                check_dense(type(self).__name__, params)
                 check_capturable(group, params)
                 if group["foreach"]:
                     check_foreach(group)

@@ -81,8 +81,11 @@ class Adagrad(Optimizer):
         differentiable = self.defaults["differentiable"]
         with cresset.set_grad_enabled(differentiable):
             for group in self.param_groups:
-                if group["foreach"] or group["fused"]:
-                    params = [p for p in group["params"] if p.grad is not None]
+                params = [p for p in group["params"] if p.grad is not None]
+                sparse = any(p.grad.is_sparse for p in params)
+                if group["fused"] and sparse:
+                    raise RuntimeError("`fused` does not support sparse grad or complex param")
+                if group["fused"] or (group["foreach"] and not sparse):
                     for some in [params] * bool(params) if group["fused"] else batches(params):
                         (self._step_fused if group["fused"] else self._step_lists)(group, some)
                     continue
@@ -92,21 +95,33 @@ class Adagrad(Optimizer):
                     group["eps"],
                     group["weight_decay"],
                 )
-                for p in group["params"]:
+                for p in params:
                     grad = p.grad
-                    if grad is None:
-                        continue
                     state = self.state[p]
                     state["step"] += 1
                     if group["maximize"]:
                         grad = -grad
                     if weight_decay != 0:
+                        if grad.is_sparse:
+                            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
                         grad = grad.add(p, alpha=weight_decay)
                     step_size = lr / (1 + (state["step"].item() - 1) * lr_decay)
                     total = state["sum"]
+                    if grad.is_sparse:
+                        _step_rows(p, grad.coalesce(), total, step_size, eps)
+                        continue
                     if p.is_complex():
                         p, grad, total = map(cresset.view_as_real, (p, grad, total))
                     total.addcmul_(grad, grad, value=1)
                     root = total.sqrt() + eps if differentiable else total.sqrt().add_(eps)
                     p.addcdiv_(grad, root, value=-step_size)
         return loss
+
+
+def _step_rows(p, grad, total, step_size, eps):
+    """One step of the elements that a coalesced sparse gradient has; the others keep their sums."""
+    places, values = grad._indices(), grad._values()
+    whole = lambda kept: cresset.sparse_coo_tensor(places, kept, p.shape, is_coalesced=True)
+    total.add_(whole(values.square()))
+    root = total.sparse_mask(grad)._values().sqrt_().add_(eps)
+    p.add_(whole(values / root), alpha=-step_size)

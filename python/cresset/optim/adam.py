@@ -3,7 +3,7 @@
 import cresset
 
 from ._lists import (
-    batches, check_capturable, check_choice, check_foreach, check_fused, columns, counts, fused_step, real, zero_step, zeros_of,
+    batches, check_capturable, check_choice, check_dense, check_foreach, check_fused, columns, counts, fused_step, real, zero_step, zeros_of,
 )  # fmt: skip
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
@@ -131,6 +131,7 @@ class Adam(Optimizer):
                 lr, eps, weight_decay = group["lr"], group["eps"], group["weight_decay"]
                 amsgrad, maximize, decoupled = group["amsgrad"], group["maximize"], group["decoupled_weight_decay"]
                 one_beta1, one_beta2 = 1 - beta1, 1 - beta2
+                check_dense("Adam", group["params"], ", please consider SparseAdam instead")
                 if group["capturable"]:
                     check_capturable(group, group["params"])
                 if group["foreach"] or group["fused"]:

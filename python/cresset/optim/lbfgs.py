@@ -138,7 +138,7 @@ class LBFGS(Optimizer):
     def _flat_grad(self):
         parts = []
         for p in self._params:
-            part = p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1)
+            part = p.new_zeros(p.numel()) if p.grad is None else (p.grad.to_dense() if p.grad.is_sparse else p.grad).reshape(-1)
             parts.append(cresset.view_as_real(part).reshape(-1) if part.is_complex() else part)
         return cresset.cat(parts, 0)
 

@@ -2,6 +2,7 @@
 
 import cresset
 
+from ._lists import check_dense
 from .optimizer import Optimizer, as_float, run_closure
 
 __all__ = ["Muon"]
@@ -59,6 +60,7 @@ class Muon(Optimizer):
     def step(self, closure=None):
         loss = run_closure(closure)
         for group in self.param_groups:
+            check_dense("Muon", group["params"])
             lr, momentum = as_float(group["lr"]), group["momentum"]
             for p in group["params"]:
                 grad = p.grad

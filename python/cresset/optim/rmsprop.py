@@ -2,7 +2,7 @@
 
 import cresset
 
-from ._lists import batches, check_capturable, check_foreach, columns, real, zero_step, zeros_of
+from ._lists import batches, check_capturable, check_dense, check_foreach, columns, real, zero_step, zeros_of
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
 __all__ = ["RMSprop"]
@@ -75,6 +75,7 @@ class RMSprop(Optimizer):
         differentiable = self.defaults["differentiable"]
         with cresset.set_grad_enabled(differentiable):
             for group in self.param_groups:
+                check_dense("RMSprop", group["params"])
                 if group["capturable"]:
                     check_capturable(group, group["params"])
                 if group["foreach"]:

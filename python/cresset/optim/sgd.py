@@ -2,7 +2,7 @@
 
 import cresset
 
-from ._lists import batches, check_choice, check_fused, fused_step
+from ._lists import batches, check_choice, check_dense, check_fused, fused_step
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
 __all__ = ["SGD"]
@@ -97,7 +97,9 @@ class SGD(Optimizer):
             for group in self.param_groups:
                 momentum, dampening, nesterov = group["momentum"], group["dampening"], group["nesterov"]
                 weight_decay, maximize, step_size = group["weight_decay"], group["maximize"], -as_float(group["lr"])
-                if group["foreach"] or group["fused"]:
+                if group["fused"]:
+                    check_dense("`_fused_sgd`", group["params"])
+                if group["fused"] or (group["foreach"] and not any(p.grad is not None and p.grad.is_sparse for p in group["params"])):
                     params = [p for p in group["params"] if p.grad is not None]
                     for some in [params] * bool(params) if group["fused"] else batches(params):
                         (self._step_fused if group["fused"] else self._step_lists)(group, some)

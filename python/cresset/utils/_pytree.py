@@ -1,6 +1,6 @@
 """Trees of Python containers: flatten them into a list of leaves and a structure, map functions over the leaves.
 
-tuple, list, dict, OrderedDict, defaultdict, deque, namedtuples and the named results of operators are nodes, everything else is a leaf;
+tuple, list, dict, OrderedDict, defaultdict, deque, sizes, namedtuples and the named results of operators are nodes, everything else is a leaf;
 `register_pytree_node` adds a class.
 """
 
@@ -8,6 +8,8 @@ import dataclasses
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, Callable, NamedTuple, Protocol, runtime_checkable
+
+from cresset._C import Size
 
 __all__ = [
     "PyTreeSpec", "TreeSpec", "LeafSpec", "register_pytree_node", "register_dataclass", "register_constant", "tree_flatten", "tree_flatten_with_path", "tree_unflatten",
@@ -331,6 +333,7 @@ def _dict_unflatten(values, keys):
 _DICTS = (dict, OrderedDict, defaultdict)
 for _definition in (
     NodeDef(tuple, lambda t: (list(t), None), lambda c, _: tuple(c), lambda t: (_sequence_keys(t), None)),
+    NodeDef(Size, lambda t: (list(t), None), lambda c, _: tuple(c), lambda t: (_sequence_keys(t), None)),  # what comes back is a tuple
     NodeDef(list, lambda t: (t, None), lambda c, _: list(c), lambda t: (_sequence_keys(t), None)),
     NodeDef(dict, lambda d: (list(d.values()), list(d)), lambda c, k: dict(zip(k, c)), lambda d: (_mapping_keys(d), list(d))),
     NodeDef(OrderedDict, lambda d: (list(d.values()), list(d)), lambda c, k: OrderedDict(zip(k, c)), lambda d: (_mapping_keys(d), list(d))),

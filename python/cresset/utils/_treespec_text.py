@@ -58,6 +58,7 @@ _namedtuples: dict = {}  # class -> name in text
 # type -> (name, context -> what json can write, the way back); None: the context itself, as JSON in a string
 _known: dict = {
     tuple: ("builtins.tuple", None, None),
+    _pytree.Size: ("torch.Size", None, None),
     list: ("builtins.list", None, None),
     dict: ("builtins.dict", None, None),
     OrderedDict: ("collections.OrderedDict", None, None),

@@ -419,12 +419,17 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
 
 class CheckpointPolicy(enum.Enum):
-    """Whether the results of an operator are kept or computed again. MUST_: in any case; PREFER_: unless another system knows better."""
+    """Whether the results of an operator are kept, kept on the CPU until they are needed, or computed again.
+
+    MUST_: in any case; PREFER_: unless another system knows better.
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
 
 
 class SelectiveCheckpointContext:
@@ -474,13 +479,18 @@ def _as_function(policy_fn_or_list):
 
 
 class _VersionWrapper:
-    """One value that was kept, with the version that it had."""
+    """One value that was kept, with the version that it had; `on_cpu` keeps a tensor of another device as a copy on the CPU."""
 
-    def __init__(self, val):
+    def __init__(self, val, on_cpu=False):
+        self.device = None
+        if on_cpu and isinstance(val, cresset.Tensor) and val.device.type != "cpu":
+            self.device, val = val.device, val.cpu()
         self.val, self.version = val, val._version if isinstance(val, cresset.Tensor) else None
 
     def get_val(self, allow_cache_entry_mutation):
         """The value; RuntimeError when it was changed in place, unless that is allowed."""
+        if self.device is not None:
+            return self.val.to(self.device)
         if self.version is not None and self.val._version != self.version and not allow_cache_entry_mutation:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
         return self.val
@@ -495,7 +505,8 @@ def _selective_modes():
     from cresset.utils._python_dispatch import TorchDispatchMode
     from cresset.utils._pytree import tree_map
 
-    saves = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+    offloads = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+    saves = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, *offloads)
 
     class Keeping(TorchDispatchMode):
         """The first computation: keeps results as the policy says."""
@@ -508,11 +519,11 @@ def _selective_modes():
             kwargs = kwargs or {}
             if func in SAC_IGNORED_OPS:
                 return func(*args, **kwargs)
-            keep = self._policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs) in saves
+            policy = self._policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs)
             out = func(*args, **kwargs)
-            if keep:
-                is_view = any(r.alias for r in func._schema.returns)
-                self._storage[func].append(tree_map(lambda value: _VersionWrapper(_detach_helper(value, is_view)), out))
+            if policy in saves:
+                is_view, on_cpu = any(r.alias for r in func._schema.returns), policy in offloads
+                self._storage[func].append(tree_map(lambda value: _VersionWrapper(_detach_helper(value, is_view), on_cpu), out))
             return out
 
     class Kept(TorchDispatchMode):

@@ -207,6 +207,12 @@ def test_a_change_before_other_data_is_seen():
 # --- hooks --------------------------------------------------------------------------------------------------------------------------
 
 
+def test_hooks_for_saved_tensors_are_functions():
+    for hooks in ((1, lambda t: t), (lambda t: t, None)):
+        with pytest.raises(TypeError, match="must be callable"), saved_tensors_hooks(*hooks):
+            pass
+
+
 def test_hooks_that_come_while_the_node_runs():
     seen, node = [], []
 

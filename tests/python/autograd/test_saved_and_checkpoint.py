@@ -121,11 +121,25 @@ def by_name(name, answer, otherwise):
         (by_name("mm", True, False), [4, 1, 1]),
         (by_name("mm", CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_SAVE), [6, 0, 0]),
         (lambda ctx, op, *args, **kwargs: CheckpointPolicy.PREFER_SAVE, [4, 0, 0]),
+        (lambda ctx, op, *args, **kwargs: CheckpointPolicy.PREFER_CPU_OFFLOAD, [4, 0, 0]),
+        (by_name("sin", CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_RECOMPUTE), [6, 0, 1]),
     ],
 )
 def test_policies(policy, expected):
     calls, grad = recomputed(policy)
     assert calls == expected and torch.equal(grad, recomputed(None)[1])
+
+
+def test_what_is_kept_on_the_cpu_comes_back_to_its_device():
+    from cresset._subclasses import FakeTensorMode
+    from cresset.utils.checkpoint import _VersionWrapper
+
+    with FakeTensorMode():
+        kept = _VersionWrapper(torch.ones(2, device="cuda"), on_cpu=True)
+        assert kept.val.device.type == "cpu" and kept.get_val(False).device == torch.device("cuda", 0)
+        assert _VersionWrapper(torch.ones(2, device="cuda")).val.device.type == "cuda"
+    here = torch.ones(2)
+    assert _VersionWrapper(here, on_cpu=True).get_val(False) is here
 
 
 def test_what_policies_see():

@@ -22,6 +22,17 @@ def mode():
     return FakeTensorMode()
 
 
+def test_copies_inside_of_the_mode(mode):
+    with mode:
+        x = torch.ones(2, 3, requires_grad=True)
+        first, second = copy.deepcopy([x, x])
+        model = copy.deepcopy(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+        with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
+            copy.deepcopy(x * 2)
+    assert first is second and first is not x and first.requires_grad and type(first) is FakeTensor and copy.copy(x).shape == x.shape
+    assert all(is_fake(p) and type(p) is not torch.Tensor for p in model.parameters()) and is_fake(model[1].running_mean)
+
+
 def test_factories_and_printing(mode):
     with mode:
         x, y, z = torch.ones(2, 3), torch.zeros(2, dtype=torch.int64, device="cuda"), torch.randn(4, requires_grad=True)

@@ -183,6 +183,40 @@ def test_densities_are_traced_and_batched():
     assert cresset.allclose(batched, D.Normal(x, 1.0).log_prob(x + 1))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: (D.Normal(a, 1.0), a),
+        lambda a: (D.Bernoulli(a + 0.5), a),
+        lambda a: (D.Categorical(a + 1), cresset.tensor(1)),
+        lambda a: (D.Uniform(a, a + 1), a + 0.5),
+        lambda a: (D.Dirichlet(a + 1), a + 0.5),
+        lambda a: (D.Geometric(a + 0.5), a),
+        lambda a: (D.ContinuousBernoulli(a + 0.5, validate_args=True), a),
+        lambda a: (D.MultivariateNormal(a, a + cresset.eye(2)), a),
+        lambda a: (D.Independent(D.LogNormal(a, 1.0), 1), a + 1),
+        lambda a: (D.Wishart(a.sum() + 3.0, a + cresset.eye(2)), a + cresset.eye(2)),
+    ],
+)
+def test_parameters_and_values_are_checked_inside_of_vmap(make):
+    def density(a):
+        distribution, value = make(a)
+        return distribution.log_prob(value)
+
+    batch = cresset.zeros(3, 2)
+    assert cresset.allclose(cresset.vmap(density)(batch), cresset.stack([density(a) for a in batch]))
+
+
+def test_wrong_parameters_and_values_inside_of_vmap():
+    batch = cresset.tensor([[1.0, 2.0], [1.0, -1.0]])
+    with pytest.raises(ValueError, match=r"Expected parameter scale \(Tensor of shape \(2,\)\) of distribution Normal.*GreaterThan\(lower_bound=0.0\)"):
+        cresset.vmap(lambda a: D.Normal(0.0, a).mean)(batch)
+    with pytest.raises(ValueError, match=r"within the support \(GreaterThanEq\(lower_bound=0.0\)\)"):
+        cresset.vmap(lambda a: D.Exponential(1.0).log_prob(a))(batch)
+    with pytest.raises(NotImplementedError, match="KL between Binomials"):
+        cresset.vmap(lambda a: D.kl_divergence(D.Binomial(a, 0.5), D.Binomial(a + 1, 0.5)))(batch.abs())
+
+
 def test_divergences_of_classes_mixed_in():
     class Mixin:
         pass

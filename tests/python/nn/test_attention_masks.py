@@ -52,3 +52,37 @@ def test_canonical_masks():
     assert F._none_or_dtype(None) is None and F._none_or_dtype(marks) == cresset.bool
     with pytest.raises(RuntimeError, match="must be None or torch.Tensor"):
         F._none_or_dtype(3)
+
+
+def test_forms_of_attention_may_be_chosen():
+    """MATH and FLASH_ATTENTION are there on processors, as in PyTorch; the settings hold in the block."""
+    from cresset.backends import cuda
+    from cresset.nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
+
+    cresset.manual_seed(0)
+    q = cresset.randn(1, 2, 3, 4)
+    want = F.scaled_dot_product_attention(q, q, q, is_causal=True)
+    flash, math_form = SDPBackend.FLASH_ATTENTION, SDPBackend.MATH
+    for chosen in (flash, math_form, [flash], [SDPBackend.CUDNN_ATTENTION, flash], [math_form, flash]):
+        with sdpa_kernel(chosen):
+            assert cresset.equal(F.scaled_dot_product_attention(q, q, q, is_causal=True), want)
+            wanted = chosen if isinstance(chosen, list) else [chosen]
+            assert sorted(_cur_sdpa_kernel_backends()) == sorted(wanted)
+            assert (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled()) == (flash in wanted, False)
+    with sdpa_kernel(flash), pytest.raises(ZeroDivisionError), sdpa_kernel(math_form):
+        1 / 0  # noqa: B018
+    assert cuda.flash_sdp_enabled() and cuda.cudnn_sdp_enabled()
+    for chosen in (SDPBackend.EFFICIENT_ATTENTION, [SDPBackend.CUDNN_ATTENTION], []):
+        with pytest.raises(RuntimeError, match="No viable backend for scaled_dot_product_attention was found"), sdpa_kernel(chosen):
+            pass
+    with pytest.raises(AssertionError, match="must be an instance of SDPBackend or a list of SDPBackend instances, got int"), sdpa_kernel(3):
+        pass
+
+
+def test_missing_weights_are_named():
+    x = cresset.ones(2, 1, 4)
+    arguments = (x, x, x, 4, 2, None, None, None, None, False, 0.0, cresset.eye(4), None)
+    with pytest.raises(AssertionError, match="use_separate_proj_weight is False but in_proj_weight is None"):
+        F.multi_head_attention_forward(*arguments)
+    with pytest.raises(AssertionError, match="use_separate_proj_weight is True but k_proj_weight is None"):
+        F.multi_head_attention_forward(*arguments, use_separate_proj_weight=True, q_proj_weight=cresset.eye(4))

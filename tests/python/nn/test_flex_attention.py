@@ -65,7 +65,9 @@ def test_a_query_that_looks_at_nothing_gives_zeros(qkv):
 
 def test_block_masks_print_and_count():
     mask = create_block_mask(causal, 1, 1, 256, 256, device="cpu", BLOCK_SIZE=64)
-    assert repr(mask) == "BlockMask(shape=(1, 1, 256, 256), sparsity=37.50%, \n(0, 0)\n██      \n████    \n██████  \n████████\n)"
+    assert str(mask) == "BlockMask(shape=(1, 1, 256, 256), sparsity=37.50%, \n(0, 0)\n██      \n████    \n██████  \n████████\n)"
+    assert repr(mask).splitlines()[1:3] == ["    kv_num_blocks=cresset.Size([1, 1, 4]),", "    kv_indices=cresset.Size([1, 1, 4, 4]),"]
+    assert repr(mask).splitlines()[-5:] == ["    BLOCK_SIZE=(64, 64),", "    shape=(1, 1, 256, 256),", "    sparsity=37.50%,", "    mask_mod=causal", ")"]
     assert mask.kv_num_blocks.tolist() == [[[1, 1, 1, 1]]] and mask.full_kv_num_blocks.tolist() == [[[0, 1, 2, 3]]]
     assert mask.kv_indices.tolist() == [[[[0, 1, 2, 3], [1, 0, 2, 3], [2, 0, 1, 3], [3, 0, 1, 2]]]]
     assert mask.full_q_num_blocks.tolist() == [[[3, 2, 1, 0]]] and mask.BLOCK_SIZE == (64, 64) and mask.numel() == 65536
@@ -75,6 +77,17 @@ def test_block_masks_print_and_count():
     assert part.shape == (1, 1, 100, 130) and cresset.equal(part.to_dense(), wide.to_dense()[:1, 1:2])
     again = BlockMask.from_kv_blocks(mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices, BLOCK_SIZE=64, mask_mod=causal)
     assert cresset.equal(again.q_indices, mask.q_indices) and again.shape == mask.shape
+
+
+def test_a_part_of_a_mask_needs_its_function():
+    """A mask that is cut out of another one looked at all of its blocks as wholes before."""
+    q = cresset.randn(2, 1, 8, 4)
+    mask = create_block_mask(causal, 2, 1, 8, 8, device="cpu")
+    part = mask[0]
+    with pytest.raises(RuntimeError, match="Cannot use mask_mod from a sliced BlockMask"):
+        flex_attention(q[:1], q[:1], q[:1], block_mask=part)
+    part.mask_mod = mask.mask_mod
+    assert cresset.equal(flex_attention(q[:1], q[:1], q[:1], block_mask=part), flex_attention(q, q, q, block_mask=mask)[:1])
 
 
 @pytest.mark.parametrize(

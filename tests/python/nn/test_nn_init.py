@@ -128,6 +128,20 @@ def test_numbers_of_trunc_normal(arguments, want):
     assert init.trunc_normal_(cresset.empty(4), *arguments).tolist() == pytest.approx(want, abs=6e-5)
 
 
+@pytest.mark.parametrize(
+    ("tensor", "arguments", "want"),
+    [
+        (lambda: cresset.empty(40)[::2], (0, 1, -2, 2), [0.66135, 0.26692, -0.89229, -0.12325]),
+        (lambda: cresset.empty(40)[::2], (0, 1, -0.38, 0.38), [0.1958, -0.16772, 0.1054, 0.11825]),
+        (lambda: cresset.empty(20, dtype=cresset.bfloat16), (0, 1, 2, 3), [2.203125, 2.28125, 2.015625, 2.34375]),
+    ],
+)
+def test_trunc_normal_draws_where_and_as_the_tensor_is(tensor, arguments, want):
+    """What PyTorch 2.13 draws for this seed: with steps between elements numbers come one by one, and small types round first."""
+    cresset.manual_seed(1)
+    assert init.trunc_normal_(tensor(), *arguments)[[0, 1, 10, 19]].tolist() == pytest.approx(want, abs=1e-5)
+
+
 def test_trunc_normal_ends():
     assert init.trunc_normal_(cresset.empty(3, device="meta")).is_meta and init.trunc_normal_(cresset.empty(0)).numel() == 0
     assert (init.trunc_normal_(cresset.empty(50), a=1.9, b=1e30) >= 1.9).all()

@@ -269,10 +269,12 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
     _check_sources(key, value, use_separate_proj_weight)
     if use_separate_proj_weight:
-        assert q_proj_weight is not None and k_proj_weight is not None and v_proj_weight is not None
+        assert q_proj_weight is not None, "use_separate_proj_weight is True but q_proj_weight is None"
+        assert k_proj_weight is not None, "use_separate_proj_weight is True but k_proj_weight is None"
+        assert v_proj_weight is not None, "use_separate_proj_weight is True but v_proj_weight is None"
         q, k, v = _project_apart(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias)
     else:
-        assert in_proj_weight is not None
+        assert in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None"
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:

@@ -1,4 +1,4 @@
-"""Which form of scaled dot-product attention may run. There is one, MATH, so a choice without it is an error."""
+"""Which form of scaled dot-product attention may run. One implementation stands for MATH and FLASH_ATTENTION, so a choice without both is an error."""
 
 from contextlib import contextmanager
 from enum import IntEnum
@@ -24,13 +24,43 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Allow only `backends` (one SDPBackend or a list) inside the block; RuntimeError when MATH is not among them."""
-    chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    """Allow only `backends` (one SDPBackend or a list) inside the block; RuntimeError when MATH and FLASH_ATTENTION are not among them."""
+    if not isinstance(backends, (SDPBackend, list)):
+        raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}")
+    chosen = [backends] if isinstance(backends, SDPBackend) else backends
     if not all(isinstance(backend, SDPBackend) for backend in chosen):
         raise TypeError(f"sdpa_kernel: SDPBackend or a list of them was required; got {backends!r}.")
-    if SDPBackend.MATH not in chosen:
-        raise RuntimeError("sdpa_kernel: no available kernel. SDPBackend.MATH is the one there is; add it to the list.")
-    yield
+    if SDPBackend.MATH not in chosen and SDPBackend.FLASH_ATTENTION not in chosen:
+        raise RuntimeError(
+            "sdpa_kernel: No viable backend for scaled_dot_product_attention was found. SDPBackend.MATH and SDPBackend.FLASH_ATTENTION are "
+            "those there are; add one to the list."
+        )
+    switches = _switches()
+    before = {backend: enabled() for backend, (enabled, _) in switches.items()}
+    try:
+        for backend, (_, enable) in switches.items():
+            enable(backend in chosen)
+        yield
+    finally:
+        for backend, (_, enable) in switches.items():
+            enable(before[backend])
+
+
+def _switches():
+    """By form, in the order in which devices prefer them: whether it may run, and the function that says so."""
+    from cresset.backends import cuda
+
+    return {
+        SDPBackend.CUDNN_ATTENTION: (cuda.cudnn_sdp_enabled, cuda.enable_cudnn_sdp),
+        SDPBackend.FLASH_ATTENTION: (cuda.flash_sdp_enabled, cuda.enable_flash_sdp),
+        SDPBackend.EFFICIENT_ATTENTION: (cuda.mem_efficient_sdp_enabled, cuda.enable_mem_efficient_sdp),
+        SDPBackend.MATH: (cuda.math_sdp_enabled, cuda.enable_math_sdp),
+    }
+
+
+def _cur_sdpa_kernel_backends(with_priority=False):
+    """The forms that may run now."""
+    return [backend for backend, (enabled, _) in _switches().items() if enabled()]
 
 
 _implementations, _active = {}, [None, None]  # by name; the active name and what its registration gave

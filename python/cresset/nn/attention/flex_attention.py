@@ -204,13 +204,13 @@ class BlockMask:
         return BlockMask(self.seq_lengths, **moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
 
     def __getitem__(self, index):
-        """The mask of some batches, heads or rows of blocks. The function stays, and sees the indices of what is left."""
+        """The mask of some batches, heads or rows of blocks. Its `mask_mod` has to be set: the function would see indices of what is left."""
         index = index if isinstance(index, tuple) else (index,)
         index = tuple(slice(i + self.kv_num_blocks.shape[k], i + 1 + self.kv_num_blocks.shape[k]) if isinstance(i, int) and i < 0
                       else slice(i, i + 1) if isinstance(i, int) else i for k, i in enumerate(index))  # fmt: skip
         picked = {n: None if getattr(self, n) is None else getattr(self, n)[index] for n in self._TENSOR_ATTRS[:4]}
         return BlockMask.from_kv_blocks(
-            **picked, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=None, compute_q_blocks=self.q_indices is not None,
+            **picked, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=_sliced_mask_mod_error, compute_q_blocks=self.q_indices is not None,
             seq_lengths=(picked["kv_indices"].shape[-2] * self.BLOCK_SIZE[0] if len(index) > 2 else self.seq_lengths[0], self.seq_lengths[1]),
         )  # fmt: skip
 
@@ -263,7 +263,23 @@ class BlockMask:
         return "\n".join(shown)
 
     def __repr__(self):
+        names = "kv_num_blocks kv_indices full_kv_num_blocks full_kv_indices q_num_blocks q_indices full_q_num_blocks full_q_indices".split()
+        tensors = ((name, getattr(self, name)) for name in names)
+        lines = [f"{name}={None if t is None else t.shape}" for name, t in tensors]
+        lines += [f"BLOCK_SIZE={self.BLOCK_SIZE}", f"shape={self.shape}", f"sparsity={self.sparsity():.2f}%"]
+        lines.append(f"mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}")
+        return "BlockMask(\n    " + ",\n    ".join(lines) + "\n)"
+
+    def __str__(self):
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string()})"
+
+
+def _sliced_mask_mod_error(*indices):
+    """The function of a mask that was cut out of another one."""
+    raise RuntimeError(
+        "Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. You must set it "
+        "from the original BlockMask's mask_mod: sliced = mask[:, :, row]; sliced.mask_mod = a function of the slice's indices."
+    )
 
 
 def create_block_mask(

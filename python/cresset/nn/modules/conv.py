@@ -43,7 +43,7 @@ class _ConvNd(Module):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(
-                f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'"
+                f"padding_mode must be one of {{{', '.join(map(repr, _PADDING_MODES))}}}, but got padding_mode='{padding_mode}'"
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
