@@ -397,8 +397,8 @@ def _addcmul(self, a, b, *, value=1):
 # --- shapes
 
 
-def _dim(sparse, dim):
-    rank = max(sparse.dim(), 1)
+def _dim(sparse, dim, more=0):
+    rank = max(sparse.dim() + more, 1)
     if not -rank <= dim < rank:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
     return dim % rank
@@ -468,7 +468,9 @@ def _permute_compressed(sparse, dims, shape):
 
 @_rule("unsqueeze")
 def _unsqueeze(sparse, dim):
-    dim = dim % (sparse.dim() + 1)
+    if isinstance(sparse, Compressed):
+        raise RuntimeError("Sparse CSR tensors do not have strides")
+    dim = _dim(sparse, dim, more=1)
     shape, count = list(sparse.shape), sparse.sparse_dim()
     shape.insert(dim, 1)
     if dim > count:

@@ -117,6 +117,21 @@ def test_engines():
             quantized.engine = wrong
 
 
+def test_every_engine_computes_the_same():
+    quantized, before = cresset.backends.quantized, cresset.backends.quantized.engine
+    x = cresset.quantize_per_tensor(cresset.tensor([[1.0, -2.0, 3.0]]), 0.1, 100, cresset.quint8)
+    w = cresset.quantize_per_tensor(cresset.tensor([[0.5, 1.0, -1.5], [2.0, 0.25, 1.0]]), 0.02, 0, cresset.qint8)
+    try:
+        for name in ("x86", "fbgemm", "onednn", "qnnpack"):
+            assert name in quantized.supported_engines
+            quantized.engine = name
+            packed = cresset.ops.quantized.linear_prepack(w, None)
+            # The numbers are those of PyTorch 2.13 with each of its engines.
+            assert cresset.ops.quantized.linear(x, packed, 0.1, 50).int_repr().tolist() == [[0, 95]]
+    finally:
+        quantized.engine = before
+
+
 @pytest.mark.parametrize(("name", "itemsize", "words"), [("qint8", 1, "QInt8"), ("quint8", 1, "QUInt8"), ("qint32", 4, "QInt32"), ("quint4x2", 1, "QUInt4x2")])
 def test_types_stand_in_lists_of_dtypes(name, itemsize, words):
     kind = getattr(cresset, name)
