@@ -144,3 +144,22 @@ def test_types_stand_in_lists_of_dtypes(name, itemsize, words):
     with pytest.raises(TypeError):
         cresset.zeros(2, dtype=kind)
     assert pickle.loads(pickle.dumps(kind)) is kind and copy.deepcopy(kind) is kind
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_layers_as_functions(kind):
+    qconfig = cresset.ao.quantization.default_dynamic_qconfig
+    layer = cresset.ao.quantization.quantize_dynamic(nn.Sequential(kind(4, 3, 2, bidirectional=True)), {kind: qconfig})[0]
+    x, h = cresset.linspace(-1, 1, 40).view(5, 2, 4), cresset.zeros(4, 2, 3)
+    state, function, options = (
+        ((h, h), cresset.quantized_lstm, {"dtype": cresset.qint8, "use_dynamic": True}) if kind is nn.LSTM else (h, cresset.quantized_gru, {})
+    )
+    cells = [cell.param for cell in layer._all_weight_values]
+    expected, last = layer(x, state)
+    for first in (False, True):
+        out, *states = function(x.transpose(0, 1) if first else x, state, cells, True, 2, 0.0, False, True, first, **options)
+        assert cresset.equal(out.transpose(0, 1) if first else out, expected)
+        assert all(map(cresset.equal, states, last if kind is nn.LSTM else [last]))
+    packed = nn.utils.rnn.pack_padded_sequence(x, [5, 3])
+    out, *_ = function(packed.data, packed.batch_sizes, state, cells, True, 2, 0.0, False, True, **options)
+    assert cresset.equal(out, layer(packed, state)[0].data)
