@@ -112,20 +112,22 @@ def _packed(kind, hx, params, num_layers, dropout, train, bidirectional, data, b
     return (sequences.pack_padded_sequence(x, lengths).data, *last)
 
 
-_FACTS = "bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
-for _kind, _states, _options, _results in (
-    ("lstm", "Tensor[] hx", ", *, ScalarType? dtype=None, bool use_dynamic=False", "Tensor, Tensor, Tensor"),
-    ("gru", "Tensor hx", "", "Tensor, Tensor"),
-):
+def whole(kind):
+    """`aten::quantized_<kind>.input`, of a padded input."""
 
-    def _input(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, *, dtype=None, use_dynamic=False, kind=_kind):
+    def run(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, *, dtype=None, use_dynamic=False):
         return _whole(kind, hx, params, num_layers, dropout, train, bidirectional, batch_first, input)
 
-    def _data(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional, *, dtype=None, use_dynamic=False, kind=_kind):
+    return run
+
+
+def packed(kind):
+    """`aten::quantized_<kind>.data`, of a packed sequence."""
+
+    def run(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional, *, dtype=None, use_dynamic=False):
         return _packed(kind, hx, params, num_layers, dropout, train, bidirectional, data, batch_sizes)
 
-    operator(f"quantized_{_kind}.input(Tensor input, {_states}, CELL[] params, {_FACTS}, bool batch_first{_options}) -> ({_results})", namespace="aten")(_input)
-    operator(f"quantized_{_kind}.data(Tensor data, Tensor batch_sizes, {_states}, CELL[] params, {_FACTS}{_options}) -> ({_results})", namespace="aten")(_data)
+    return run
 
 
 def _function(name):
