@@ -153,6 +153,15 @@ def _clone(sparse, *, memory_format=None):
     return Coordinates(sparse._i.clone(), sparse._v.clone(), sparse.shape, sparse._ordered)
 
 
+@_rule("resize_as_")
+def _resize_as(target, template, *, memory_format=None):
+    if isinstance(target, Coordinates) and isinstance(template, Coordinates):
+        return target.resize_as_sparse_(template)
+    if isinstance(target, Coordinates):
+        _refuse(cresset.ops.aten.resize_.default, (target,))
+    return target.resize_(template.shape)
+
+
 @_rule("_to_copy", "to")
 def _to_copy(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None, copy=True):
     if device is not None and cresset.device(device).type == "meta":
