@@ -8,6 +8,7 @@ from cresset import nn
 from cresset.fx import symbolic_trace
 from cresset.fx.experimental.graph_gradual_typechecker import GraphTypeChecker, Refine, broadcast_types
 from cresset.fx.experimental.refinement_types import Equality
+from cresset.fx.experimental.unify_refinements import infer_symbolic_types
 from cresset.fx.tensor_type import Dyn, TensorType
 
 T = TensorType
@@ -127,3 +128,30 @@ def test_refinement(function, types, expected):
     names = Refine(_checked(nn.ReLU(), T((Dyn, 5))))
     names.refine()
     assert repr(names.constraints) == "[~0 = ~1, 5 = 5]" and repr(_last(names.traced)) == "TensorType[(~1, 5)]"
+
+
+def _inferred(function, *types, own=None):
+    traced = _checked(function, *types, own=own)
+    infer_symbolic_types(traced)
+    return [repr(n.type) for n in traced.graph.nodes]
+
+
+def test_names_of_sizes():
+    """Of two names that stand for the same size the later one is kept."""
+    assert _inferred(cresset.add, T((1, 2)), T((Dyn, 2))) == ["TensorType[(1, 2)]"] + ["TensorType[(~1, 2)]"] * 3
+    assert _inferred(cresset.add, T((1, 2, 3, Dyn)), T((2, 3, 4))) == [
+        "TensorType[(1, 2, 3, ~0)]", "TensorType[(2, 3, 4)]", "TensorType[(1, 2, 3, ~1)]", "TensorType[(1, 2, 3, ~1)]",
+    ]  # fmt: skip
+    assert _inferred(lambda x: x + x, T((Dyn, 4))) == ["TensorType[(~1, 4)]"] * 3
+    assert _inferred(nn.BatchNorm2d(2), Dyn, own=T((2, 2, Dyn, 4))) == ["TensorType[(2, 2, ~4, 4)]"] * 3
+    traced = _checked(nn.ReLU(), T((Dyn, 5)))
+    for _ in range(2):  # once more changes nothing
+        infer_symbolic_types(traced)
+        assert repr(_last(traced)) == "TensorType[(~1, 5)]"
+
+
+def test_sizes_of_convolutions():
+    sympy = pytest.importorskip("sympy")
+    traced = _checked(nn.Conv2d(3, 6, 5), T((4, 3, Dyn, 9)))
+    infer_symbolic_types(traced)
+    assert _last(traced) == T((4, 6, sympy.floor(sympy.Symbol("~0") - 4), 5))
