@@ -166,7 +166,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "empty_quantized", "int_repr", "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d",
     "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "q_scale",
     "q_zero_point", "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
-), "_quantized._functions") | dict.fromkeys((
+), "_quantized._functions") | dict.fromkeys(("quantized_gru", "quantized_lstm"), "_quantized._operators.recurrent") | dict.fromkeys((
     "ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "indices_copy", "resize_as_sparse_", "row_indices_copy", "values_copy",
 ), "sparse._resize") | dict.fromkeys((
     "_nested_from_padded", "_nested_from_padded_and_nested_example", "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned",

@@ -8,7 +8,7 @@ import enum
 from . import _C
 
 __all__ = [
-    "RandomnessType", "TransformType", "current_level", "get_unwrapped", "is_batchedtensor", "is_functionaltensor", "is_functorch_wrapped_tensor",
+    "RandomnessType", "TransformType", "current_level", "dlevel", "get_unwrapped", "is_batchedtensor", "is_functionaltensor", "is_functorch_wrapped_tensor",
     "is_gradtrackingtensor", "is_legacy_batchedtensor", "maybe_current_level", "maybe_get_bdim", "maybe_get_level", "reshape_dim_into",
     "reshape_dim_outof", "unwrap_if_dead",
 ]  # fmt: skip
@@ -68,6 +68,11 @@ def maybe_get_bdim(tensor):
 def maybe_get_level(tensor):
     """The level of the outermost wrapper, -1 for a tensor that is not batched."""
     return _C._batch_parts(tensor)[2] if _C._is_batched(tensor) else -1
+
+
+def dlevel(tensor):
+    """The level of the outermost wrapper, 0 for a tensor that is not batched: no wrapper outlives its level."""
+    return max(maybe_get_level(tensor), 0)
 
 
 def _unwrap_for_grad(tensor, level):

@@ -399,7 +399,7 @@ def _find_packet(namespace, name):
 _DEFINED_IN = {
     "profiler": "cresset.autograd._profiler_operators", "c10d": "cresset.distributed._c10d_operators", "higher_order": "cresset.export._control_flow",
     "quantized": "cresset._quantized._operators", "sparse": "cresset._quantized._operators", "_quantized": "cresset._quantized._operators",
-    "quantized_decomposed": "cresset.ao.quantization.fx._decomposed",
+    "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "prims": "cresset._prims._operators",
 }  # fmt: skip
 
 

@@ -24,8 +24,22 @@ def _padding(name):
     return call
 
 
+def _recurrent(form, kind):
+    """A function of the layers with packed weights, which are loaded when it is called."""
+
+    def call(*args, **kwargs):
+        from ._quantized._operators import recurrent
+
+        return getattr(recurrent, form)(kind)(*args, **kwargs)
+
+    return call
+
+
 _WATCHED = "Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point"
 _ROWS = {
+    "_print(str s) -> ()": lambda s: print(s, flush=True),
+    "_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor":
+    lambda self, size, stride: cresset.ops.aten._reshape_alias(self, size, stride).clone(memory_format=cresset.contiguous_format),
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,
     "_rowwise_prune(Tensor weight, Tensor mask, ScalarType compressed_indices_dtype) -> (Tensor, Tensor)": _rare_functions._rowwise_prune,
     "_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)": _rare_functions._transform_bias_rescale_qkv,
@@ -67,6 +81,14 @@ _ROWS |= {f"{name}(Tensor self) -> {result}": (lambda name: lambda self: getattr
     ("int_repr", "Tensor"), ("q_scale", "float"), ("q_zero_point", "int"), ("q_per_channel_scales", "Tensor"),
     ("q_per_channel_zero_points", "Tensor"), ("q_per_channel_axis", "int"),
 )}  # fmt: skip
+
+_CELLS = "__torch__.torch.classes.rnn.CellParamsBase[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+for _kind, _states, _options, _results in (
+    ("lstm", "Tensor[] hx", ", *, ScalarType? dtype=None, bool use_dynamic=False", "Tensor, Tensor, Tensor"),
+    ("gru", "Tensor hx", "", "Tensor, Tensor"),
+):
+    _ROWS[f"quantized_{_kind}.input(Tensor input, {_states}, {_CELLS}, bool batch_first{_options}) -> ({_results})"] = _recurrent("whole", _kind)
+    _ROWS[f"quantized_{_kind}.data(Tensor data, Tensor batch_sizes, {_states}, {_CELLS}{_options}) -> ({_results})"] = _recurrent("packed", _kind)
 
 NAMES = frozenset(schema.partition("(")[0].partition(".")[0] for schema in _ROWS)
 

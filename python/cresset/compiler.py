@@ -11,7 +11,7 @@ from cresset._capture.values import Known as _Known
 from cresset._scripting import is_scripting
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "compile", "compile_report", "cudagraph_mark_step_begin", "disable", "get_default_backend",
-           "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "register_backend", "reset", "set_default_backend", "set_stance",
+           "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "register_backend", "reset", "set_default_backend", "set_stance",
            "substitute_in_graph"]  # fmt: skip
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -221,6 +221,19 @@ def cudagraph_mark_step_begin():
 
 
 _exporting = 0  # exports that run now, one inside of the other
+
+
+def nested_compile_region(fn=None, *, options=None, max_reuse_entries=8, reuse_hash_fn=None):
+    """The function, or a decorator without one. PyTorch's compiler makes such a part once for all places that call it; here graphs hold what it does at each."""
+    del options, max_reuse_entries, reuse_hash_fn
+    if fn is None:
+        return nested_compile_region
+
+    @functools.wraps(fn)
+    def inner(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return inner
 
 
 def is_compiling() -> bool:

@@ -117,3 +117,25 @@ def test_custom_operators_as_whole_graphs_ask_their_fake_kernel():
     for size in (2, 2, 3):
         assert compiled(torch.ones(size)).tolist() == [1] * size
     assert asked == [(2,), (3,)] and torch.compile(copied) is copied
+
+
+def test_regions_are_the_functions_themselves():
+    from cresset._higher_order_ops.invoke_subgraph import mark_compile_region
+
+    @torch.compiler.nested_compile_region
+    def twice(x):
+        """Words of the function."""
+        return x * 2
+
+    @torch.compiler.nested_compile_region(max_reuse_entries=2)
+    def more(x):
+        return twice(x) + 1
+
+    x = torch.ones(2)
+    assert more(x).tolist() == mark_compile_region(more)(x).tolist() == [3, 3] and twice.__doc__ == "Words of the function."
+
+    class Program(torch.nn.Module):
+        def forward(self, x):
+            return more(x)
+
+    assert torch.export.export(Program(), (x,)).module()(x + 1).tolist() == torch.compile(more)(x + 1).tolist() == [5, 5]

@@ -3,7 +3,7 @@
 import pytest
 
 import cresset
-from cresset._guards import TracingContext, active_fake_mode, detect_fake_mode
+from cresset._guards import TracingContext, active_fake_mode, detect_fake_mode, tracing
 from cresset._subclasses.fake_tensor import FakeTensorMode
 
 
@@ -15,6 +15,16 @@ def test_fake_modes_are_found():
     assert detect_fake_mode({"a": [x]}) is mode
     with FakeTensorMode(), pytest.raises(AssertionError, match="doesn't match"):
         detect_fake_mode(x)
+
+
+def test_context_of_a_trace():
+    context = TracingContext(FakeTensorMode())
+    with tracing(context) as entered:
+        assert entered is context is TracingContext.try_get() is TracingContext.get() and detect_fake_mode() is context.fake_mode
+        with tracing(None):
+            assert TracingContext.try_get() is None
+    with pytest.raises(RuntimeError, match="must be called within an ongoing trace"):
+        TracingContext.get()
 
 
 def test_questions_of_packages():

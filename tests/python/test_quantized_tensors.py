@@ -186,3 +186,30 @@ def test_parts_of_tensors_with_several_scales():
             call()
     with pytest.raises(RuntimeError, match="Setting strides is possible only on uniformly quantized tensor"):
         rows.t()
+
+
+def test_elements_are_written_by_indices():
+    q = torch.quantize_per_tensor(torch.arange(6.0).view(2, 3), 0.5, 10, torch.quint8)
+    pair, mask = (torch.tensor([0, 1]), torch.tensor([1, 2])), q.int_repr() > 12
+
+    def written(index, value):
+        x = q.clone()
+        x[index] = value
+        return x.int_repr().tolist()
+
+    # The numbers are PyTorch 2.13's.
+    assert written(pair, torch.tensor(2.5)) == written(pair, 2.5) == [[10, 15, 14], [16, 18, 15]]
+    assert written(pair, torch.tensor([7.0, 1000.0])) == [[10, 24, 14], [16, 18, 255]]
+    assert written(mask, torch.tensor(3.0)) == written(mask, 3) == [[10, 12, 16], [16, 16, 16]]
+    assert written(torch.tensor([0]), -1) == [[8, 8, 8], [16, 18, 20]]
+    assert q.index_put(pair, torch.tensor([1.0, 2.0])).int_repr().tolist() == [[10, 12, 14], [16, 18, 14]]
+    rows = torch.quantize_per_channel(torch.ones(2, 2), torch.tensor([0.1, 0.2]), torch.tensor([0, 0]), 0, torch.qint8)
+    for act, words in (
+        (lambda: q.index_put(pair, torch.tensor([1.0, 2.0]), accumulate=True), "only supported for accumulate=False"),
+        (lambda: rows.index_put((torch.tensor([0]),), torch.tensor([1.0])), "only supported for per tensor quantized tensors"),
+        (lambda: q.index_put(pair, q[0, :2]), "should not be quantized"),
+        (lambda: torch.ops.quantized.matmul(rows, rows, 0.1, 0), "Only per-tensor quantization is supported in Matmul."),
+        (lambda: torch.ops.quantized.add(rows, rows, 0.1, 0), "Only per tensor quantization is supported in Add."),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            act()

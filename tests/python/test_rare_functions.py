@@ -202,3 +202,12 @@ def test_parts_of_a_projection():
         cresset._transform_bias_rescale_qkv(x, bias, 3)
     with pytest.raises(RuntimeError, match="a bias of size 3 D were required"):
         cresset._transform_bias_rescale_qkv(x, bias[:6], 2)
+
+
+def test_operators_of_graphs(capsys):
+    aten, x = cresset.ops.aten, cresset.arange(6.0)
+    copy = aten._reshape_alias_copy(x, [3, 2], [1, 3])
+    assert copy.tolist() == [[0, 3], [1, 4], [2, 5]] and copy.stride() == (2, 1)
+    assert aten._print("one") is None and aten._print("two") is None
+    assert capsys.readouterr().out == "one\ntwo\n"
+    assert sorted(aten.quantized_lstm.overloads()) == ["data", "input"] == sorted(aten.quantized_gru.overloads())

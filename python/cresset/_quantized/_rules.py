@@ -230,7 +230,21 @@ def _masked_fill_(target, mask, value):
     return target
 
 
+def _index_put_(target, indices, values, accumulate=False):
+    quantizer = target._quantizer
+    if not isinstance(quantizer, PerTensor):
+        raise RuntimeError("index_put for quantized tensors is currently only supported for per tensor quantized tensors")
+    if accumulate:
+        raise RuntimeError("index_put for quantized tensors is currently only supported for accumulate=False")
+    if isinstance(values, QuantizedTensor):
+        raise RuntimeError("Value argument for quantized input_put should not be quantized")
+    target._numbers.index_put_(indices, quantized(values.float(), quantizer)._numbers)
+    return target
+
+
 _RULES = {
+    "index_put_": _index_put_, "_index_put_impl_": lambda t, indices, values, accumulate=False, unsafe=False: _index_put_(t, indices, values, accumulate),
+    "index_put": lambda t, indices, values, accumulate=False: _index_put_(t._with(t._numbers.clone()), indices, values, accumulate),
     "constant_pad_nd": _constant_pad, "masked_fill_": _masked_fill_,
     "masked_fill": lambda t, mask, value: _masked_fill_(t._with(t._numbers.clone()), mask, value),
     "equal": _equal, "copy_": _copy_, "fill_": _fill_, "_to_copy": _to_copy, "empty_like": _empty_like, "clamp": _clamped, "hardtanh": _clamped,

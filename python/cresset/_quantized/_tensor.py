@@ -179,6 +179,10 @@ class QuantizedTensor(Tensor):
 
     __float__ = item
 
+    def __setitem__(self, index, value):
+        # A number is one of those that the elements stand for, not one of the integers that are kept.
+        super().__setitem__(index, cresset.tensor(float(value)) if isinstance(value, (bool, int, float)) else value)
+
     def __deepcopy__(self, memo):
         if id(self) not in memo:
             memo[id(self)] = self.clone()

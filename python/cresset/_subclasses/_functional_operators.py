@@ -158,7 +158,8 @@ def _same_inputs(schema, other):
 
 @functools.lru_cache(maxsize=None)
 def functional_form(func):
-    """f(args, kwargs) that gives the new values of what `func` writes, in the order of its schema, and changes nothing."""
+    """f(args, kwargs) that gives the new values of what `func` writes, in the order of its schema, and changes nothing; with them what `func` gives,
+    where that is not these values alone (None where it is)."""
     schema = func._schema
     name = schema.name.rpartition("::")[2]
     namespace = getattr(cresset.ops, schema.name.partition("::")[0])
@@ -179,7 +180,8 @@ def functional_form(func):
         def call(args, kwargs):
             given = {k: v for k, v in kwargs.items() if k not in outs}
             given.update({option: getattr(kwargs[outs[0]], option) for option in options})
-            return other(*args, **given)
+            results = other(*args, **given)
+            return list(results) if isinstance(results, (tuple, list)) else [results], None
 
         return call
     return functools.partial(_on_copies, func)
@@ -204,5 +206,5 @@ def _on_copies(func, args, kwargs):
             args[place] = copied(args[place])
         elif argument.name in kwargs:
             kwargs[argument.name] = copied(kwargs[argument.name])
-    func(*args, **kwargs)
-    return written
+    out = func(*args, **kwargs)
+    return written, None if all(r.alias_info is not None for r in func._schema.returns) else out

@@ -2,7 +2,7 @@
 
 import types
 
-_ENGINES = ("none", "x86", "fbgemm")  # the last two are the same arithmetic
+_ENGINES = ("none", "x86", "fbgemm", "onednn", "qnnpack")  # all but the first are the same arithmetic
 _chosen = ["x86"]
 
 

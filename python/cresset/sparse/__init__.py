@@ -128,8 +128,10 @@ def sum(input, dim=None, dtype=None):
 def _softmax(input, dim, dtype, logarithm):
     if recording():
         return recorded("_sparse_log_softmax" if logarithm else "_sparse_softmax", input, dim, dtype)
+    from ._rules import _dim
+
     input = input.coalesce() if dtype is None else input.to(dtype).coalesce()
-    dim, count = dim % input.dim(), input.sparse_dim()
+    dim, count = _dim(input, dim), input.sparse_dim()
     places, values = input.indices(), input.values()
     function = cresset.log_softmax if logarithm else cresset.softmax
     if dim >= count:

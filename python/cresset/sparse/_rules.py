@@ -153,6 +153,15 @@ def _clone(sparse, *, memory_format=None):
     return Coordinates(sparse._i.clone(), sparse._v.clone(), sparse.shape, sparse._ordered)
 
 
+@_rule("resize_as_")
+def _resize_as(target, template, *, memory_format=None):
+    if isinstance(target, Coordinates) and isinstance(template, Coordinates):
+        return target.resize_as_sparse_(template)
+    if isinstance(target, Coordinates):
+        _refuse(cresset.ops.aten.resize_.default, (target,))
+    return target.resize_(template.shape)
+
+
 @_rule("_to_copy", "to")
 def _to_copy(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None, copy=True):
     if device is not None and cresset.device(device).type == "meta":
@@ -397,8 +406,8 @@ def _addcmul(self, a, b, *, value=1):
 # --- shapes
 
 
-def _dim(sparse, dim):
-    rank = max(sparse.dim(), 1)
+def _dim(sparse, dim, more=0):
+    rank = max(sparse.dim() + more, 1)
     if not -rank <= dim < rank:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
     return dim % rank
@@ -468,7 +477,9 @@ def _permute_compressed(sparse, dims, shape):
 
 @_rule("unsqueeze")
 def _unsqueeze(sparse, dim):
-    dim = dim % (sparse.dim() + 1)
+    if isinstance(sparse, Compressed):
+        raise RuntimeError("Sparse CSR tensors do not have strides")
+    dim = _dim(sparse, dim, more=1)
     shape, count = list(sparse.shape), sparse.sparse_dim()
     shape.insert(dim, 1)
     if dim > count:

@@ -101,6 +101,11 @@ class Sparse(Tensor):
         return self.to_sparse()
 
 
+def _alias(values):
+    """The values as a view: whoever asks for them writes in the tensor's."""
+    return cresset.ops.aten.alias(values)
+
+
 def _conversion(function):
     """to_sparse, which is two operators."""
 
@@ -181,7 +186,7 @@ class Coordinates(Sparse):
 
         if not self._ordered:
             raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
-        return Values.apply(self) if self.requires_grad else self._v
+        return Values.apply(self) if self.requires_grad else _alias(self._v)
 
     def coalesce(self):
         """The same with sorted indices, each once; values of one index are added."""
@@ -269,7 +274,7 @@ class Compressed(Sparse):
         """The values, differentiable."""
         from ._gradients import Values
 
-        return Values.apply(self) if self.requires_grad else self._v
+        return Values.apply(self) if self.requires_grad else _alias(self._v)
 
     def coalesce(self):
         raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {self._word()}")

@@ -117,6 +117,21 @@ def test_engines():
             quantized.engine = wrong
 
 
+def test_every_engine_computes_the_same():
+    quantized, before = cresset.backends.quantized, cresset.backends.quantized.engine
+    x = cresset.quantize_per_tensor(cresset.tensor([[1.0, -2.0, 3.0]]), 0.1, 100, cresset.quint8)
+    w = cresset.quantize_per_tensor(cresset.tensor([[0.5, 1.0, -1.5], [2.0, 0.25, 1.0]]), 0.02, 0, cresset.qint8)
+    try:
+        for name in ("x86", "fbgemm", "onednn", "qnnpack"):
+            assert name in quantized.supported_engines
+            quantized.engine = name
+            packed = cresset.ops.quantized.linear_prepack(w, None)
+            # The numbers are those of PyTorch 2.13 with each of its engines.
+            assert cresset.ops.quantized.linear(x, packed, 0.1, 50).int_repr().tolist() == [[0, 95]]
+    finally:
+        quantized.engine = before
+
+
 @pytest.mark.parametrize(("name", "itemsize", "words"), [("qint8", 1, "QInt8"), ("quint8", 1, "QUInt8"), ("qint32", 4, "QInt32"), ("quint4x2", 1, "QUInt4x2")])
 def test_types_stand_in_lists_of_dtypes(name, itemsize, words):
     kind = getattr(cresset, name)
@@ -129,3 +144,22 @@ def test_types_stand_in_lists_of_dtypes(name, itemsize, words):
     with pytest.raises(TypeError):
         cresset.zeros(2, dtype=kind)
     assert pickle.loads(pickle.dumps(kind)) is kind and copy.deepcopy(kind) is kind
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_layers_as_functions(kind):
+    qconfig = cresset.ao.quantization.default_dynamic_qconfig
+    layer = cresset.ao.quantization.quantize_dynamic(nn.Sequential(kind(4, 3, 2, bidirectional=True)), {kind: qconfig})[0]
+    x, h = cresset.linspace(-1, 1, 40).view(5, 2, 4), cresset.zeros(4, 2, 3)
+    state, function, options = (
+        ((h, h), cresset.quantized_lstm, {"dtype": cresset.qint8, "use_dynamic": True}) if kind is nn.LSTM else (h, cresset.quantized_gru, {})
+    )
+    cells = [cell.param for cell in layer._all_weight_values]
+    expected, last = layer(x, state)
+    for first in (False, True):
+        out, *states = function(x.transpose(0, 1) if first else x, state, cells, True, 2, 0.0, False, True, first, **options)
+        assert cresset.equal(out.transpose(0, 1) if first else out, expected)
+        assert all(map(cresset.equal, states, last if kind is nn.LSTM else [last]))
+    packed = nn.utils.rnn.pack_padded_sequence(x, [5, 3])
+    out, *_ = function(packed.data, packed.batch_sizes, state, cells, True, 2, 0.0, False, True, **options)
+    assert cresset.equal(out, layer(packed, state)[0].data)

@@ -146,7 +146,7 @@ REFUSED = [
     (lambda p: ops.linear_prepack(torch.ones(2, 2)), NotImplementedError, "a quantized weight was required"),
     (lambda p: ops.conv2d_prepack(p.unpack()[0], None, [1, 1], [0, 0], [1, 1], 1), RuntimeError, "Weights are expected to have 4 dimensions; 2 were given."),
     (lambda p: ops.embedding_bag_prepack(X), RuntimeError, "quantized using kPerChannelAffineFloatQParams"),
-    (lambda p: ops.add(X, torch.quantize_per_tensor(torch.ones(1, 3), 0.1, 0, torch.qint8), 1.0, 0), RuntimeError, "Both tensors should have the same dtype"),
+    (lambda p: ops.add(X, torch.quantize_per_tensor(torch.ones(1, 3), 0.1, 0, torch.qint8), 1.0, 0), RuntimeError, "Add operands should have same data type"),
     (lambda p: ops.nothing_like_this, AttributeError, "has no attribute 'nothing_like_this'"),
 ]
 

@@ -439,3 +439,45 @@ def test_functional_tensors_by_hand_need_no_mode():
         of_a_mode = FunctionalTensor.to_functional(A)
     with pytest.raises(RuntimeError, match="Attempting to use FunctionalTensor on its own"):
         of_a_mode + 1
+
+
+def test_what_operators_give_beside_what_they_write():
+    library = cresset.library.Library("functionalize_results", "FRAGMENT")
+    ops = cresset.ops.functionalize_results
+
+    def other(x, y):
+        x.add_(5)
+        return x + y
+
+    def both(x, y):
+        x.add_(5)
+        y.mul_(3)
+        return x, y, x + y
+
+    def mixed(x, y):
+        x.add_(1)
+        return x, [x * y, y]
+
+    def number(x):
+        x.add_(1)
+        return 7
+
+    for schema, kernel in (
+        ("other(Tensor(a!) x, Tensor y) -> Tensor", other),
+        ("both(Tensor(a!) x, Tensor(b!) y) -> (Tensor, Tensor, Tensor)", both),
+        ("mixed(Tensor(a!) x, Tensor y) -> (Tensor(a!), Tensor[])", mixed),
+        ("number(Tensor(a!) x) -> int", number),
+    ):
+        library.impl(library.define(schema), kernel, "CompositeExplicitAutograd")
+
+    def run(x, y):
+        x, y = x.clone(), y.clone()
+        return ops.other(x, y), ops.both(x, y), ops.mixed(x, y), ops.number(x), x, y
+
+    a, b = cresset.tensor([1.0, 2.0]), cresset.tensor([3.0, 4.0])
+    for expected, found in zip(cresset.utils._pytree.tree_leaves(run(a, b)), cresset.utils._pytree.tree_leaves(functionalize(run)(a, b)), strict=True):
+        assert found == expected if isinstance(expected, int) else cresset.equal(found, expected)
+    noise = cresset.zeros(2)
+    cresset.manual_seed(0)
+    out = functionalize(lambda x, noise: cresset.ops.aten.rrelu_with_noise(x, noise, 0.1, 0.3, True))(-a, noise)
+    assert cresset.equal(out, -a * noise) and (noise > 0).all()

@@ -12,7 +12,7 @@ F = cresset._C._functorch
 
 def test_questions_about_batched_tensors():
     def f(a, b):
-        assert is_batchedtensor(a) and (maybe_get_bdim(a), maybe_get_level(a)) == (1, 1) and not is_batchedtensor(b)
+        assert is_batchedtensor(a) and (maybe_get_bdim(a), maybe_get_level(a), F.dlevel(a), F.dlevel(b)) == (1, 1, 1, 0) and not is_batchedtensor(b)
         assert get_unwrapped(a).shape == (2, 3) and (maybe_get_bdim(b), maybe_get_level(b)) == (-1, -1)
         assert F.current_level() == F.maybe_current_level() == 1
         return a + b

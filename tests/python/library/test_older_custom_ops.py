@@ -313,3 +313,11 @@ def test_tables_of_registrations():
     dispatcher.register(["Lazy", "XLA", "FPGA", "CPU", "CompositeImplicitAutograd"])
     assert [line.split()[0] for line in dispatcher.registrations().splitlines()[4:]] == ["FPGA", "CPU", "XLA", "Lazy", "CompositeImplicitAutograd[alias]"]
     assert "Lazy            fn_Lazy [kernel]" in dispatcher.dispatchTable() and "AutogradLazy " in dispatcher.dispatchTable()
+
+
+def test_pieces_of_memory_that_nobody_else_has_may_be_shared():
+    from cresset._subclasses.schema_check_mode import SchemaCheckMode
+
+    x = torch.arange(3)
+    with SchemaCheckMode():  # reshape of what cannot be a view copies first
+        assert torch.cartesian_prod(x, x).shape == (9, 2)

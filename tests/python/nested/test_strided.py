@@ -147,3 +147,17 @@ def test_more_functions_of_elements():
     assert nt.clone().logical_not_().unbind()[1].tolist() == [0, 1, 0] and nt.clone().sgn_().unbind()[1].tolist() == [-1, 0, 1]
     with pytest.raises(NotImplementedError, match="Could not run 'aten::acos_' with arguments"):
         nt.acos_()
+
+
+def test_dimensions_of_squeeze_and_unsqueeze():
+    ones = nested_tensor([torch.ones(2, 1), torch.ones(3, 1)])
+    assert ones.squeeze(2).dim() == 2 and ones.squeeze(1).dim() == 3 and ones.squeeze((1, 2)).dim() == 2
+    assert nested_tensor([torch.ones(1, 2), torch.ones(3, 2)]).squeeze(1).dim() == 3  # where one component has more, none loses it
+    for single in (nested_tensor([torch.ones(1)] * 2).squeeze, nested_tensor([torch.ones(1, 1)] * 2).squeeze):
+        with pytest.raises(RuntimeError, match="squeezing a nested tensor of singleton"):
+            single((1, 2) if single.__self__.dim() == 3 else 1)
+    with pytest.raises(RuntimeError, match="For nested tensors, squeezing dimension 0"):
+        ones.squeeze(0)
+    for wrong in (4, -5):
+        with pytest.raises(IndexError, match=rf"expected to be in range of \[-4, 3\], but got {wrong}"):
+            ones.unsqueeze(wrong)

@@ -309,3 +309,17 @@ def test_one_number_as_a_size_of_blocks():
     ):  # fmt: skip
         with pytest.raises(error, match=words):
             t.to_sparse_bsr(sizes)
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, cresset.sparse_coo], ids=str)
+def test_values_are_views(layout):
+    s = cresset.eye(4).to_sparse(layout=layout, **LAYOUTS.get(layout, {}))
+    s = s.coalesce() if layout is cresset.sparse_coo else s
+    assert s.values()._is_view() and s.values() is not s.values()
+    s.values().mul_(3)
+    assert s.to_dense()[1, 1] == 3
+    if layout is not cresset.sparse_coo:
+        turned = s.transpose(0, 1)
+        assert turned._base is s and turned.values()._is_view()
+        turned.values().mul_(2)
+        assert s.to_dense()[1, 1] == 6

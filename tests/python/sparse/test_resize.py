@@ -66,3 +66,14 @@ def test_copies_of_parts():
         for part in parts:
             copy = getattr(torch, part + "_copy")(tensor)
             assert torch.equal(copy, getattr(tensor, part)()) and copy.data_ptr() != getattr(tensor, part)().data_ptr()
+
+
+def test_resize_as():
+    """Of any layout, as PyTorch 2.13."""
+    x = torch.sparse_coo_tensor(size=(2, 2))
+    assert x.resize_as_(torch.eye(3).to_sparse()) is x and (x.shape, x._nnz()) == ((3, 3), 0)
+    rows = torch.eye(2).to_sparse_csr().resize_as_(torch.eye(3).to_sparse_csr())
+    assert rows.crow_indices().tolist() == [0, 1, 2, 2] and rows.shape == (3, 3)
+    assert torch.ones(2, 2).resize_as_(torch.eye(3).to_sparse()).shape == (3, 3)
+    with pytest.raises(NotImplementedError, match="aten::resize_' with arguments from the 'SparseCPU' backend"):
+        x.resize_as_(torch.ones(2, 2))

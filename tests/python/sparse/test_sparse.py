@@ -398,3 +398,15 @@ def test_dense_dimensions_of_coordinates():
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=words):
             made(*shape, dense_dim=dense_dim)
+
+
+def test_dimensions_that_are_not_there():
+    x = torch.eye(3).to_sparse()
+    for wrong in (7, -4):
+        with pytest.raises(IndexError, match=rf"expected to be in range of \[-3, 2\], but got {wrong}"):
+            x.unsqueeze(wrong)
+    for function in (torch.sparse.softmax, torch.sparse.log_softmax):
+        with pytest.raises(IndexError, match=r"expected to be in range of \[-2, 1\], but got 9"):
+            function(x, 9)
+    with pytest.raises(RuntimeError, match="Sparse CSR tensors do not have strides"):
+        torch.eye(3).to_sparse_csr().unsqueeze(0)

@@ -11,11 +11,11 @@ def _finished(real, quantizer, relu):
     return quantized(real.relu() if relu else real, quantizer)
 
 
-def _check_pair(a, b):
+def _check_pair(a, b, word, scheme):
     if a.qscheme() is not cresset.per_tensor_affine or b.qscheme() is not cresset.per_tensor_affine:
-        raise RuntimeError("Only per tensor quantization is supported in this operator.")
+        raise RuntimeError(f"Only {scheme} quantization is supported in {word.capitalize()}.")
     if a.dtype is not b.dtype:
-        raise RuntimeError(f"Both tensors should have the same dtype; got {a.dtype} and {b.dtype}.")
+        raise RuntimeError(f"{word} operands should have same data type.")
 
 
 def _write(out, made):
@@ -62,11 +62,11 @@ def _declare(base, of_real, of_number, relu):
     name = base + "_relu" * relu
 
     def pair(qa, qb, scale, zero_point):
-        _check_pair(qa, qb)
+        _check_pair(qa, qb, base.capitalize(), "per tensor")
         return _finished(of_real(qa.dequantize(), qb.dequantize()), _one(qa.dtype, scale, zero_point), relu)
 
     def pair_out(qa, qb, out):
-        _check_pair(qa, qb)
+        _check_pair(qa, qb, base.capitalize(), "per tensor")
         return _write(out, _finished(of_real(qa.dequantize(), qb.dequantize()), out._uniform(), relu))
 
     def number(qa, b):
@@ -98,7 +98,7 @@ for _relu in (False, True):
 @operator("matmul(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
 def matmul(qa, qb, scale, zero_point):
     """The matrix product of two quantized tensors."""
-    _check_pair(qa, qb)
+    _check_pair(qa, qb, "MatMul", "per-tensor")
     return quantized(qa.dequantize() @ qb.dequantize(), _one(qa.dtype, scale, zero_point))
 
 

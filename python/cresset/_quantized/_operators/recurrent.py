@@ -2,6 +2,7 @@
 
 import cresset
 
+from ..._overridable import overridable
 from . import linear
 from ._register import operator
 
@@ -95,3 +96,47 @@ def layers(kind, x, states, cells, num_layers, dropout, train, bidirectional, le
         if dropout and train and layer < num_layers - 1:
             x = cresset.nn.functional.dropout(x, dropout)
     return x, [cresset.stack(values) for values in zip(*last)]
+
+
+def _whole(kind, hx, params, num_layers, dropout, train, bidirectional, batch_first, input):
+    states = list(hx) if kind == "lstm" else [hx]
+    x, last = layers(kind, input.transpose(0, 1) if batch_first else input, states, params, num_layers, dropout, train, bidirectional)
+    return (x.transpose(0, 1) if batch_first else x, *last)
+
+
+def _packed(kind, hx, params, num_layers, dropout, train, bidirectional, data, batch_sizes):
+    sequences = cresset.nn.utils.rnn
+    x, lengths = sequences.pad_packed_sequence(sequences.PackedSequence(data, batch_sizes))
+    states = list(hx) if kind == "lstm" else [hx]
+    x, last = layers(kind, x, states, params, num_layers, dropout, train, bidirectional, lengths)
+    return (sequences.pack_padded_sequence(x, lengths).data, *last)
+
+
+def whole(kind):
+    """`aten::quantized_<kind>.input`, of a padded input."""
+
+    def run(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, *, dtype=None, use_dynamic=False):
+        return _whole(kind, hx, params, num_layers, dropout, train, bidirectional, batch_first, input)
+
+    return run
+
+
+def packed(kind):
+    """`aten::quantized_<kind>.data`, of a packed sequence."""
+
+    def run(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional, *, dtype=None, use_dynamic=False):
+        return _packed(kind, hx, params, num_layers, dropout, train, bidirectional, data, batch_sizes)
+
+    return run
+
+
+def _function(name):
+    def run(*args, **kwargs):
+        return getattr(cresset.ops.aten, name)(*args, **kwargs)
+
+    run.__name__ = run.__qualname__ = name
+    run.__doc__ = f"""The layers of an nn.{name.rpartition("_")[2].upper()} with packed weights: of a padded input, or of the data and batch sizes of a packed sequence."""
+    return overridable(run)
+
+
+quantized_lstm, quantized_gru = _function("quantized_lstm"), _function("quantized_gru")

@@ -415,16 +415,21 @@ def _fits(part, shape, at):
 @_handles("squeeze")
 def _squeeze(func, nt, dim=None):
     if dim is None:
-        raise RuntimeError("For nested tensors, squeeze without the dim argument is not supported at the moment; give dim.")
-    dim = _dim_of(nt, dim)
-    if dim == 0:
-        raise RuntimeError("For nested tensors, squeezing dimension 0 is not supported at the moment.")
-    return _each(nt, lambda p: p.squeeze(dim - 1))
+        raise RuntimeError("squeeze(): For nested tensors, squeeze without the dim argument is not supported at the moment; give dim.")
+    dims = {_dim_of(nt, d) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
+    if 0 in dims:
+        raise RuntimeError("squeeze(): For nested tensors, squeezing dimension 0 is not supported at the moment.")
+    single = [d - 1 for d in dims if all(size[d - 1] == 1 for size in nt._sizes)]
+    if single and len(single) == _rank(nt) - 1:
+        raise RuntimeError("squeeze(): For nested tensors, squeezing a nested tensor of singleton tensors is not supported at the moment.")
+    return _each(nt, lambda p: p.squeeze(single))
 
 
 @_handles("unsqueeze")
 def _unsqueeze(func, nt, dim):
     rank = _rank(nt) + 1
+    if not -rank <= dim < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
     dim = dim % rank
     if dim == 0:
         raise RuntimeError("unsqueeze(): For nested tensors, unsqueezing dimension 0 is not supported at the moment.")

@@ -13,6 +13,7 @@ from ..qconfig_mapping import _QCONFIG_STYLE_ORDER
 from ..quant_type import QuantType
 from ..quantize import _remove_qconfig
 from ..utils import get_qparam_dict, is_per_channel
+from ._equalize import _convert_equalization_ref
 from ._lower_to_native_backend import lower_to_native_backend
 from .custom_config import ConvertCustomConfig
 from .fuse import backend_of, set_module
@@ -256,6 +257,8 @@ def convert(model, is_reference=False, convert_custom_config=None, is_standalone
     config = backend_of(backend_config)
     qconfigs = _qconfigs_of(model, qconfig_mapping, config)
     scopes = _get_observed_graph_module_attr(model, "node_name_to_scope")
+    if _get_observed_graph_module_attr(model, "equalization_node_name_to_qconfig"):
+        model = _convert_equalization_ref(model)
     made = _Conversion(model, config, custom, qconfigs).run()
     result = QuantizedGraphModule(GraphModule(model, made.graph), made.graph, set(custom.preserved_attributes))
     if not is_reference:

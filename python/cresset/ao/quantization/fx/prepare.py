@@ -12,6 +12,7 @@ from ..backend_config.utils import get_module_to_qat_module
 from ..observer import ReuseInputObserver
 from ..quant_type import QuantType
 from ..quantize import convert as _swap_modules
+from ._equalize import observe
 from .custom_config import PrepareCustomConfig
 from .fuse import backend_of, set_module
 from .graph_module import ObservedGraphModule, ObservedStandaloneGraphModule
@@ -299,23 +300,29 @@ def prepare(model, qconfig_mapping, is_qat, node_name_to_scope, example_inputs, 
     if custom.standalone_module_names or custom.standalone_module_classes:
         raise NotImplementedError("prepare_fx: standalone modules (modules with graphs of their own) are not part of Cresset; non_traceable modules and plain ones are.")
     mapping = copy.deepcopy(mapping_of(qconfig_mapping))
-    equalized = mapping_of(_equalization_config)
-    if equalized.to_dict() != mapping_of({}).to_dict():
-        raise NotImplementedError("prepare_fx: equalization of graphs (_equalization_config) is not part of Cresset; ao.quantization._equalize is for modules.")
+    equalization = copy.deepcopy(mapping_of(_equalization_config))
     config = backend_of(backend_config)
     as_given = copy.deepcopy(mapping)
     _update_qconfig_for_fusion(model, mapping)
+    _update_qconfig_for_fusion(model, equalization)
     if is_qat:
         _update_qconfig_for_qat(mapping, config)
         _generate_node_name_to_qconfig(model, dict(model.named_modules(remove_duplicate=False)), model.graph, mapping, node_name_to_scope)
         trained = {pattern: kind for pattern, kind in get_module_to_qat_module(config).items() if isinstance(pattern, type)}
         _swap_modules(model, trained, inplace=True, remove_qconfig=False)
+    equalized = {}
+    if equalization.to_dict() != mapping_of({}).to_dict():  # modules keep the QConfig that is asked for last
+        modules = dict(model.named_modules(remove_duplicate=False))
+        equalized = _generate_node_name_to_qconfig(model, modules, model.graph, equalization, node_name_to_scope)
     qconfigs = _generate_node_name_to_qconfig(model, dict(model.named_modules(remove_duplicate=False)), model.graph, mapping, node_name_to_scope)
     made = _Preparation(model, config, qconfigs, custom, is_qat).run()
     made.quantized_inputs()
+    if equalized:
+        names = observe(model, model.graph, made.modules, {name: qconfig for name, qconfig in equalized.items() if name in made.observed})
+        equalized = {name: equalized[name] for name in names}
     result = GraphModule(model, model.graph)
     kind = ObservedStandaloneGraphModule if is_standalone_module else ObservedGraphModule
     result.meta["_observed_graph_module_attrs"] = ObservedGraphModuleAttrs(
-        qconfigs, node_name_to_scope, custom, {}, as_given, is_qat, made.observed, is_standalone_module,
+        qconfigs, node_name_to_scope, custom, equalized, as_given, is_qat, made.observed, is_standalone_module,
     )  # fmt: skip
     return kind(result, result.graph, set(custom.preserved_attributes))
