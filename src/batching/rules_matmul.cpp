@@ -2,6 +2,7 @@
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_decomposition.h>
+#include <cresset/ops/functions_linalg.h>
 #include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
@@ -113,6 +114,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_rule(const Tensor& a, const Ten
   return {b.wrap(solution), wrapped(residuals), wrapped(matrix_rank), wrapped(singular)};
 }
 
+// Tolerances are for each matrix, broadcast.
+Tensor pinv_rule(const Tensor& self, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian) {
+  const Batch b(self, atol, rtol);
+  if (self.dim() < 2)
+    return b.wrap(cresset::linalg_pinv(cresset::select(b.full(self), 0, 0), std::optional<double>(0), std::nullopt,
+                                       hermitian));  // has the words for it
+  const auto rank_of = [](const std::optional<Tensor>& t) { return t ? t->dim() : 0; };
+  const int64_t rank = std::max({self.dim() - 2, rank_of(atol), rank_of(rtol)});
+  const auto tolerance = [&](const std::optional<Tensor>& t) { return t ? std::optional<Tensor>(b.aligned(*t, rank)) : std::nullopt; };
+  return b.wrap(cresset::linalg_pinv(b.aligned(self, rank + 2), tolerance(atol), tolerance(rtol), hermitian));
+}
+
 Tensor lu_solve_rule(const Tensor& lu, const Tensor& pivots, const Tensor& right, bool left, bool adjoint) {
   const Batch b(lu, pivots, right);
   const int64_t rank = std::max(lu.dim(), right.dim());
@@ -130,6 +143,7 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("addmv", CRESSET_FN(addmv_rule));
   m.impl("baddbmm", CRESSET_FN(baddbmm_rule));
   m.impl("linalg_solve", CRESSET_FN(solve_rule));
+  m.impl("linalg_pinv.atol_rtol_tensor", CRESSET_FN(pinv_rule));
   m.impl("linalg_lstsq", CRESSET_FN(lstsq_rule));
   m.impl("linalg_lu_solve", CRESSET_FN(lu_solve_rule));
   m.impl("_linalg_solve_ex", CRESSET_FN(solve_ex_rule));

@@ -78,12 +78,12 @@ thread_local constinit SmallLists* storage_lists __attribute__((tls_model("initi
 thread_local constinit bool storages_watched = false;
 
 // Makes the lists and empties them when the thread ends.
-struct SmallListsOwner {
-  SmallLists lists{};
-  SmallListsOwner() { small_lists = &lists; }
+struct SmallListsOwner : SmallLists {
+  detail::PlannedRun* run = nullptr;
+  SmallListsOwner() : SmallLists{} { small_lists = this; }
   ~SmallListsOwner() {
     small_lists = storage_lists = nullptr;
-    for (SmallList& list : lists)
+    for (SmallList& list : *this)
       while (list.head) std::free(std::exchange(list.head, list.head->next));
   }
 };
@@ -126,7 +126,7 @@ void* take_large(std::size_t n) {
   }
 }
 CRESSET_NOINLINE void* alloc_large(std::size_t n) {
-  detail::PlannedRun* run = detail::planned_run;
+  detail::PlannedRun* run = detail::planned_run();
   if (run && in_parallel_region()) run = nullptr;  // which thread takes which part, and its blocks, is another each time
   if (run)
     if (void* p = run->take(n)) return p;
@@ -138,7 +138,7 @@ CRESSET_NOINLINE void* alloc_large(std::size_t n) {
 
 CRESSET_NOINLINE void free_large(void* p, std::size_t n) noexcept {
   if (n > kSmallLimit) {
-    if (detail::planned_run) detail::planned_run->gave(p);
+    if (detail::PlannedRun* run = detail::planned_run()) run->gave(p);
     if (detail::num_arenas.load(std::memory_order_relaxed) > 0 && detail::give_to_arena(p)) return;
     count(-static_cast<int64_t>(n));
   }
@@ -177,6 +177,14 @@ std::array<std::atomic<Allocator*>, kDeviceTypeCount>& allocators() {
 }
 
 }  // namespace
+
+detail::PlannedRun* detail::planned_run() noexcept { return small_lists ? static_cast<SmallListsOwner*>(small_lists)->run : nullptr; }
+bool detail::set_planned_run(PlannedRun* run) {
+  if (!small_lists) make_small_lists();
+  if (!small_lists) return false;
+  static_cast<SmallListsOwner*>(small_lists)->run = run;
+  return true;
+}
 
 namespace {
 /// A block of the class from these lists, or null.

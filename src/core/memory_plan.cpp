@@ -10,7 +10,6 @@
 
 namespace cresset::detail {
 
-thread_local constinit PlannedRun* planned_run = nullptr;
 constinit std::atomic<int> num_arenas{0};
 
 // The memory of one run. Tensors may outlive it; the last one frees it then.
@@ -150,7 +149,8 @@ void MemoryPlan::failed() {
 }
 
 PlannedRun::PlannedRun(std::shared_ptr<MemoryPlan> plan) : exceptions_(std::uncaught_exceptions()) {
-  if (planned_run || !plan) return;
+  if (!plan || planned_run() || !set_planned_run(this)) return;
+  set_planned_run(nullptr);  // what is taken below is not of the run
   {
     const std::lock_guard lock(plan->mutex_);
     using State = MemoryPlan::State;
@@ -167,12 +167,12 @@ PlannedRun::PlannedRun(std::shared_ptr<MemoryPlan> plan) : exceptions_(std::unca
   if (does_ == Does::Place && !(arena_ = made_arena(layout_->bytes, layout_->sizes.size()))) does_ = Does::Nothing;
   if (does_ == Does::Nothing) return;
   plan_ = std::move(plan);
-  planned_run = this;
+  set_planned_run(this);
 }
 
 PlannedRun::~PlannedRun() {
   if (!plan_) return;
-  planned_run = nullptr;
+  set_planned_run(nullptr);
   const bool ended = std::uncaught_exceptions() == exceptions_;
   if (does_ == Does::Record) {
     try {

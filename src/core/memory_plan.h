@@ -81,8 +81,10 @@ class CRESSET_API PlannedRun {
   Arena* arena_ = nullptr;
 };
 
-// The run of this thread.
-extern thread_local constinit PlannedRun* planned_run __attribute__((tls_model("initial-exec")));
+// The run of this thread, or null. It lies beside the allocator's lists (allocator.cpp): thread-local memory of libraries is scarce.
+PlannedRun* planned_run() noexcept;
+/// False in a thread that is ending.
+bool set_planned_run(PlannedRun* run);
 // How many arenas there are: without any, no block has to be looked for in them.
 extern CRESSET_API constinit std::atomic<int> num_arenas;
 /// Gives a block back to its arena. False when it lies in none.
