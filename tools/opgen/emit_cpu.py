@@ -270,10 +270,11 @@ def _loop(row, repeating):
 
     if quick := row.get("quick"):
         # The question is asked about all elements of a block before any result is written, which may be an operand's memory.
-        lines += ["  if constexpr (std::is_floating_point_v<T>) {", "  for (int64_t first_ = 0; first_ < n_; first_ += kQuickBlock) {",
+        kinds = "std::is_same_v<T, float>" if quick.get("of") == "float" else "std::is_floating_point_v<T>"
+        lines += [f"  if constexpr ({kinds}) {{", "  for (int64_t first_ = 0; first_ < n_; first_ += kQuickBlock) {",
                   "  const int64_t end_ = n_ - first_ < kQuickBlock ? n_ : first_ + kQuickBlock;", "  QuickFlag<T> slow_ = 0;",
                   *over("first_", "end_", f"slow_ |= !({quick['when']});"), "  if (slow_ == 0) {", '  _Pragma("GCC ivdep")',
-                  *over("first_", "end_", assign(quick["is"])), "  } else {", *over("first_", "end_", assign(_expression(row))), "  }", "  }", "  return;", "  }"]  # fmt: skip
+                  *over("first_", "end_", assign(quick["is"])), "  } else {", *over("first_", "end_", assign(quick.get("otherwise", _expression(row)))), "  }", "  }", "  return;", "  }"]  # fmt: skip
     lines += ['  _Pragma("GCC ivdep")', *over("0", "n_", assign(_expression(row))), "}\n\n"]
     return "\n".join(lines)
 

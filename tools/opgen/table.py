@@ -514,7 +514,8 @@ def _check_pointwise(row):
     for name in data.get("choices", {}):
         if name not in args:
             raise row.error(f"'choices' names '{name}', which is no argument.{hint(name, args)}", "choices")
-    if set(data.get("quick", {"when": "", "is": ""})) != {"when", "is"}:
+    quick = data.get("quick")
+    if quick is not None and not {"when", "is"} <= set(quick) <= {"when", "is", "of", "otherwise"}:
         raise row.error("'quick' has two expressions: { when = ..., is = ... }.", "quick")
 
 

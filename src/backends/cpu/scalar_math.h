@@ -549,19 +549,6 @@ inline T lerp(T start, T end, T weight) {
     return abs(weight) < T(0.5) ? start + weight * (end - start) : end - (end - start) * (T(1) - weight);
   }
 }
-// exp of floats by itself: float_math.h
-template <class T>
-inline T any_exp(T x) {
-  return exp(x);
-}
-template <class T>
-inline bool has_normal_exp(T) {
-  return false;
-}
-template <class T>
-inline T normal_exp(T x) {
-  return exp(x);
-}
 template <class T>
 inline T nan_to_num(T x, double nan, double posinf, double neginf) {
   if constexpr (is_complex_type<T>) {

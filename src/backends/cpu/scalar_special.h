@@ -28,7 +28,6 @@ inline double lgamma(double x) {
 }
 // Can positive_lgamma tell what lgamma does?
 inline bool has_positive_lgamma(float x) { return x > 0 && x < kInf<float>; }
-inline bool has_positive_lgamma(double) { return false; }
 // In double, which is exact enough for floats near the zeros at one and two: (x - 1)(x - 2) times an interpolation at Chebyshev's points of
 // [1, 3] (relative error 1e-10; below one, log(gamma(x + 1)) - log(x)), from three on Stirling's series (NIST DLMF 5.11.1; relative error
 // 4e-9).
@@ -44,7 +43,6 @@ inline float positive_lgamma(float given) {
   const double r = 1 / x, far = multiply_add(x - 0.5, l, polynomial(kSeries, r * r) * r + (kHalfLogTwoPi - x));
   return static_cast<float>(select(x < 3, near, far));
 }
-inline double positive_lgamma(double x) { return lgamma(x); }
 
 // Inverse error function as y times a polynomial of w = -log(1 - y^2) for w < 5, and one of sqrt(w) above (M. Giles (2010), "Approximating
 // the erfinv function"): interpolated at Chebyshev's points, relative error 4e-9 up to the last float below one.
@@ -91,9 +89,7 @@ inline float erfinv(float y) {
 }
 // The same to the bit where the centre is all.
 inline bool has_central_erfinv(float y) { return abs(y) < 0.99f; }
-inline bool has_central_erfinv(double) { return false; }
 inline float central_erfinv(float y) { return erfinv_centre(y, erfinv_w(y)); }
-inline double central_erfinv(double y) { return erfinv(y); }
 
 // Rectifiers. A NaN stays NaN.
 template <class T>
