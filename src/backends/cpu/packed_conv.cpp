@@ -24,6 +24,7 @@
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/packed_rows.h"
 #include "backends/cpu/packed_types.h"
+#include "backends/cpu/panel_loops.h"
 
 namespace cresset::cpu {
 namespace {
@@ -446,8 +447,8 @@ class PackedConvolution : public CustomClassHolder {
   // A convolution of 1 x 1 with more weights than places to use them at, which may have to come from memory, and without a panel at the
   // edge.
   bool reads_weights(int64_t places) const {
-    constexpr int64_t kLarge = 1 << 16, kFew = 512, kPanel = 32;
-    return is_pointwise() && groups_ == 1 && weight_.numel() >= kLarge && places <= kFew && weight_.size(0) % kPanel == 0;
+    constexpr int64_t kLarge = 1 << 16, kFew = 512;
+    return is_pointwise() && groups_ == 1 && weight_.numel() >= kLarge && places <= kFew && weight_.size(0) % find_panel_loops().panel == 0;
   }
   // A convolution of 1 x 1 as a linear layer over the places of the image.
   static Tensor run_places(const PackedRows& own, const Tensor& x, TensorList operands, const std::array<int64_t, 4>& sizes) {

@@ -46,7 +46,7 @@ Tensor PackedRows::run(const Tensor& x, TensorList operands) const {
 // Tasks are chunks of outputs by parts of the rows: of rows whose results the second cache holds until the steps went over them, unless the
 // chunk's weights are what it should hold; and parts for each thread where there are few chunks.
 void PackedRows::run(const float* x, int64_t rows, const std::vector<const float*>& operands, float* y) const {
-  constexpr int64_t kWorthThreads = 1'500'000, kRowsOfPart = 48;        // multiply-adds
+  constexpr int64_t kWorthThreads = 1'500'000, kRowsOfPart = 48;        // multiply-adds, and at least so many rows
   constexpr int64_t kCachedResult = 1 << 15, kCachedWeights = 1 << 17;  // elements
   const int64_t chunks = (outputs_ + kChunkOutputs - 1) / kChunkOutputs, width = std::min(outputs_, kChunkOutputs);
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();

@@ -2,8 +2,8 @@
 //
 // The weight lies in chunks of outputs, a chunk in blocks of inputs, a block in panels of two registers' outputs, a panel by inputs: the
 // products read it from front to back, once for each block of rows. Weights of large models come from memory each time, which takes as long
-// as a sixth of the products; so each panel asks for the next one while it is used. oneDNN's code (2.6) does not: 128 rows, AVX-512, 165
-// GFLOP/s of both with weights in the caches, 139 and 162 with weights that are not.
+// as a sixth of the products; so each panel asks for the next one while it is used. oneDNN's code (2.6) does not (figures:
+// docs/design/engines.md).
 #include "backends/cpu/panel_loops.h"
 
 #include <algorithm>
@@ -162,9 +162,9 @@ constexpr bool kQuick = CRESSET_ISA_VECTOR_BYTES == 64;
 template <bool quick>
 constexpr PanelLoops loops() {
   if constexpr (quick)
-    return {true, size, pack, run};
+    return {true, kPanel, size, pack, run};
   else
-    return {false, nullptr, nullptr, nullptr};
+    return {false, kPanel, nullptr, nullptr, nullptr};
 }
 
 }  // namespace

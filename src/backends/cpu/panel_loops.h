@@ -21,6 +21,8 @@ inline constexpr int64_t kChunkOutputs = 256;  // what a call computes of y at a
 struct PanelLoops {
   /// Is it quicker than oneDNN's products? Where not, the functions are null.
   bool quick;
+  /// Outputs of a panel; a weight is padded to whole ones.
+  int64_t panel;
   /// Floats of the packed weight.
   int64_t (*size)(int64_t outputs, int64_t inputs);
   /// weight: (outputs, inputs), dense.
