@@ -39,10 +39,15 @@ class AliasInfo:
 
 
 class _Type(str):
-    """A type as the schema writes it."""
+    """A type: as text what the schema writes (`int[]?`), printed as annotations write it (`Optional[List[int]]`)."""
 
-    def __repr__(self):
-        return self.__str__()
+    def __str__(self):
+        return self.annotation_str
+
+    __repr__ = __str__
+
+    def __format__(self, form):
+        return format(self.annotation_str, form)
 
     def str(self):
         """As PyTorch's type objects write it: enumerations and unknown sizes are ints."""
@@ -88,6 +93,13 @@ class _RealType(_Type):
     def str(self):
         return "".join(self)
 
+    @property
+    def annotation_str(self):
+        name = self.str().rstrip("?")
+        if name not in ("ScalarType", "Layout", "MemoryFormat"):
+            return super().annotation_str
+        return f"Optional[{name}]" if self.endswith("?") else name
+
 
 class Argument:
     """One argument or return of a schema."""
@@ -112,20 +124,20 @@ class Argument:
     @property
     def real_type(self):
         """The type, whose str() keeps the names of enumerations and unknown sizes."""
-        return _RealType(self.type)
+        return _RealType("".join(self.type))
 
     def __repr__(self):
         return f"Argument(name={self.name!r}, type={self.type!r})"
 
 
 class FunctionSchema:
-    """A schema in parts; its string is the schema text."""
+    """A schema in parts; its string is the schema text. `parts`: as _C._schema_parts gives them, for a schema of a script, whose types no text names."""
 
     __slots__ = ("_text", "name", "overload_name", "arguments", "returns")
 
-    def __init__(self, text):
+    def __init__(self, text, parts=None):
         self._text = text
-        self.name, self.overload_name, arguments, returns = _C._schema_parts(text)
+        self.name, self.overload_name, arguments, returns = parts or _C._schema_parts(text)
         self.arguments = [Argument(*parts) for parts in arguments]
         self.returns = [Argument(name, kind, is_write=write, alias=alias) for name, kind, write, alias in returns]
 

@@ -55,7 +55,7 @@ def forward_incompatibility(new, old):
         if not a.has_default_value():
             return f"Function schema is not forward compatible since the older argument '{a.name}' has no default value."
     for a in plain[len(old_plain) :]:
-        where = f"Function schema is not forward compatible since the new argument '{a.name}' of type {a.type}"
+        where = f"Function schema is not forward compatible since the new argument '{a.name}' of type {a.type.str()}"
         if not a.has_default_value():
             return f"{where} did not provide a default value."
         if a.type.endswith("]"):

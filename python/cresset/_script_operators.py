@@ -62,8 +62,8 @@ class ScriptOverload:
     def _compiled(self):
         if self._function is None:
             s = self._schema
-            inputs = ", ".join(f"%{a.name} : {a.type}" for a in s.arguments)
-            outputs = ", ".join(f"%r{i} : {r.type}" for i, r in enumerate(s.returns))
+            inputs = ", ".join(f"%{a.name} : {a.type.str()}" for a in s.arguments)
+            outputs = ", ".join(f"%r{i} : {r.type.str()}" for i, r in enumerate(s.returns))
             operands = ", ".join(f"%{a.name}" for a in s.arguments)
             returned = ", ".join(f"%r{i}" for i in range(len(s.returns)))
             call = f"{s.name}({operands})"

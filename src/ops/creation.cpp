@@ -108,6 +108,7 @@ std::optional<DimVector> format_strides(IntArrayRef size, std::optional<MemoryFo
 
 Tensor meta_empty(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                   std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  if (Tensor sparse = new_sparse(size, dtype.value_or(get_default_dtype()), layout, device); sparse.defined()) return sparse;
   TensorSpec spec = new_spec(size, dtype.value_or(get_default_dtype()), layout, device, pin_memory);
   spec.strides = format_strides(size, memory_format);
   return allocate_meta(spec);

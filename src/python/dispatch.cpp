@@ -292,27 +292,30 @@ void init_key_functions(PyObject* module) {
       [](PyObject* key, bool on) { impl::tls_set_dispatch_key_excluded(to_key(key), on); });
 }
 
+}  // namespace
+
+Ref schema_parts(const FunctionSchema& s) {
+  Ref arguments = checked(PyList_New(0)), returns = checked(PyList_New(0));
+  for (const cresset::Argument& a : s.arguments()) {
+    const Ref value = a.default_value ? checked(to_python(*a.default_value, false)) : Ref::borrow(Py_None);
+    const Ref item =
+        checked(Py_BuildValue("(ssOOOOs)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
+                              a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False, alias_name(a).c_str()));
+    checked(PyList_Append(arguments.get(), item.get()));
+  }
+  for (const cresset::Argument& r : s.returns()) {
+    const Ref item =
+        checked(Py_BuildValue("(ssOs)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False, alias_name(r).c_str()));
+    checked(PyList_Append(returns.get(), item.get()));
+  }
+  return checked(Py_BuildValue("(ssOO)", s.name().c_str(), s.overload_name().c_str(), arguments.get(), returns.get()));
+}
+
+namespace {
+
 void init_schemas(PyObject* module) {
   def(module, "_parse_schema", [](std::string text) { return parse_schema(text).str(); });
-  // (name, overload, [(name, type, default or None, has default, keyword only, is mutated, alias set)], [(name, type, is mutated, alias
-  // set)])
-  def(module, "_schema_parts", [](std::string text) {
-    const FunctionSchema s = parse_schema(text);
-    Ref arguments = checked(PyList_New(0)), returns = checked(PyList_New(0));
-    for (const cresset::Argument& a : s.arguments()) {
-      const Ref value = a.default_value ? checked(to_python(*a.default_value, false)) : Ref::borrow(Py_None);
-      const Ref item =
-          checked(Py_BuildValue("(ssOOOOs)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
-                                a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False, alias_name(a).c_str()));
-      checked(PyList_Append(arguments.get(), item.get()));
-    }
-    for (const cresset::Argument& r : s.returns()) {
-      const Ref item = checked(
-          Py_BuildValue("(ssOs)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False, alias_name(r).c_str()));
-      checked(PyList_Append(returns.get(), item.get()));
-    }
-    return Object(Py_BuildValue("(ssOO)", s.name().c_str(), s.overload_name().c_str(), arguments.get(), returns.get()));
-  });
+  def(module, "_schema_parts", [](std::string text) { return Object(schema_parts(parse_schema(text))); });
 }
 
 void init_queries(PyObject* module) {

@@ -10,6 +10,10 @@ namespace cresset::python {
 /// The object of an overload, one for each: torch.ops.aten.add.Tensor (a new reference).
 PyObject* wrap_overload(const OperatorHandle& op);
 
+/// (name, overload, [(name, type, default or None, has default, keyword only, is mutated, alias set)], [(name, type, is mutated, alias
+/// set)]), from which cresset._ops.FunctionSchema is made.
+CRESSET_PYTHON_API Ref schema_parts(const FunctionSchema& schema);
+
 /// A DispatchKey object or its name.
 DispatchKey to_dispatch_key(PyObject* o);
 /// A DispatchKeySet object.

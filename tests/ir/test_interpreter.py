@@ -356,7 +356,7 @@ def test_arguments():
                                   ((x, "a"), {}, "Expected a value of type 'int' for argument 'n' but instead found type 'str'")]:
         with pytest.raises(RuntimeError, match=message):
             f(*args, **kwargs)
-    assert f.schema == "f(Tensor x, int n) -> Tensor"
+    assert str(f.schema) == "f(Tensor x, int n) -> Tensor"
 
 
 def test_code_is_flat_and_fused():

@@ -215,7 +215,7 @@ def lambda_free(x):
 def test_function_objects():
     script = jit.script(helper)
     assert script.name == script.__name__ == "helper" and script.qualified_name.endswith(".helper")
-    assert script.schema == "helper(Tensor x, int times=2) -> Tensor" and "aten::mul" in str(script.graph) and "torch.mul" in script.code
+    assert str(script.schema) == "helper(Tensor x, int times=2) -> Tensor" and "aten::mul" in str(script.graph) and "torch.mul" in script.code
     assert script(X, times=3).tolist() == (X * 3).tolist() and script(x=X).tolist() == (X * 2).tolist()
     buffer = io.BytesIO()
     script.save(buffer)

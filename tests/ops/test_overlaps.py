@@ -70,3 +70,22 @@ def test_what_lies_apart_is_written(case):
 def test_places_that_share_memory(write):
     with pytest.raises(RuntimeError, match=WRITTEN):
         getattr(cresset.zeros(1).expand(3), write)(0, index(0), cresset.ones(1))
+
+
+def test_overlap_is_named_before_types_and_shapes():
+    x, flags, whole = cresset.arange(5.0), cresset.arange(5) > 2, cresset.zeros(6, dtype=cresset.int32)
+    for wrong in (
+        lambda: x[:-1].bitwise_and_(x[1:]),
+        lambda: x[:-1].add_(x[2:]),
+        lambda: cresset.add(flags[:-1], flags[1:] + 0.5, out=flags[1:]),
+        lambda: cresset.logical_not(whole[:-1], out=whole[1:]),
+        lambda: cresset.div(whole[:-1], whole[1:], out=whole[1:]),
+        lambda: cresset.add(whole[:-1], whole[1:], out=whole[2:]),
+    ):
+        with pytest.raises(RuntimeError, match=READ):
+            wrong()
+    for wrong in (lambda: cresset.zeros(3).expand(2, 3).bitwise_and_(1), lambda: cresset.zeros(3).expand(2, 3).add_(cresset.ones(4))):
+        with pytest.raises(RuntimeError, match=WRITTEN):
+            wrong()
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Bool"):
+        flags[:-1].add_(1.5)

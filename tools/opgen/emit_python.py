@@ -32,7 +32,9 @@ class Name:
 
 
 def places_of(op):
-    """Where an operator shows in Python; a derived in-place form only as function, method and in `_C._nn`."""
+    """Where an operator shows in Python; a derived in-place form only as function, method and in `_C._nn`, a second name "special_…" never as method."""
+    if op.alias_of and op.schema.name.startswith("special_"):
+        return tuple(p for p in op.row.python if p in PLACES and p != "method" and op.form != "inplace")
     if op.form == "inplace" and op.derived:
         return tuple(p for p in op.row.python if p in ("function", "method", "nn"))
     return tuple(p for p in op.row.python if p in PLACES)

@@ -151,8 +151,8 @@ _OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 def _same_inputs(schema, other):
     """Do both take the same arguments, apart from the ones that are written behind the star (out) and options that follow from them?"""
-    ours = [(a.name, str(a.type)) for a in schema.arguments if not a.is_out]
-    theirs = [(a.name, str(a.type)) for a in other.arguments]
+    ours = [(a.name, a.type) for a in schema.arguments if not a.is_out]
+    theirs = [(a.name, a.type) for a in other.arguments]
     return ours == theirs or ours == [(n, t) for n, t in theirs if n not in _OPTIONS]
 
 

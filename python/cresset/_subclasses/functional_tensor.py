@@ -381,8 +381,8 @@ def _geometry_view(func):
         return None
     packet = getattr(cresset.ops.aten, func._schema.name.removeprefix("aten::").removesuffix("_"), None)
     views = [getattr(packet, name) for name in packet.overloads()] if packet else []
-    arguments = [(a.name, str(a.type)) for a in func._schema.arguments]
-    return next((v for v in views if _is_view(v._schema) and [(a.name, str(a.type)) for a in v._schema.arguments] == arguments), None)
+    arguments = [(a.name, a.type) for a in func._schema.arguments]
+    return next((v for v in views if _is_view(v._schema) and [(a.name, a.type) for a in v._schema.arguments] == arguments), None)
 
 
 def _is_view(schema):

@@ -196,8 +196,8 @@ class _GraphWriter:
         if schema is None:
             names = ["a", "b"] if getattr(node.target, "__module__", None) == "_operator" else [""] * len(node.args)
             return [{"name": n, "arg": self._any(a), "kind": 1} for n, a in zip(names, node.args)]
-        found = [{"name": p.name, "arg": _argument(a, str(p.type)), "kind": 1} for p, a in zip(schema.arguments, node.args)]
-        types = {p.name: str(p.type) for p in schema.arguments}
+        found = [{"name": p.name, "arg": _argument(a, p.type), "kind": 1} for p, a in zip(schema.arguments, node.args)]
+        types = {p.name: p.type for p in schema.arguments}
         return found + [{"name": k, "arg": _argument(v, types[k]), "kind": 2} for k, v in node.kwargs.items()]
 
     def _any(self, value):

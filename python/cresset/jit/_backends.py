@@ -96,7 +96,7 @@ def _definitions_of(text, made_by=None):
 def _method(form, name, like):
     """The definition of a method with the parameters of another."""
     types = {re.sub(r"\.\d+$", "", v.debugName()): v.type() for v in list(like.graph.inputs())[1:]}
-    defaults = {n: found[1] for n in types if (found := re.search(rf" {n}=([^,()\[\]]+)", like.schema))}
+    defaults = {n: found[1] for n in types if (found := re.search(rf" {n}=([^,()\[\]]+)", str(like.schema)))}
     results = [v.type() for v in like.graph.outputs()]
     several = len(results) == 1 and results[0].kind() == "TupleType"
     if several:

@@ -273,7 +273,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     if values is None:
         size = tuple(indices if size is None else size)
         values = cresset.empty(0, dtype=dtype, device=device)
-        return Coordinates(cresset.empty(len(size), 0, dtype=_C.int64), values, size, True).requires_grad_(requires_grad)
+        return Coordinates(cresset.empty(len(size), 0, dtype=_C.int64, device=values.device), values, size, True).requires_grad_(requires_grad)
     indices, values = parts(indices, values, dtype, device)
     if recording():
         leaf = values.detach() if requires_grad else values
@@ -300,7 +300,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
         raise RuntimeError(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {ranks[0]}, dense_dim = {ranks[1]}")
     if tuple(values.shape[1:]) != size[ranks[0] :]:
         raise RuntimeError(f"values has incorrect size, expected {[len(values), *size[ranks[0] :]]}, got {list(values.shape)}")
-    if checks.is_enabled() if check_invariants is None else check_invariants:
+    if (checks.is_enabled() if check_invariants is None else check_invariants) and not indices.is_meta:
         check_coordinates(indices, size, is_coalesced)
     leaf = values.detach() if requires_grad else values
     return FromParts.apply(indices, leaf, size, bool(is_coalesced)).requires_grad_(requires_grad or values.requires_grad)
@@ -330,7 +330,7 @@ def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, lay
     block = tuple(values.shape[batch + 1 : batch + 3]) if blocks else (1, 1)
     from . import check_sparse_tensor_invariants as checks
 
-    checked = checks.is_enabled() if check_invariants is None else check_invariants
+    checked = (checks.is_enabled() if check_invariants is None else check_invariants) and not plain.is_meta
     if other.shape[-1] != values.shape[batch] and not (checked and size is not None):
         raise RuntimeError(f"number of values ({values.shape[batch]}) must be that of the indices ({other.shape[-1]})")
     if size is None:

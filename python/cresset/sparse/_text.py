@@ -11,6 +11,8 @@ _DEFAULTS = (_C.int64, _C.bool)
 def _part(name, value):
     """A part's values, without their type."""
     lead = f"{name}=tensor("
+    if value.is_meta:
+        return f"{lead}..., size={tuple(value.shape)}),"
     size = "" if value.numel() else f", size={tuple(value.shape)}"
     return f"{lead}{_tensor_str(value, len('tensor(') + len(lead))}{size}),"
 
@@ -28,7 +30,7 @@ def text(sparse):
         plain, other = _COMPRESSED[ours.layout][:2]
         parts = [(plain, ours._p), (other, ours._o), ("values", ours._v)]
     lines = [_part(name, value) for name, value in parts]
-    suffixes = [f"size={tuple(sparse.shape)}", f"nnz={sparse._nnz()}"]
+    suffixes = [f"size={tuple(sparse.shape)}", *([] if sparse.is_meta else [f"nnz={sparse._nnz()}"])]
     if sparse.device.type != "cpu":
         suffixes.insert(0, f"device='{sparse.device}'")
     if not default:

@@ -14,8 +14,12 @@ CRESSET_IN_EACH_ISA(template <class T> void integer_product(int64_t m, int64_t n
                                                             MatrixRef br, T beta, T* c, int64_t ldc);)
 
 template <class T>
-auto find_integer_product() {
-  return CRESSET_FOR_THIS_PROCESSOR(integer_product<T>);
+using IntegerProduct = void (*)(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c,
+                                int64_t ldc);
+CRESSET_IN_EACH_ISA(template <class T> inline constexpr IntegerProduct<T> integer_product_pointer = integer_product<T>;)
+template <class T>
+IntegerProduct<T> find_integer_product() {
+  return CRESSET_FOR_THIS_PROCESSOR(integer_product_pointer<T>);
 }
 
 }  // namespace cresset::cpu

@@ -52,7 +52,7 @@ TreeSpec parse_node(const Field& node, const Field& named_tuples, int depth) {
   const std::string type = node["type"].text();
   for (const Field& c : children) out.children.push_back(parse_node(c, named_tuples, depth + 1));
   const auto context = [&] { return Field::parse(node["context"].text(), node.path() + ".context"); };
-  if (type == "builtins.tuple") {
+  if (type == "builtins.tuple" || type == "torch.Size") {
     out.kind = TreeSpec::Kind::Tuple;
   } else if (type == "builtins.list") {
     out.kind = TreeSpec::Kind::List;

@@ -323,6 +323,8 @@ void check_no_partial_overlap(const Tensor& written, const Tensor& input) {
 }
 
 void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, const Tensor& out, bool in_place) {
+  check_no_internal_overlap(out);  // before shapes and types, in PyTorch's order
+  for (int i = 0; i < call.num_inputs; ++i) check_no_partial_overlap(out, *call.inputs[i]);
   const Device device = common_device(op, call);
   const PointwiseTypes types = pointwise_types(op, call);
   bool scalars_only = true;
@@ -346,7 +348,6 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
                       sizes);
     prepare_out(spec, out);
   }
-  for (int i = 0; i < call.num_inputs; ++i) check_no_partial_overlap(out, *call.inputs[i]);
 }
 
 }  // namespace cresset::ops

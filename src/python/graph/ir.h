@@ -70,6 +70,8 @@ PyObject* wrap_graph(std::shared_ptr<Graph> g);
 std::shared_ptr<Graph> graph_of(const jit::Function& f);
 PyObject* wrap_type(const TypePtr& t);
 PyObject* wrap_function(intrusive_ptr<jit::Function> f);
+/// A cresset._ops.FunctionSchema.
+Object schema_object(const FunctionSchema& schema);
 intrusive_ptr<jit::Function> to_function(PyObject* o);
 /// An archive; extra files are a dict or None.
 void save_function(const intrusive_ptr<jit::Function>& f, PyObject* file, PyObject* extra_files);

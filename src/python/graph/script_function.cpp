@@ -12,12 +12,18 @@
 
 #include "ir/frontend/sugared_value.h"
 #include "python/convert.h"
+#include "python/dispatch.h"
 #include "python/graph/ir.h"
 #include "python/graph/tracer.h"
 
 namespace cresset::python {
 
 PyTypeObject* script_function_type = nullptr;
+
+Object schema_object(const FunctionSchema& schema) {
+  const Ref parts = schema_parts(schema), package = checked(PyImport_ImportModule("cresset._ops"));
+  return Object(PyObject_CallMethod(package.get(), "FunctionSchema", "sO", schema.str().c_str(), parts.get()));
+}
 
 namespace {
 
@@ -525,7 +531,7 @@ PyGetSetDef function_properties[] = {{"__dict__", PyObject_GenericGetDict, PyObj
                                      property("name", [](FunctionRef f) { return f->name(); }),
                                      property("__name__", [](FunctionRef f) { return f->name(); }),
                                      property("qualified_name", [](FunctionRef f) { return std::string(f->qualname()); }),
-                                     property("schema", [](FunctionRef f) { return f->getSchema().str(); }),
+                                     property("schema", [](FunctionRef f) { return schema_object(f->getSchema()); }),
                                      {}};
 
 // Graphs that run without a function.

@@ -140,7 +140,7 @@ void init_methods(PyObject* module) {
                  return g;
                }),
       property("code", [](PyObject* m) { return jit::code_of(*method_of(m)->function); }),
-      property("schema", [](PyObject* m) { return method_of(m)->function->getSchema().str(); }),
+      property("schema", [](PyObject* m) { return schema_object(method_of(m)->function->getSchema()); }),
       property("name", [](PyObject* m) { return method_of(m)->function->name(); }),
       property("__name__", [](PyObject* m) { return method_of(m)->function->name(); }),
       property("qualified_name", [](PyObject* m) { return std::string(method_of(m)->function->qualname()); }),

@@ -18,6 +18,28 @@ def test_parts():
         parse("f(Tensor x")
 
 
+def test_types_print_as_annotations():
+    schema = parse("a::f(Tensor self, int[2]? k, *, ScalarType? dtype=None, SymInt[] n, Tensor?[] i, Scalar s, (int, str) p) -> Tensor[]")
+    printed = ["Tensor", "Optional[List[int]]", "Optional[int]", "List[int]", "List[Optional[Tensor]]", "number", "Tuple[int, str]"]
+    assert [str(a.type) for a in schema.arguments] == [f"{a.type}" for a in schema.arguments] == printed
+    assert repr(schema.returns[0].type) == "List[Tensor]"
+    assert [str(a.real_type) for a in schema.arguments[:3]] == ["Tensor", "Optional[List[int]]", "Optional[ScalarType]"]
+
+
+def test_a_script_has_a_schema_in_parts():
+    script = torch.jit.script(with_defaults)
+    schema = script.schema
+    assert str(schema) == "with_defaults(Tensor x, int n=3, (int, int) l=(1, 2)) -> Tensor" and schema.name == "with_defaults"
+    assert [(a.name, str(a.type), a.default_value, a.has_default_value()) for a in schema.arguments] == [
+        ("x", "Tensor", None, False), ("n", "int", 3, True), ("l", "Tuple[int, int]", (1, 2), True)]  # fmt: skip
+    forward = torch.jit.script(torch.nn.Linear(1, 1)).forward.schema
+    assert [a.name for a in forward.arguments][1:] == ["input"] and str(forward.returns[0].type) == "Tensor"
+
+
+def with_defaults(x, n: int = 3, l: tuple[int, int] = (1, 2)):
+    return x * n + l[0]
+
+
 def test_every_schema_reads_back():
     schemas = torch._C._jit_get_all_schemas()
     assert len(schemas) > 2000

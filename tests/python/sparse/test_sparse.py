@@ -410,3 +410,18 @@ def test_dimensions_that_are_not_there():
             function(x, 9)
     with pytest.raises(RuntimeError, match="Sparse CSR tensors do not have strides"):
         torch.eye(3).to_sparse_csr().unsqueeze(0)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_tensors_without_memory(layout):
+    made = torch.empty((2, 3), layout=getattr(torch, layout), device="meta")
+    assert made.is_meta and made.layout == getattr(torch, layout) and made.shape == (2, 3) and "tensor(..., size=(0,))" in repr(made) and "nnz" not in repr(made)
+    assert torch.zeros_like(made).is_meta and made.clone().layout == made.layout
+
+
+def test_coordinates_without_memory():
+    places = torch.empty(2, 3, dtype=torch.int64, device="meta")
+    made = torch.sparse_coo_tensor(places, torch.empty(3, device="meta"), (4, 5), check_invariants=True)
+    lines = ["tensor(indices=tensor(..., size=(2, 3)),", "values=tensor(..., size=(3,)),", "device='meta', size=(4, 5), layout=torch.sparse_coo)"]
+    assert [line.strip() for line in repr(made).replace("cresset", "torch").splitlines()] == lines  # what PyTorch 2.13 prints
+    assert torch.ones(2, 3).to_sparse().to("meta").is_meta

@@ -93,7 +93,7 @@ def test_a_build_for_aarch64_has_the_python_of_its_folder(run_tests, tmp_path):
     (build / "python").mkdir(parents=True)
     (build / "CMakeCache.txt").write_text(f"CRESSET_ARM64_SYSROOT:PATH={sysroot}/x/..\n")
     command = run_tests.python_command(build, 1, [], False, ["-n", "0", "tests/ops"])
-    assert command == [f"{sysroot}/usr/bin/python3-arm64", "-m", "pytest", "-q", "-n", "1", "-n", "0", "tests/ops"]
+    assert command == [f"{sysroot}/usr/bin/python3-arm64", "-m", "pytest", "-q", "-n", "1", *run_tests.EMULATED, "-n", "0", "tests/ops"]
     path = run_tests.build_environment.of_python(build)["PYTHONPATH"].split(":")
     # The module, the folder's own NumPy, and only then packages of this interpreter.
     assert path[:2] == [str(build / "python"), f"{sysroot}/usr/lib/python3/dist-packages"] and path[2].endswith("site-packages")

@@ -183,7 +183,7 @@ def _inplace(target):
     if target is operator.getitem or not isinstance(target, _C.OpOverload):
         return None
     schema = target._schema
-    if len(schema.returns) != 1 or str(schema.returns[0].type) != "Tensor" or schema.returns[0].alias or any(a.alias for a in schema.arguments):
+    if len(schema.returns) != 1 or schema.returns[0].type != "Tensor" or schema.returns[0].alias or any(a.alias for a in schema.arguments):
         return None
     space, name = schema.name.split("::")
     packet = getattr(getattr(cresset.ops, space), f"{name}_", None)
@@ -191,5 +191,5 @@ def _inplace(target):
     if overload is None:
         return None
     arguments = overload._schema.arguments
-    fits = [(a.name, str(a.type)) for a in arguments] == [(a.name, str(a.type)) for a in schema.arguments]
+    fits = [(a.name, a.type) for a in arguments] == [(a.name, a.type) for a in schema.arguments]
     return overload if fits and arguments[0].is_write and not any(a.is_write for a in arguments[1:]) else None
