@@ -1,5 +1,5 @@
-"""Runs one compiled model: `cases.py PROGRAM THREADS NAME [CLOCK [SECONDS]]`; prints one JSON object: "s" seconds a run (median), "build" seconds until the
-compiled program was ready, its first run included, "peak" MiB that building and running added, "check" the mean of the result's magnitudes.
+"""Runs one compiled model: `cases.py PROGRAM THREADS NAME [CLOCK [SECONDS]]`; prints one JSON object: "s" seconds a run (median), "build" seconds from the
+module to the compiled program, its first run included, "peak" MiB that building and running added, "check" the mean of the result's magnitudes.
 `cases.py --list` prints the names of the models.
 
 PROGRAM: cresset (its engine), cresset-bf16 and cresset-int8 (the engine in less than float32; "check" is then near the others', not the same),
@@ -7,6 +7,7 @@ cresset-compile (cresset.compile(module) without inputs), cresset-eager, torch-e
 openvino, which read what `torch.onnx.export` wrote.
 """
 
+import importlib
 import json
 import os
 import resource
@@ -61,72 +62,63 @@ def made(T, name):
     return model, example(T)
 
 
-def cresset_eager(name, threads):
+def model_of(program, name, threads):
+    """The module of a case and its input, in the package that the program's name begins with."""
+    T = importlib.import_module(program.split("-")[0])
+    T.set_num_threads(threads)
+    return made(T, name)
+
+
+def cresset_engine(model, x):
     import cresset
 
-    cresset.set_num_threads(threads)
-    return made(cresset, name)
+    return cresset.engine.compile(cresset.jit.trace(model, (x,), check_trace=False), inputs=[x])
 
 
-def cresset_engine(name, threads):
+def cresset_bf16(model, x):
     import cresset
 
-    model, x = cresset_eager(name, threads)
-    return cresset.engine.compile(cresset.jit.trace(model, (x,), check_trace=False), inputs=[x]), x
+    return cresset.engine.compile(cresset.jit.trace(model, (x,), check_trace=False), inputs=[x], enabled_precisions={cresset.bfloat16})
 
 
-def cresset_bf16(name, threads):
+def cresset_int8(model, x):
     import cresset
 
-    model, x = cresset_eager(name, threads)
-    return cresset.engine.compile(cresset.jit.trace(model, (x,), check_trace=False), inputs=[x], enabled_precisions={cresset.bfloat16}), x
-
-
-def cresset_int8(name, threads):
-    import cresset
-
-    model, x = cresset_eager(name, threads)
     script, calibrator = cresset.jit.trace(model, (x,), check_trace=False), cresset.engine.Calibrator([x], "max")
     compiled = cresset.engine.compile(script, inputs=[x], enabled_precisions={cresset.int8}, calibrator=calibrator)
     print(cresset.engine.accuracy(compiled), file=sys.stderr)
-    return compiled, x
+    return compiled
 
 
-def cresset_compile(name, threads):
+def cresset_compile(model, x):
     import cresset
 
-    model, x = cresset_eager(name, threads)
-    return cresset.compile(model), x
+    return cresset.compile(model)
 
 
-def torch_eager(name, threads):
+def eager(model, x):
+    return model
+
+
+def torch_frozen(model, x):
     import torch
 
-    torch.set_num_threads(threads)
-    return made(torch, name)
+    return torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, (x,), check_trace=False)))
 
 
-def torch_frozen(name, threads):
-    import torch
-
-    model, x = torch_eager(name, threads)
-    return torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, (x,), check_trace=False))), x
-
-
-def torch_compile(name, threads):
+def torch_compile(model, x):
     import torch
     import torch._inductor.config
 
     torch._inductor.config.freezing = True
-    model, x = torch_eager(name, threads)
-    return torch.compile(model), x
+    return torch.compile(model)
 
 
 def onnx_file(name, threads):
     """The exported model, kept between runs: it is not part of the building that is timed."""
     import torch
 
-    model, x = torch_eager(name, threads)
+    model, x = model_of("torch", name, threads)
     path = Path(tempfile.gettempdir()) / "cresset_engine_benchmark" / f"{name.replace('/', '_')}.onnx"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
@@ -154,20 +146,21 @@ def of_openvino(path, threads):
 
 PROGRAMS = {
     "cresset": cresset_engine, "cresset-bf16": cresset_bf16, "cresset-int8": cresset_int8, "cresset-compile": cresset_compile,
-    "cresset-eager": cresset_eager, "torch-eager": torch_eager, "torch-frozen": torch_frozen, "torch-compile": torch_compile,
+    "cresset-eager": eager, "torch-eager": eager, "torch-frozen": torch_frozen, "torch-compile": torch_compile,
 }  # fmt: skip
 ONNX = {"onnxruntime": of_onnxruntime, "openvino": of_openvino}
 
 
 def run(program: str, threads: int, name: str, clock, seconds: float = 4.0) -> dict:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # the module's weights count, the time to make them does not
     if program in ONNX:
         path, x = onnx_file(name, threads)
-        build = lambda: (ONNX[program](path, threads), x)
+        build = lambda: ONNX[program](path, threads)
     else:
-        build = lambda: PROGRAMS[program](name, threads)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        module, x = model_of(program, name, threads)
+        build = lambda: PROGRAMS[program](module, x)
     at = time.perf_counter()
-    model, x = build()
+    model = build()
     guard = __import__(program.split("-")[0]).inference_mode() if program not in ONNX else warnings.catch_warnings()
     times = []
     with guard:
