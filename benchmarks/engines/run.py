@@ -4,7 +4,8 @@
                                      [--programs NAME ...] [--json FILE]
 
 A process for each figure, the programs in turn, medians over the rounds. "best" is the quickest of the others, "ratio" ours over it (smaller is
-better); at lower instruction sets programs that do not keep to them are not among those others; build times are from the module to the first result. "differs": the result is not the peer's within 1e-3, and the row's time says nothing.
+better); at lower instruction sets programs that do not keep to them are not among those others; build times are from the module to the first result.
+"differs": the result is not the peer's within 1e-3, and the row's time says nothing.
 """
 
 import argparse

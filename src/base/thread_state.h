@@ -11,7 +11,7 @@ namespace cresset {
 
 /// A snapshot of every registered thread-local word.
 struct CRESSET_API ThreadState {
-  static constexpr int kMaxSlots = 8;
+  static constexpr int kMaxSlots = 12;
   std::array<uint64_t, kMaxSlots> words{};
   static ThreadState capture();
   void install() const;

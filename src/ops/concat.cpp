@@ -283,9 +283,9 @@ std::vector<Tensor> meshgrid_indexing(TensorList tensors, std::string_view index
   CRESSET_CHECK(!tensors.empty(), "meshgrid expects a non-empty TensorList");
   CRESSET_CHECK(indexing == "ij" || indexing == "xy", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
   for (const Tensor& t : tensors) {
-    CRESSET_CHECK(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of size ", t.sizes());
     CRESSET_CHECK(t.scalar_type() == tensors[0].scalar_type(), "meshgrid expects all tensors to have the same dtype");
     CRESSET_CHECK(t.device() == tensors[0].device(), "meshgrid expects all tensors to have the same device");
+    CRESSET_CHECK(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of size ", t.sizes());
   }
   // Grid i varies along dimension i; with "xy" the first two tensors vary along each other's dimension.
   const std::size_t n = tensors.size();

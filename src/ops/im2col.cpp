@@ -54,6 +54,8 @@ Blocks sliding_blocks(IntArrayRef image, IntArrayRef kernel_size, IntArrayRef di
 }
 
 TensorSpec im2col_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
+  CRESSET_CHECK_INDEX(self.dim() >= 3, "Dimension out of range (expected to be in range of [", -self.dim(), ", ", self.dim() - 1,
+                      "], but got ", self.dim(), ")");
   bool filled = self.dim() == 3 || self.dim() == 4;
   for (int64_t d = self.dim() - 3; filled && d < self.dim(); ++d) filled = self.size(d) > 0;
   CRESSET_CHECK(

@@ -89,7 +89,7 @@ void check_writable(const Tensor& self, const Read&... read) {
 
 Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
   for (const std::optional<Tensor>& i : indices)
-    CRESSET_CHECK_NOT_IMPLEMENTED(!i || !i->defined() || !is_mask(*i),
+    CRESSET_CHECK_NOT_IMPLEMENTED(!i || !i->defined() || !is_mask(*i) || i->device().is_cpu(),
                                   "index: the size of the result depends on a mask's values, which a meta tensor does not have.");
   const IndexPlan plan = plan_index(self, indices);
   return allocate_meta({plan.result_sizes, self.scalar_type(), Device(kMeta), index_strides(plan)});
@@ -351,9 +351,8 @@ Tensor take_along_dim_impl(const Tensor& self, const Tensor& indices, std::optio
     from[d] = self.size(d);
     index[d] = indices.size(d);
   }
-  // Negative indices count from the end.
-  const int64_t size = self.dim() == 0 ? 1 : self.size(d);
-  const Tensor wrapped = cresset::where(cresset::lt(indices, 0), cresset::add(indices, size), indices);
+  // Indices wrap around: negative ones count from the end.
+  const Tensor wrapped = cresset::remainder(indices, self.dim() == 0 ? 1 : self.size(d));
   return self.expand(from).gather(d, wrapped.expand(index));
 }
 

@@ -232,6 +232,12 @@ void check_probabilities(const char* name, const Tensor& t) {
   CRESSET_CHECK(t.is_meta() || t.numel() == 0 || (t.min().ge(0).item<bool>() && t.max().le(1).item<bool>()), "all elements of ", name,
                 " should be between 0 and 1");
 }
+// A weight may not make the loss larger.
+Tensor weighted(const Tensor& loss, const Tensor& weight) {
+  Tensor out = loss * weight;
+  CRESSET_CHECK(out.sizes() == loss.sizes(), "output with shape ", loss.sizes(), " doesn't match the broadcast shape ", out.sizes());
+  return out;
+}
 }  // namespace
 
 Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& given_target, const std::optional<Tensor>& weight, int64_t reduction) {
@@ -240,7 +246,7 @@ Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& given_target,
   check_probabilities("input", self);
   check_probabilities("target", target);
   const Tensor loss = (target - 1) * cresset::log1p(-self).clamp_min(-100) - target * self.log().clamp_min(-100);
-  return reduce_loss((weight ? loss * *weight : loss).to(self.scalar_type()), reduction);
+  return reduce_loss((weight ? weighted(loss, *weight) : loss).to(self.scalar_type()), reduction);
 }
 
 Tensor binary_cross_entropy_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target,
@@ -261,8 +267,8 @@ Tensor binary_cross_entropy_with_logits_impl(const Tensor& self, const Tensor& t
   const Tensor log_p = cresset::log_sigmoid(self), rest = 1 - target;
   CRESSET_CHECK(canCast(log_p.scalar_type(), rest.scalar_type()), "result type ", log_p.scalar_type(),
                 " can't be cast to the desired output type ", rest.scalar_type());
-  Tensor loss = pos_weight ? rest * self - ((*pos_weight - 1) * target + 1) * log_p : rest * self - log_p;
-  if (weight) loss = loss * *weight;
+  Tensor loss = pos_weight ? rest * self - (weighted(target, *pos_weight - 1) + 1) * log_p : rest * self - log_p;
+  if (weight) loss = weighted(loss, *weight);
   return reduce_loss(loss.to(rest.scalar_type()), reduction);
 }
 

@@ -113,6 +113,7 @@ ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& we
                 "input tensor must have at least one element, but got input_sizes = ", input.sizes());
   CRESSET_CHECK(training || (running_mean && running_var), "running_mean and running_var must be defined in evaluation mode");
   CRESSET_CHECK_INDEX(input.dim() >= 2 || input.numel() == 0, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(input.scalar_type()), "\"batch_norm\" not implemented for '", input.scalar_type(), "'");
   return statistics_type(input, weight, bias, running_mean, running_var);
 }
 

@@ -1,4 +1,5 @@
 // The extension module cresset._C.
+#include <cresset/base/denormals.h>
 #include <cresset/base/interop.h>
 #include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
@@ -27,6 +28,7 @@ void init_threads(PyObject* module) {
     CRESSET_CHECK(n > 0, "set_num_threads expects a positive integer");
     set_num_threads(static_cast<int>(n));
   });
+  def(module, "_set_flush_denormal", [](bool on) { return set_flush_denormal(on); });
   def(module, "_log_api_usage_once", [](std::string) {}, "Nothing is logged; libraries call it.");
   def(module, "_get_num_interop_threads", [] { return static_cast<int64_t>(get_num_interop_threads()); });
   def(module, "_set_num_interop_threads", [](int64_t n) { set_num_interop_threads(static_cast<int>(n)); });

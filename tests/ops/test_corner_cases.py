@@ -73,6 +73,7 @@ def test_pivots_are_checked_before_anything_is_written():
     assert out.tolist() == [[0, 0]] * 3
 
 
+F, HALF, ONE = cresset.nn.functional, cresset.tensor([0.5]), cresset.ones(1)
 # (call, class, words)
 REFUSED = [
     (lambda: cresset.nn.functional.softshrink(cresset.ones(1), -0.5), RuntimeError, r"lambda must be in range \[0, 3.40282e\+38\]"),
@@ -103,6 +104,15 @@ REFUSED = [
     (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "invalid size"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).double(), [4], cresset.ones(4), None, 1e-5), RuntimeError, "share same datatype"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).half(), [4], cresset.ones(4).bfloat16(), None, 1e-5), RuntimeError, "scalar type of Float"),
+    (lambda: F.binary_cross_entropy(HALF, ONE, weight=cresset.ones(2)), RuntimeError, r"shape \[1\] doesn't match the broadcast shape \[2\]"),
+    (lambda: F.binary_cross_entropy_with_logits(HALF, ONE, weight=cresset.ones(2, 1)), RuntimeError, r"doesn't match the broadcast shape \[2, 1\]"),
+    (lambda: F.binary_cross_entropy_with_logits(HALF, ONE, pos_weight=cresset.ones(2)), RuntimeError, r"doesn't match the broadcast shape \[2\]"),
+    (lambda: cresset.nn.BatchNorm1d(3)(cresset.ones(2, 3).long()), NotImplementedError, "\"batch_norm\" not implemented for 'Long'"),
+    (lambda: cresset.meshgrid(cresset.arange(2), cresset.ones(2, 2)), RuntimeError, "meshgrid expects all tensors to have the same dtype"),
+    (lambda: F.unfold(cresset.ones(2, 3), 2), IndexError, r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"),
+    (lambda: cresset.take_along_dim(cresset.ones(12), cresset.tensor([90])), RuntimeError, "index 90 is out of bounds for dimension 0 with size 12"),
+    (lambda: cresset.ones(2).to_sparse().__dlpack__(), BufferError, "Can't export tensors with layout other than torch.strided"),
+    (lambda: cresset.ones(2, device="meta").__dlpack__(), BufferError, "Cannot pack tensors on meta"),
 ]  # fmt: skip
 
 
@@ -390,3 +400,29 @@ def test_names_of_mapped_files(tmp_path):
         f.write(bytes(8))
     assert cresset.from_file(path, shared=True, size=2).untyped_storage().filename == path
     assert cresset.from_file(path, shared=False, size=2).untyped_storage().filename is None
+
+
+def test_indices_along_a_dimension_wrap_around():
+    x = cresset.arange(12.0).view(3, 4)
+    for index, column in ((9, 1), (-1, 3), (-9, 3)):
+        assert cresset.take_along_dim(x, cresset.tensor([[index]]), dim=1).tolist() == x[:, column : column + 1].tolist()
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        cresset.take_along_dim(x[:, :0], cresset.tensor([[1]]), dim=1)
+
+
+def test_a_mask_with_values_says_the_size_of_a_result_without():
+    x, mask = cresset.ones(3, 4, device="meta"), cresset.tensor([True, False, True])
+    assert x[mask].shape == (2, 4) and x.t()[:, mask].shape == (4, 2) and x[mask].is_meta
+    with pytest.raises(NotImplementedError, match="depends on a mask's values, which a meta tensor does not have"):
+        x[mask.to("meta")]
+
+
+def test_denormals_are_flushed_where_that_is_asked_for():
+    small = cresset.tensor([1e-40]).expand(1 << 17).contiguous()
+    assert cresset.set_flush_denormal(True)
+    try:
+        flushed = [(small * 1).count_nonzero().item(), (small.double() * 1e-280).count_nonzero().item(), cresset.tensor([1e-40]).count_nonzero().item()]
+    finally:
+        cresset.set_flush_denormal(False)
+    assert flushed == [0, 0, 0]  # of helping threads too
+    assert (small * 1).count_nonzero() == len(small) and small[0].item() == 9.99994610111476e-41

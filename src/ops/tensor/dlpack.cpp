@@ -58,7 +58,8 @@ struct Export {
 template <class Managed>
 Managed* given_out(const Tensor& t) {
   CRESSET_CHECK_AS(BufferError, !t.requires_grad(), "Can't export tensors that require gradient, use tensor.detach()");
-  CRESSET_CHECK_AS(BufferError, has_dlpack_device(t), "Can't export a tensor on device '", t.device(), "' through DLPack");
+  CRESSET_CHECK_AS(BufferError, t.layout() == kStrided, "Can't export tensors with layout other than torch.strided");
+  CRESSET_CHECK_AS(BufferError, has_dlpack_device(t), "Cannot pack tensors on ", t.device());
   const DLDataType type = dlpack_data_type(t.scalar_type());
   t.storage().unsafeGetStorageImpl()->set_resizable(false);  // the memory stays where the consumer sees it
   auto e = std::make_unique<Export<Managed>>();

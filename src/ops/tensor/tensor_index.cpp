@@ -121,7 +121,8 @@ Sliced apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
         break;
       }
       case TensorIndex::Kind::Tensor: {
-        const Tensor t = i.tensor().device() == self.device() ? i.tensor() : i.tensor().to(self.device());
+        const bool stays = i.tensor().device() == self.device() || self.is_meta();  // a mask's values count, which meta tensors do not have
+        const Tensor t = stays ? i.tensor() : i.tensor().to(self.device());
         // Under vmap a number of each example's own is looked up like any index tensor.
         const bool one_of_each = t.key_set().has(DispatchKey::FuncTorchBatched) && !is_mask(t);
         if (t.dim() > 0 || one_of_each || !isIntegralType(t.scalar_type(), true)) {
