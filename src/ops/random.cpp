@@ -161,6 +161,7 @@ double mean_slope(const Scalar& lower, const Scalar& upper) { return (lower.toDo
 Tensor draw_slopes(const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, const std::optional<Generator>& generator) {
   const NoGradGuard no_grad;
   const TensorOptions doubles = self.options().dtype(kDouble);
+  if (self.is_meta()) return cresset::empty_like(self, doubles);
   const Tensor below = cresset::le(self, 0);
   const Tensor drawn = cresset::empty({below.sum().item().toLong()}, doubles).uniform_(lower.toDouble(), upper.toDouble(), generator);
   const Tensor slopes = cresset::ones_like(self, doubles).masked_scatter(below, drawn);
@@ -168,15 +169,21 @@ Tensor draw_slopes(const Tensor& self, Tensor& noise, const Scalar& lower, const
   return slopes;
 }
 
-void check_slopes(const Scalar& lower, const Scalar& upper) {
+void check_slopes(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training) {
+  CRESSET_CHECK(self.sizes() == noise.sizes(), "noise tensor shape must match self tensor shape. Got self.shape = ", self.sizes(),
+                " noise.shape = ", noise.sizes());
   CRESSET_CHECK(lower.toDouble() <= upper.toDouble(), "Lower bound should be less than or equal to the upper bound: rrelu got ",
                 lower.toDouble(), " and ", upper.toDouble());
+  if (!training) return;
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(self.scalar_type()), "\"rrelu_with_noise_out_cpu\" not implemented for '",
+                                self.scalar_type(), "'");
+  CRESSET_CHECK(noise.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", noise.scalar_type());
 }
 }  // namespace
 
 Tensor rrelu_with_noise_impl(const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                              const std::optional<Generator>& generator) {
-  check_slopes(lower, upper);
+  check_slopes(self, noise, lower, upper, training);
   if (!training) return cresset::leaky_relu(self, mean_slope(lower, upper));
   const Tensor slopes = draw_slopes(self, noise, lower, upper, generator);
   return (self * slopes).to(self.scalar_type()).contiguous();
@@ -184,7 +191,7 @@ Tensor rrelu_with_noise_impl(const Tensor& self, Tensor& noise, const Scalar& lo
 
 Tensor& rrelu_with_noise_inplace_impl(Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                                       const std::optional<Generator>& generator) {
-  check_slopes(lower, upper);
+  check_slopes(self, noise, lower, upper, training);
   if (!training) return cresset::leaky_relu_(self, mean_slope(lower, upper));
   return self.mul_(draw_slopes(self, noise, lower, upper, generator));
 }

@@ -118,6 +118,11 @@ namespace {
 void check_isin(ScalarType type) {
   CRESSET_CHECK(type != kBool && !isComplexType(type), "Unsupported input type encountered for isin(): ", type);
 }
+// Numbers of the type as ones that can be searched; numbers of 64 bits in another order.
+Tensor searchable(const Tensor& t, ScalarType type) {
+  const Tensor same = t.to(type);
+  return type == kUInt64 ? same.contiguous().view(kLong) : type == kUInt16 || type == kUInt32 ? same.to(kLong) : same;
+}
 }  // namespace
 Tensor coo_to_csr(const Tensor& rows, int64_t size, bool out_int32) {
   return cresset::searchsorted(rows, cresset::arange(size + 1, rows.options()), out_int32);
@@ -137,7 +142,8 @@ Tensor isin_tensors(const Tensor& elements, const Tensor& test_elements, bool, b
   if (test_elements.numel() == 0) return invert ? cresset::ones_like(elements, kBool) : cresset::zeros_like(elements, kBool);
   const ScalarType type = promote_types(elements.scalar_type(), test_elements.scalar_type());
   // Places in the sorted test elements; what is there is equal or the element is not among them.
-  const Tensor sorted = std::get<0>(cresset::sort(test_elements.to(type).reshape({-1}), 0, false)), values = elements.to(type);
+  const Tensor sorted = std::get<0>(cresset::sort(searchable(test_elements, type).reshape({-1}), 0, false));
+  const Tensor values = searchable(elements, type);
   const Tensor at = cresset::clamp(cresset::searchsorted(sorted, values), std::nullopt, std::optional<Scalar>(sorted.numel() - 1));
   const Tensor there = cresset::eq(cresset::take(sorted, at), values);
   return invert ? cresset::logical_not(there) : there;

@@ -426,3 +426,24 @@ def test_denormals_are_flushed_where_that_is_asked_for():
         cresset.set_flush_denormal(False)
     assert flushed == [0, 0, 0]  # of helping threads too
     assert (small * 1).count_nonzero() == len(small) and small[0].item() == 9.99994610111476e-41
+
+
+@pytest.mark.parametrize("dtype", [cresset.uint16, cresset.uint32, cresset.uint64])
+def test_membership_among_unsigned_numbers(dtype):
+    most = 2 ** (8 * dtype.itemsize) - 1
+    x, among = cresset.tensor([0, most, most - 1, 1 << 15], dtype=dtype), cresset.tensor([most, 5, 1 << 15], dtype=dtype)
+    assert cresset.isin(x, among).tolist() == [False, True, False, True] and cresset.isin(x, among, invert=True).tolist() == [True, False, True, False]
+
+
+def test_random_slopes_without_memory_and_with_unfit_noise():
+    aten, x = cresset.ops.aten, cresset.ones(2, 3, device="meta")
+    assert F.rrelu(x, training=True).is_meta and cresset.rrelu_(x.clone(), 0.0, 1.0, True).shape == (2, 3)
+    noise = cresset.full((2,), 7.0)
+    for call, error, words in [
+        (lambda: aten.rrelu_with_noise(cresset.ones(3), noise), RuntimeError, r"noise tensor shape must match self tensor shape. Got self.shape = \[3\] noise"),
+        (lambda: aten.rrelu_with_noise_(cresset.ones(2, dtype=cresset.int64), noise, training=True), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: aten.rrelu_with_noise(cresset.ones(2).double(), noise, training=True), RuntimeError, "expected scalar type Double but found Float"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()
+    assert noise.tolist() == [7, 7]
