@@ -106,7 +106,7 @@ def test_systems(dtype, close, batch):
 
 def test_broadcast_systems(dtype, close):
     a, b = random(dtype, 2, 1, 3, 3), random(dtype, 4, 3, 2)
-    want = np.linalg.solve(number(a), number(b))
+    want = np.linalg.inv(number(a)) @ number(b)  # NumPy's solve takes b for vectors in some versions
     close(linalg.solve(a, b), want)
     close(linalg.lu_solve(*linalg.lu_factor(a), b), want)
 

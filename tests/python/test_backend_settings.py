@@ -56,3 +56,11 @@ assert b.cudnn.benchmark
 def test_frozen_settings_are_written_in_blocks_only():
     done = subprocess.run([sys.executable, "-c", FROZEN], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("level, capability", [("baseline", "DEFAULT"), ("avx2", "AVX2")])
+def test_capability_of_a_lowered_level(level, capability, monkeypatch):
+    if cresset.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+        pytest.skip("a processor with AVX2 is needed")
+    monkeypatch.setenv("CRESSET_ISA", level)
+    assert cresset.backends.cpu.get_cpu_capability() == capability

@@ -1,6 +1,7 @@
 """What the build computes with: one small module for each library or device. Settings of absent ones can be written and change nothing."""
 
 import enum as _enum
+import os as _os
 import sys as _sys
 from contextlib import contextmanager as _contextmanager
 from importlib.machinery import ModuleSpec as _Spec
@@ -13,7 +14,11 @@ __all__ = ["cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "m
 
 
 def _cpu_capability():
-    """The best instruction set that kernels use: "AVX512", "AVX2" or "DEFAULT"."""
+    """The best instruction set that kernels use: "AVX512", "AVX2" or "DEFAULT" (also on other processors than x86-64)."""
+    if _os.uname().machine != "x86_64":  # under an emulator /proc/cpuinfo is that of the machine around
+        return "DEFAULT"
+    if lowered := {"baseline": "DEFAULT", "avx2": "AVX2"}.get(_os.environ.get("CRESSET_ISA", "")):
+        return lowered
     try:
         with open("/proc/cpuinfo") as file:
             flags = next((line for line in file if line.startswith("flags")), "").split()
