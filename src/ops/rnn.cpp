@@ -14,6 +14,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_rnn.h"
+#include "ops/shared/lifted.h"
 
 namespace cresset::ops {
 namespace {
@@ -67,8 +68,28 @@ State replace_rows(const State& s, const State& front) {
   return {joined(front.h, s.h), joined(front.c, s.c)};
 }
 
+// Do the steps go into one operator? Not where programs watch the parts: modes, classes of tensors, and vmap, which has rules for those.
+bool is_one_operator(Mode mode, const Tensor& gates, IntArrayRef sizes, const State& state, const Weights& w) {
+  if (mode != Mode::kLstm || w.w_hr.defined() || sizes.size() < 2 || modes_look()) return false;
+  constexpr DispatchKeySet watched{DispatchKey::Python, DispatchKey::FuncTorchBatched};
+  for (const Tensor& t : {gates, state.h, state.c, w.w_hh})
+    if (!(t.key_set() & watched).empty() || t.scalar_type() != gates.scalar_type()) return false;
+  return isFloatingType(gates.scalar_type()) && std::equal(sizes.begin() + 1, sizes.end(), sizes.begin());
+}
+
+std::pair<Tensor, State> whole_direction(const Tensor& data, IntArrayRef sizes, const State& state, const Weights& w, bool reverse) {
+  const std::optional<Tensor> bias = w.b_ih && w.b_hh ? std::optional<Tensor>(*w.b_ih + *w.b_hh) : std::nullopt;
+  const int64_t steps = static_cast<int64_t>(sizes.size());
+  Tensor gates = cresset::linear(data, w.w_ih, bias).unflatten(0, {steps, sizes[0]});
+  if (reverse) gates = gates.flip({0});
+  const auto [outputs, cells, active] = cresset::lstm_layer(gates, state.h, state.c, w.w_hh);
+  const State last{outputs.select(0, steps - 1), cells.select(0, steps - 1)};
+  return {(reverse ? outputs.flip({0}) : outputs).flatten(0, 1), last};
+}
+
 // One direction over data of all steps in a row, `sizes[t]` of them in step t. A padded batch has equal sizes.
 std::pair<Tensor, State> direction(Mode mode, const Tensor& data, IntArrayRef sizes, State state, const Weights& w, bool reverse) {
+  if (is_one_operator(mode, data, sizes, state, w)) return whole_direction(data, sizes, state, w, reverse);
   const std::vector<Tensor> gates = cresset::linear(data, w.w_ih, w.b_ih).split(sizes, 0);
   std::vector<Tensor> outputs(gates.size());
   for (std::size_t k = 0; k < gates.size(); ++k) {
@@ -210,6 +231,25 @@ State cell(Mode mode, const char* name, const Tensor& input, const State& state,
 }
 
 }  // namespace
+
+// Products of few rows with a transposed weight copy it each time, so it is transposed once.
+std::tuple<Tensor, Tensor, Tensor> lstm_layer_steps(const Tensor& gates, const Tensor& h, const Tensor& c, const Tensor& w_hh) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(gates.scalar_type()), "lstm_layer: floating-point tensors were required; got ",
+                                gates.scalar_type(), ".");
+  const int64_t units = c.size(-1);
+  const Tensor weight = w_hh.t().contiguous();
+  std::vector<Tensor> outputs, cells, active;
+  for (const Tensor& of_step : gates.unbind(0)) {
+    const Tensor sums = cresset::addmm(of_step, outputs.empty() ? h : outputs.back(), weight);
+    const auto parts = sums.split({2 * units, units, units}, -1);
+    const Tensor a[] = {cresset::sigmoid(parts[0]), cresset::tanh(parts[1]), cresset::sigmoid(parts[2])};
+    const Tensor kept = a[0].narrow(-1, units, units) * (cells.empty() ? c : cells.back());
+    cells.push_back(cresset::addcmul(kept, a[0].narrow(-1, 0, units), a[1]));
+    outputs.push_back(a[2] * cresset::tanh(cells.back()));
+    active.push_back(cresset::cat(a, -1));
+  }
+  return {cresset::stack(outputs, 0), cresset::stack(cells, 0), cresset::stack(active, 0)};
+}
 
 std::tuple<Tensor, Tensor, Tensor> lstm_input(const Tensor& input, TensorList hx, TensorList params, bool has_biases, int64_t num_layers,
                                               double dropout, bool train, bool bidirectional, bool batch_first) {
