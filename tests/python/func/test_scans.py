@@ -107,6 +107,14 @@ def test_functions_of_several_results():
     assert map(lambda x: {"c": [x["a"] * 2]}, {"a": torch.ones(3, 2)})["c"][0].tolist() == [[2.0, 2.0]] * 3
 
 
+def test_structures_are_taken_apart_and_stacked():
+    from cresset.functorch.experimental.control_flow import _stack_pytree, _unstack_pytree
+
+    parts = _unstack_pytree({"a": [XS], "b": XS * 2})
+    assert len(parts) == 3 and parts[1]["a"][0].tolist() == [2.0, 3.0] and parts[2]["b"].tolist() == [8.0, 10.0]
+    assert torch.equal(_stack_pytree(parts)["b"], XS * 2)
+
+
 def test_loops_carry_structures():
     (result,) = while_loop(lambda d: d["i"].sum() < 3, lambda d: ({"i": d["i"] + 1, "x": d["x"] * 2},), ({"i": torch.zeros(1), "x": torch.ones(2)},))
     assert result["i"].tolist() == [3.0] and result["x"].tolist() == [8.0, 8.0]

@@ -1,6 +1,6 @@
 """Branches and loops as functions."""
 
 from cresset import cond
-from cresset._higher_order_ops.map import map
+from cresset._higher_order_ops.map import _stack_pytree, _unstack_pytree, map
 
-__all__ = ["cond", "map"]
+__all__ = ["_stack_pytree", "_unstack_pytree", "cond", "map"]
