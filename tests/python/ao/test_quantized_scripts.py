@@ -277,3 +277,9 @@ def test_clipping_to_limits_that_cross():
         assert nnq.functional.hardtanh(x, *limits).int_repr().tolist() == values
     with pytest.raises(ValueError, match="min_val cannot be greater than max_val"):
         nn.functional.hardtanh(x, 0.5, 0.3)
+
+
+def test_the_first_functions_say_what_took_their_place():
+    for name in ("quantize_linear_modules", "quantize_rnn_cell_modules", "quantize_rnn_modules"):
+        with pytest.raises(RuntimeError, match=f"{name} function is no longer supported. Please use .*ao.quantization.quantize_dynamic API instead"):
+            getattr(torch.jit.quantized, name)(nn.Linear(2, 2))
