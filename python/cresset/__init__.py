@@ -147,7 +147,7 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
 ), "_rare_functions") | dict.fromkeys((
     "_enable_functionalization", "_disable_functionalization", "_to_functional_tensor", "_is_functional_tensor", "_from_functional_tensor", "_freeze_functional_tensor",
     "_sync",
-), "_subclasses.functional_tensor") | {"_validate_compressed_sparse_indices": "sparse._validate"} | dict.fromkeys((
+), "_subclasses.functional_tensor") | {"_validate_compressed_sparse_indices": "sparse._validate", "_sparse_broadcast_to": "sparse._sizes"} | dict.fromkeys((
     "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant",
     "_fake_quantize_learnable_per_channel_affine", "_fake_quantize_learnable_per_tensor_affine",
 ), "_fake_quantize") | dict.fromkeys((

@@ -123,7 +123,16 @@ class _PyFrameState(_Fields):
 
 
 class _NNModuleInfo(_Fields):
+    """A module that was called: (name, parameter, its gradient or None) for each parameter of its own, the tensors as _TensorMetadata."""
+
     __slots__ = ("cls_name", "cls_ptr", "parameters", "self_ptr")
+
+    @classmethod
+    def _of(cls, module):
+        """What a module holds now."""
+        about = _TensorMetadata._of
+        parameters = [(name, about(p), None if p.grad is None else about(p.grad)) for name, p in module._parameters.items() if p is not None]
+        return cls(type(module).__name__, id(type(module)), parameters, id(module))
 
 
 class _OptimizerInfo(_Fields):

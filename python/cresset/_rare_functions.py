@@ -118,7 +118,7 @@ def cond(pred, true_fn, false_fn, operands=()):
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
-    """`carried = body_fn(*carried)` while `cond_fn(*carried)`, a bool or a tensor of one element, is true, beginning with a tuple of tensors and numbers.
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)`, a bool or a tensor of one element, is true. It begins with a tuple of tensors and numbers, or of structures of them.
 
     Each pass gives as many values, and tensors of the same sizes, dtypes and devices. RuntimeError for other arguments and results.
     """
@@ -126,7 +126,19 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple of tensors and numbers, but got {type(carried_inputs)}.")
-    carried = tuple(carried_inputs)
+    from .utils import _pytree as pytree
+
+    carried, spec = pytree.tree_flatten(tuple(carried_inputs))
+    if spec != pytree.tree_structure((0,) * len(carried)):  # a structure: the same loop over its values
+
+        def body(*values):
+            new, new_spec = pytree.tree_flatten(body_fn(*pytree.tree_unflatten(values, spec)))
+            if new_spec != spec:
+                raise RuntimeError(f"Expected body_fn_output and carried_inputs to have the same structure but found: {new_spec} and {spec}")
+            return tuple(new)
+
+        return pytree.tree_unflatten(while_loop(lambda *values: cond_fn(*pytree.tree_unflatten(values, spec)), body, tuple(carried)), spec)
+    carried = tuple(carried)
     if _recorders is not None and all(isinstance(x, Tensor) for x in carried):
         return _recorders[1](cond_fn, body_fn, carried)
     while cond_fn(*carried):

@@ -101,3 +101,11 @@ def test_what_runs_whole_is_differentiated_all_the_same(name):
     assert cresset.autograd.gradgradcheck(CALLS[name], (recorded,))
     many = cresset.stack([x, 2 * x])
     assert cresset.allclose(cresset.vmap(CALLS[name])(many), cresset.stack([CALLS[name](row) for row in many]))
+
+
+def test_composed_operators_have_no_batching_rules():
+    """But for those whose parts vmap must not see: values (PyTorch has rules of these three too), and the choice between a vector and a batch of them."""
+    registered = cresset._C._dispatch_get_registrations_for_dispatch_key
+    both = set(registered("CompositeImplicitAutograd")) & set(registered("FuncTorchBatched"))
+    assert both == {"aten::item", "aten::is_nonzero", "aten::one_hot", "aten::linalg_solve"}
+    assert registered("FuncTorchBatchedDecomposition") == []

@@ -1,7 +1,14 @@
-"""What programs around export ask of operators."""
+"""What programs around export ask of operators, of inputs of programs and of nodes."""
 
 from cresset._C import DispatchKey
 from cresset._ops import OpOverload
+
+from ._nodes import node_inline_, node_replace_, nodes_count, nodes_filter, nodes_first, nodes_map, sequential_split
+
+__all__ = [
+    "_is_cia_op", "get_buffer", "get_lifted_tensor_constant", "get_param", "is_buffer", "is_lifted_tensor_constant", "is_param", "node_inline_",
+    "node_replace_", "nodes_count", "nodes_filter", "nodes_first", "nodes_map", "sequential_split",
+]  # fmt: skip
 
 
 def _is_cia_op(op):

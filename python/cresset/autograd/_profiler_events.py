@@ -3,6 +3,7 @@
 import math
 import sys
 
+from . import _profiler_state
 from .profiler_util import MEMORY_EVENT_NAME, DeviceType, EventList, FunctionEvent
 
 # The range over the part of a session that is not collected: what begins inside of it is left out.
@@ -89,14 +90,14 @@ def _event_of(record, number, thread, os_thread, forward_threads, use_device, wi
 
 
 def _memory_event(change, number, thread, os_thread, use_device):
-    time, nbytes, address, device, _ = change
+    time, nbytes, address, device, _, total = change
     on_cpu = device.type == "cpu"
     event = FunctionEvent(
         number, MEMORY_EVENT_NAME, thread, time / 1e3, time / 1e3, cpu_memory_usage=nbytes if on_cpu else 0,
         device_memory_usage=0 if on_cpu else nbytes, device_type=DeviceType.CPU if on_cpu else DeviceType.PrivateUse1,
         device_index=-1 if on_cpu else device.index, use_device=use_device, os_thread=os_thread,
     )  # fmt: skip
-    event.address = address
+    event.address, event.total = address, total
     return event
 
 
@@ -159,7 +160,7 @@ def _without_pauses(threads):
             else:
                 place[i] = len(kept)
                 kept.append((*r[:4], place[r[4]], *r[5:]))
-        out.append((number, os_thread, autograd, kept, [(*c[:4], place[c[4]]) for c in changes if not left_out(c[0])]))
+        out.append((number, os_thread, autograd, kept, [(*c[:4], place[c[4]], *c[5:]) for c in changes if not left_out(c[0])]))
     return out
 
 
@@ -168,6 +169,21 @@ def without_values(threads):
     return [
         (*thread[:3], [(*r[:11], [(*i[:3], None) for i in r[11]], r[12]) for r in thread[3]], thread[4]) for thread in threads
     ]  # fmt: skip
+
+
+def with_totals(threads):
+    """The threads of a session, each change of memory with what the device holds behind it: of all memory that was taken while a profile looked,
+    in this session or an earlier one. What was taken before is not in it when it goes."""
+    blocks, totals, behind = _profiler_state.blocks, _profiler_state.totals, {}
+    every = sorted(((change[0], number, i, change) for number, thread in enumerate(threads) for i, change in enumerate(thread[4])), key=lambda c: c[:3])
+    for _, number, i, (_, nbytes, address, device, _) in every:
+        if nbytes >= 0:
+            blocks[device, address] = nbytes
+            totals[device] = totals.get(device, 0) + nbytes
+        else:
+            totals[device] = totals.get(device, 0) - blocks.pop((device, address), 0)
+        behind[number, i] = totals[device]
+    return [(*thread[:4], [(*change, behind[n, i]) for i, change in enumerate(thread[4])]) for n, thread in enumerate(threads)]
 
 
 def _with_keywords(threads, keywords):

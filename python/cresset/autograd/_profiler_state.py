@@ -1,8 +1,9 @@
 """What the profiler's sessions and the switches of PyTorch's extension module share."""
 
-__all__ = ["active_kind", "draw_arrows", "keep_values", "keyword_values", "optimizers"]
+__all__ = ["active_kind", "blocks", "draw_arrows", "keep_values", "keyword_values", "optimizers", "totals"]
 
 active_kind = "NONE"  # the member of ActiveProfilerType that says which profiler runs
 keep_values, draw_arrows = True, True
 keyword_values = {}  # of ranges of the session, by their tokens
 optimizers = None  # in a session with stacks: system's number of a thread → an _OptimizerInfo for each step there
+blocks, totals = {}, {}  # what sessions that look at memory saw taken and not yet given back, (device, address) → bytes, and its sums by device

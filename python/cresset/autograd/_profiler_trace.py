@@ -52,14 +52,13 @@ def _call(event, number, pid):
     }  # fmt: skip
 
 
-def _memory(event, number, pid, totals):
+def _memory(event, number, pid):
     device = (int(event.device_type), event.device_index)
     nbytes = event.cpu_memory_usage or event.device_memory_usage
-    totals[device] = totals.get(device, 0) + nbytes
     return {
         "ph": "i", "s": "t", "cat": "cpu_instant_event", "name": MEMORY, "pid": pid, "tid": event.os_thread,
         "ts": _at(event.time_range.start),
-        "args": {"Addr": event.address, "Bytes": nbytes, "Total Allocated": totals[device], "Device Type": device[0], "Device Id": device[1], "Ev Idx": number},
+        "args": {"Addr": event.address, "Bytes": nbytes, "Total Allocated": event.total, "Device Type": device[0], "Device Id": device[1], "Ev Idx": number},
     }  # fmt: skip
 
 
@@ -143,8 +142,7 @@ def trace_of(events, memory=(), wall_clock=0, metadata=None, options=None, calls
     operators = [e for e in events if e.name != MEMORY]
     bars = [_call(e, number, pid) for number, e in enumerate(operators)]
     out += [_adjusted(b, calls) if adjust_steps and b["name"].startswith("ProfilerStep#") else b for b in bars]
-    totals = {}
-    out += [_memory(e, len(operators) + number, pid, totals) for number, e in enumerate(memory)]
+    out += [_memory(e, len(operators) + number, pid) for number, e in enumerate(memory)]
     out += _functions(calls, len(operators) + len(memory), pid)
     out += _flows(operators, pid) if arrows else ()
     out += _kernels(operators)

@@ -18,17 +18,21 @@ _DTYPES = {
 class PythonCall:
     """A call of a function: `name` as traces show it, begin and end in nanoseconds of the session, its position and that of its caller."""
 
-    __slots__ = ("begin", "c_function", "end", "file", "function", "line", "module", "module_number", "name", "number", "optimizer", "os_thread", "parent")
+    __slots__ = (
+        "begin", "c_function", "end", "file", "function", "line", "module", "module_info", "module_number", "name", "number", "optimizer", "os_thread", "parent",
+    )  # fmt: skip
 
 
 def python_calls(found, optimizers):
-    """The PythonCalls of a session, from (callees, threads) as the library notes them, and its optimizers by thread. Numbers count from 1."""
+    """The PythonCalls of a session, from (callees, threads) as the library notes them, and its optimizers by thread. Numbers count from 1.
+    Modules hold what they hold now, when the session ends."""
     callees, threads = found
-    names, counts, known_files = [], {}, {}
+    names, counts, known_files, infos = [], {}, {}, {}
     for target, module in callees:
         if module is not None:
             kind = type(module).__name__
             n = counts[kind] = counts.get(kind, -1) + 1
+            infos[len(names)] = types._NNModuleInfo._of(module)
             names.append((f"nn.Module: {kind}_{n}", target.co_filename, target.co_name, module, len(names), False))
         elif isinstance(target, str):
             names.append((target, None, target, None, None, True))
@@ -42,6 +46,7 @@ def python_calls(found, optimizers):
             call = PythonCall()
             call.name, call.file, call.function, call.module, call.module_number, call.c_function = names[callee]
             call.begin, call.end, call.os_thread, call.line, call.number = begin, end, os_thread, line, len(out) + len(own) + 1
+            call.module_info = infos.get(callee)
             call.parent = own[parent] if parent >= 0 else None
             looks = call.function == "_optimizer_step_code" and not call.c_function and call.file.endswith("cresset/optim/optimizer.py")
             call.optimizer = next(steps, None) if looks else None
@@ -80,15 +85,13 @@ def _python(call, base):
     if call.c_function:
         tag, fields = types._EventType.PyCCall, types._ExtraFields_PyCCall(caller)
     else:
-        module = call.module and types._NNModuleInfo(type(call.module).__name__, id(type(call.module)), [], id(call.module))
-        tag, fields = types._EventType.PyCall, types._ExtraFields_PyCall(caller, _frame(call), module, call.optimizer)
+        tag, fields = types._EventType.PyCall, types._ExtraFields_PyCall(caller, _frame(call), call.module_info, call.optimizer)
     return types._ProfilerEvent(call.name, tag, call.number, base + call.begin, call.end - call.begin, call.os_thread, fields)
 
 
-def _allocations(changes, tid, base, totals):
-    for time, nbytes, address, device, _ in changes:
-        totals[device] = totals.get(device, 0) + nbytes
-        fields = types._ExtraFields_Allocation(nbytes, device, address, totals[device], 0)
+def _allocations(changes, tid, base):
+    for time, nbytes, address, device, _, total in changes:
+        fields = types._ExtraFields_Allocation(nbytes, device, address, total, 0)
         yield types._ProfilerEvent("[memory]", types._EventType.Allocation, 0, base + time, 0, tid, fields)
 
 
@@ -108,11 +111,11 @@ def _nested(nodes):
 
 def tree_of(threads, calls, wall_clock):
     """Roots of all threads, in order of their beginning, from the threads of a session and its PythonCalls."""
-    by_thread, totals = {}, {}
+    by_thread = {}
     for _, os_thread, _, records, changes in threads:
         nodes = by_thread.setdefault(os_thread, [])
         nodes += [_operator(r, os_thread, wall_clock) for r in records]
-        nodes += _allocations(changes, os_thread, wall_clock, totals)
+        nodes += _allocations(changes, os_thread, wall_clock)
     for call in calls:
         by_thread.setdefault(call.os_thread, []).append(_python(call, wall_clock))
     return sorted((root for nodes in by_thread.values() for root in _nested(nodes)), key=lambda n: n.start_time_ns)

@@ -233,10 +233,10 @@ class profile:
         self._stats.profiling_window_duration_sec = duration / 1e9
         self._stats.profiler_disable_call_duration_us = _us_since(start)
         start = time.perf_counter_ns()
-        from ._profiler_events import without_values
+        from ._profiler_events import with_totals, without_values
         from ._profiler_tree import Results, python_calls
 
-        self._threads = threads if self._keep_values else without_values(threads)
+        self._threads = with_totals(threads if self._keep_values else without_values(threads))
         self._keywords = dict(_profiler_state.keyword_values)
         _profiler_state.keyword_values.clear()
         optimizers, _profiler_state.optimizers = _profiler_state.optimizers, None

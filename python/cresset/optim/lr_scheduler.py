@@ -431,12 +431,15 @@ class CyclicLR(LRScheduler):
 
     def scale_fn(self, x):
         """The height of a cycle, as a part of the full height."""
+        return (self._scale_fn_ref if self._scale_fn_custom is None else self._scale_fn_custom)(x)
+
+    @property
+    def _scale_fn_ref(self):
+        """The function of the mode; AttributeError where the caller gave one."""
         if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        return {
-            "triangular": self._triangular_scale_fn, "triangular2": self._triangular2_scale_fn,
-            "exp_range": functools.partial(self._exp_range_scale_fn, self.gamma),
-        }[self.mode](x)  # fmt: skip
+            raise AttributeError("'CyclicLR' object has no attribute '_scale_fn_ref': it has a scale_fn of its own.")
+        named = {"triangular": self._triangular_scale_fn, "triangular2": self._triangular2_scale_fn}
+        return named.get(self.mode, functools.partial(self._exp_range_scale_fn, self.gamma))
 
     # Pickles of schedules name these functions.
 
@@ -468,9 +471,7 @@ class CyclicLR(LRScheduler):
             self._scale_fn_custom.__dict__.update(attributes)
 
     def __getstate__(self):
-        named = {"triangular": self._triangular_scale_fn, "triangular2": self._triangular2_scale_fn}
-        own = named.get(self.mode, functools.partial(self._exp_range_scale_fn, self.gamma))
-        return {**self.__dict__, "_scale_fn_ref": None if self._scale_fn_custom is not None else own}
+        return {**self.__dict__, "_scale_fn_ref": getattr(self, "_scale_fn_ref", None)}
 
     def __setstate__(self, state):
         self.__dict__.update({k: v for k, v in state.items() if k != "_scale_fn_ref"})

@@ -6,7 +6,7 @@ Scripts look operators up by name, so `cresset.jit` loads this module. Each is c
 import cresset
 
 from .. import _rare_functions
-from . import addmm, mm, sampled_addmm
+from . import _sizes, addmm, mm, sampled_addmm
 from . import sum as sparse_sum
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
@@ -111,6 +111,9 @@ _OTHERS = {
     "_sparse_sum.dim_dtype(Tensor self, int[1] dim, *, ScalarType dtype) -> Tensor": _sparse_sum,
     "_sparse_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor": _softmax(cresset.sparse.softmax),
     "_sparse_log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor": _softmax(cresset.sparse.log_softmax),
+    "_sparse_broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)": _sizes._sparse_broadcast_to,
+    "_sparse_compressed_tensor_with_dims(int nnz, int dense_dim, int[] size, int[] blocksize, ScalarType index_dtype, *, ScalarType? dtype=None, "
+    "Layout? layout=None, Device? device=None, bool? pin_memory=False) -> Tensor": _sizes._sparse_compressed_tensor_with_dims,
     "_validate_sparse_coo_tensor_args(Tensor indices, Tensor values, int[] size, bool? is_coalesced=None) -> ()": _rare_functions._validate_sparse_coo_tensor_args,
     "_validate_sparse_csr_tensor_args(Tensor crow_indices, Tensor col_indices, Tensor values, int[] size) -> ()": _rare_functions._validate_sparse_csr_tensor_args,
 }  # fmt: skip

@@ -488,12 +488,17 @@ def _unsqueeze(sparse, dim):
     return Coordinates(cresset.cat((sparse._i[:dim], row, sparse._i[dim:])), sparse._v, shape, sparse._ordered)
 
 
+@_rule("select_copy")
+def _select_copy(sparse, dim, index):
+    return _select(sparse, dim, index, "select_copy").clone()
+
+
 @_rule("select")
-def _select(sparse, dim, index):
+def _select(sparse, dim, index, name="select"):
     dim = _dim(sparse, dim)
     size = sparse.shape[dim]
     if not -size <= index < size:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(sparse.shape)} at dimension {dim}")
+        raise IndexError(f"{name}(): index {index} out of range for tensor of size {list(sparse.shape)} at dimension {dim}")
     if isinstance(sparse, Compressed):
         batch = sparse._batch_rank()
         shape = [s for d, s in enumerate(sparse.shape) if d != dim]
@@ -503,7 +508,7 @@ def _select(sparse, dim, index):
             behind = dim - 1 + (2 if sparse._blocksize() else 0)
             return Compressed(sparse._p, sparse._o, sparse._v.select(behind, index), shape, sparse.layout)
         if batch:
-            raise RuntimeError("select(): selecting sparse dimensions is not supported for batched sparse compressed tensors.")
+            raise RuntimeError(f"{name}(): selecting sparse dimensions is not supported for batched sparse compressed tensors.")
         coo = _coo(sparse)
     else:
         coo = sparse

@@ -242,3 +242,44 @@ def test_linear_layers_with_activations_name_their_bias():
     expected = torch.tensor([[0.0, 9.929133], [5.519685, 0.0], [1.496063, 0.007874]])
     torch.testing.assert_close(made(x), expected, atol=1e-5, rtol=0)
     torch.testing.assert_close(torch.jit.script(made)(x), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_attention_of_quantized_layers(batch_first):
+    torch.manual_seed(0)
+    net = nn.ModuleList([nn.MultiheadAttention(8, 2, kdim=6, vdim=6, batch_first=batch_first)]).eval()
+    net.qconfig = quant.get_default_qconfig("fbgemm")
+    real = [torch.rand(3, 4, 8), torch.rand(3, 4, 6), torch.rand(3, 4, 6)]
+    watched = quant.prepare(net)
+    batch, length = (3, 4) if batch_first else (4, 3)
+    pad = torch.zeros(batch, length).bool()
+    pad[0, 0] = True
+    for mask in (torch.zeros(length, length).bool().fill_diagonal_(True), torch.rand(length, length), torch.rand(2 * batch, length, length)):
+        for weights, average in ((True, True), (True, False), (False, True)):
+            expected = net[0](*real, pad if mask.dtype is torch.bool else None, weights, mask, average)
+            found = watched[0](*real, pad if mask.dtype is torch.bool else None, weights, mask, average)
+            torch.testing.assert_close(found[0], expected[0])
+            assert (found[1] is None) == (expected[1] is None) and (found[1] is None or torch.allclose(found[1], expected[1], atol=1e-6))
+    made = quant.convert(watched)[0]
+    inputs = [torch.quantize_per_tensor(x, 1 / 128, 0, torch.quint8) for x in real]
+    script = torch.jit.script(made)
+    expected, found, read = made(*inputs, pad), script(*inputs, pad), archived(made)(*inputs, pad)
+    for result in (found, read):
+        assert torch.equal(result[0].int_repr(), expected[0].int_repr()) and torch.equal(result[1].int_repr(), expected[1].int_repr())
+    assert script(*inputs, None, False)[1] is None
+
+
+def test_clipping_to_limits_that_cross():
+    """As PyTorch 2.13: the greater limit first; the function for real numbers refuses them."""
+    x = torch.quantize_per_tensor(torch.tensor([-1.0, -0.4, 0.0, 0.4, 1.0]), 0.01, 100, torch.quint8)
+    expected = {(0.5, -0.3): [70] * 5, (0.5, 0.3): [130] * 5, (-0.5, 0.3): [50, 60, 100, 130, 130], (0.5, 0.5): [150] * 5}
+    for limits, values in expected.items():
+        assert nnq.functional.hardtanh(x, *limits).int_repr().tolist() == values
+    with pytest.raises(ValueError, match="min_val cannot be greater than max_val"):
+        nn.functional.hardtanh(x, 0.5, 0.3)
+
+
+def test_the_first_functions_say_what_took_their_place():
+    for name in ("quantize_linear_modules", "quantize_rnn_cell_modules", "quantize_rnn_modules"):
+        with pytest.raises(RuntimeError, match=f"{name} function is no longer supported. Please use .*ao.quantization.quantize_dynamic API instead"):
+            getattr(torch.jit.quantized, name)(nn.Linear(2, 2))

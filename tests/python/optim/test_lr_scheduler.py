@@ -233,3 +233,16 @@ def test_one_cycle_leaves_tensors_that_it_was_given_alone():
         schedule.step()
         rates.append(rate.item())
     assert rates == pytest.approx([0.95048, 0.61126, 0.18826, 4e-6], abs=1e-5)
+
+
+def test_the_function_of_a_cycle_is_known_by_its_mode():
+    def made(**options):
+        return cresset.optim.lr_scheduler.CyclicLR(cresset.optim.SGD([cresset.ones(1, requires_grad=True)], lr=0.1), 0.1, 1, cycle_momentum=False, **options)
+
+    assert made()._scale_fn_ref(3) == 1.0 and made(mode="triangular2")._scale_fn_ref(3) == 0.25
+    assert made(mode="exp_range", gamma=0.5)._scale_fn_ref(3) == made(mode="exp_range", gamma=0.5).scale_fn(3) == 0.125
+    own = made(scale_fn=lambda x: 0.5)
+    assert not hasattr(own, "_scale_fn_ref") and own.scale_fn(3) == 0.5  # as in PyTorch 2.13
+    restored = made()
+    restored.load_state_dict(made(mode="triangular2").state_dict())
+    assert "_scale_fn_ref" not in restored.state_dict() and restored._scale_fn_ref(3) == 0.25

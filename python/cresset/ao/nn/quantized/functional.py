@@ -109,9 +109,9 @@ def leaky_relu(input, negative_slope=0.01, inplace=False, scale=None, zero_point
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
-    """F.hardtanh, with the input's scale."""
+    """F.hardtanh, with the input's scale; where `min_val` is more than `max_val`, all elements are `max_val`."""
     _asked("hardtanh", input)
-    made = F.hardtanh(input, min_val, max_val)
+    made = cresset._C._nn.hardtanh(input, min_val, max_val)
     return input.copy_(made) if inplace else made
 
 

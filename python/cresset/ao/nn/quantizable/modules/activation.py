@@ -1,12 +1,20 @@
 """Attention that is made of layers which can be quantized."""
 
 import math
+from typing import Optional, Tuple
 
 import cresset
-from cresset import nn
+from cresset import Tensor, nn
 from cresset.ao.nn.quantized.modules.functional_modules import FloatFunctional
 
 __all__ = ["MultiheadAttention"]
+
+
+def _as(like: Tensor, x: Tensor) -> Tensor:
+    """x, quantized where `like` is."""
+    if not like.is_quantized:
+        return x
+    return cresset.quantize_per_tensor(x.dequantize(), like.q_scale(), like.q_zero_point(), like.dtype)
 
 
 class MultiheadAttention(nn.MultiheadAttention):
@@ -85,24 +93,34 @@ class MultiheadAttention(nn.MultiheadAttention):
         made.__class__ = cls
         return made
 
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
+        attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:  # fmt: skip
         if attn_mask is not None and is_causal:
             raise AssertionError("Only allow causal mask or attn_mask")
         if is_causal:
             raise AssertionError("causal mask not supported by AO MHA module")
         if self.batch_first:
-            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        length, batch, _ = query.shape
+            query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
+        length, batch = query.size(0), query.size(1)
         heads, size = self.num_heads, self.embed_dim // self.num_heads
         q = self.q_scaling_product.mul_scalar(self.linear_Q(query), 1.0 / math.sqrt(size))
-        k, v = self.linear_K(key), self.linear_V(value)
+        k = self.linear_K(key)
+        v = self.linear_V(value)
         extra = 0
-        if self.bias_k is not None and self.bias_v is not None:
-            k, v, extra = cresset.cat([k, self._as(k, self.bias_k).repeat(1, batch, 1)]), cresset.cat([v, self._as(v, self.bias_v).repeat(1, batch, 1)]), 1
-        q, k, v = (x.contiguous().view(-1, batch * heads, size).transpose(0, 1) for x in (q, k, v))
+        bias_k, bias_v = self.bias_k, self.bias_v
+        if bias_k is not None and bias_v is not None:
+            k = cresset.cat([k, _as(k, bias_k).repeat(1, batch, 1)])
+            v = cresset.cat([v, _as(v, bias_v).repeat(1, batch, 1)])
+            extra += 1
+        q = q.contiguous().view(-1, batch * heads, size).transpose(0, 1)
+        k = k.contiguous().view(-1, batch * heads, size).transpose(0, 1)
+        v = v.contiguous().view(-1, batch * heads, size).transpose(0, 1)
         if self.add_zero_attn:
-            zeros = cresset.zeros(k.shape[0], 1, size)
-            k, v = (cresset.cat([x, self._as(x, zeros)], dim=1) for x in (k, v))
+            zeros = cresset.zeros(k.size(0), 1, size)
+            k = cresset.cat([k, _as(k, zeros)], dim=1)
+            v = cresset.cat([v, _as(v, zeros)], dim=1)
             extra += 1
         q, k, v = self.dequant_q(q), self.dequant_k(k), self.dequant_v(v)
         scores = self._masked(cresset.bmm(q, k.transpose(1, 2)), attn_mask, key_padding_mask, batch, extra)
@@ -117,22 +135,23 @@ class MultiheadAttention(nn.MultiheadAttention):
         if not need_weights:
             return output, None
         weights = weights.view(batch, heads, length, -1)
-        return output, weights.mean(dim=1) if average_attn_weights else weights
+        if average_attn_weights:
+            weights = weights.mean(dim=1)
+        return output, weights
 
-    @staticmethod
-    def _as(like, x):
-        """x, quantized where `like` is."""
-        if not like.is_quantized:
-            return x
-        return cresset.quantize_per_tensor(x.dequantize(), like.q_scale(), like.q_zero_point(), like.dtype)
-
-    def _masked(self, scores, attn_mask, key_padding_mask, batch, extra):
-        pad = lambda mask: nn.functional.pad(mask, (0, extra)) if extra else mask  # noqa: E731
+    def _masked(self, scores: Tensor, attn_mask: Optional[Tensor], key_padding_mask: Optional[Tensor], batch: int, extra: int) -> Tensor:
         if attn_mask is not None:
-            mask = pad(attn_mask if attn_mask.dim() == 3 else attn_mask.unsqueeze(0))
-            scores = scores.masked_fill(mask.bool() if mask.dtype == cresset.uint8 else mask, float("-inf")) if mask.dtype in (cresset.bool, cresset.uint8) else scores + mask
+            mask = attn_mask if attn_mask.dim() == 3 else attn_mask.unsqueeze(0)
+            if extra > 0:
+                mask = nn.functional.pad(mask, [0, extra])
+            if mask.dtype == cresset.bool or mask.dtype == cresset.uint8:
+                scores = scores.masked_fill(mask.to(cresset.bool), float("-inf"))
+            else:
+                scores = scores + mask
         if key_padding_mask is not None:
-            by_head = scores.view(batch, self.num_heads, *scores.shape[1:])
-            mask = pad(key_padding_mask.to(cresset.bool)).unsqueeze(1).unsqueeze(2)
-            scores = by_head.masked_fill(mask, float("-inf")).view(scores.shape)
+            mask = key_padding_mask.to(cresset.bool)
+            if extra > 0:
+                mask = nn.functional.pad(mask, [0, extra])
+            by_head = scores.view(batch, self.num_heads, scores.size(1), scores.size(2))
+            scores = by_head.masked_fill(mask.unsqueeze(1).unsqueeze(2), float("-inf")).view(scores.size(0), scores.size(1), scores.size(2))
         return scores

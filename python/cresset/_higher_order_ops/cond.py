@@ -1,0 +1,5 @@
+"""Branches as a function."""
+
+from cresset import cond
+
+__all__ = ["cond"]
