@@ -50,6 +50,9 @@ class Hardsigmoid(_Inplace):
     def forward(self, input):
         return F.hardsigmoid(input, self.inplace)
 
+    def extra_repr(self):
+        return ""
+
 
 class SiLU(_Inplace):
     """x sigmoid(x)."""
@@ -70,6 +73,9 @@ class Hardswish(_Inplace):
 
     def forward(self, input):
         return F.hardswish(input, self.inplace)
+
+    def extra_repr(self):
+        return ""
 
 
 class Sigmoid(Module):

@@ -44,6 +44,16 @@ class _ZeroPadNd(_ConstantPadNd):
         return f"{self.padding}"
 
 
+class _CircularPadNd(_PadNd):
+    _ndim = 0
+
+    def forward(self, input):
+        n = self._ndim
+        if input.dim() not in (n + 1, n + 2):
+            raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
+        return F.pad(input, self.padding, "circular")
+
+
 def _make(kind, n, base, mode, what):
     return type(
         f"{kind}Pad{n}d",
@@ -63,5 +73,5 @@ ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (
     _make("Replication", n, _PadNd, "replicate", "by repeating the edge") for n in (1, 2, 3)
 )
 CircularPad1d, CircularPad2d, CircularPad3d = (
-    _make("Circular", n, _PadNd, "circular", "from the opposite side") for n in (1, 2, 3)
+    _make("Circular", n, _CircularPadNd, "circular", "from the opposite side") for n in (1, 2, 3)
 )
