@@ -64,8 +64,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input: Tensor, target: Tensor) -> _ASMoutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """(log-probability of each target, their mean with the sign changed)."""
+        input, target = input_, target_
         dim = target.dim()
         if dim == 1:
             if input.size(0) != target.size(0):

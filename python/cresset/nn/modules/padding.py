@@ -1,5 +1,6 @@
 """Padding layers. `padding` is one int for all sides, or (last before, last after, second last before, ...)."""
 
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn._functional._common import ntuple
 
@@ -17,7 +18,7 @@ class _PadNd(Module):
         super().__init__()
         self.padding = ntuple(padding, 2 * self._ndim)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self):
@@ -29,7 +30,7 @@ class _ConstantPadNd(_PadNd):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self):
@@ -47,7 +48,7 @@ class _ZeroPadNd(_ConstantPadNd):
 class _CircularPadNd(_PadNd):
     _ndim = 0
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         n = self._ndim
         if input.dim() not in (n + 1, n + 2):
             raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
