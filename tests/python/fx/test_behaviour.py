@@ -311,4 +311,4 @@ def test_make_fx_of_a_subclass_made_inside(mode):
 )  # fmt: skip
 def test_layers_say_what_they_take(layer, inputs):
     """The code of a layer that is traced by itself; PyTorch 2.13 prints the same line."""
-    assert f"def forward(self, {inputs}) -> torch.Tensor:" in symbolic_trace(layer).code
+    assert f"def forward(self, {inputs}) -> torch.Tensor:" in fx.symbolic_trace(layer).code
