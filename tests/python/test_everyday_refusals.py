@@ -106,3 +106,32 @@ def test_arguments_that_a_function_of_autograd_does_not_take():
     with pytest.warns(FutureWarning, match="only_inputs argument is deprecated"):
         x = cresset.ones(1, requires_grad=True)
         cresset.autograd.grad(x * 2, x, only_inputs=False)
+
+
+def test_strategies_of_fusion_are_remembered():
+    assert cresset.jit.set_fusion_strategy([("STATIC", 3)]) == [("STATIC", 2), ("DYNAMIC", 10)]
+    assert cresset.jit.set_fusion_strategy([("STATIC", 2), ("DYNAMIC", 10)]) == [("STATIC", 3)]
+    with pytest.raises(ValueError, match="FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: ZZ"):
+        cresset.jit.set_fusion_strategy([("ZZ", 1)])
+    with pytest.warns(UserWarning, match="Only works in script mode"), cresset.jit.strict_fusion():
+        pass
+
+
+def fused(x):
+    with cresset.jit.strict_fusion():
+        return x + 1
+
+
+def test_blocks_that_should_be_fused_are_compiled():
+    assert cresset.jit.script(fused)(cresset.ones(1)).tolist() == [2.0]
+
+
+def test_hooks_of_several_gradients():
+    plain, x = cresset.ones(1), cresset.ones(1, requires_grad=True)
+    register = cresset.autograd.graph.register_multi_grad_hook
+    with pytest.raises(AssertionError, match="Expected gradient function to be set"):
+        register((plain, x), print)
+    seen = []
+    register((plain, x), seen.append, mode="any")
+    (x * 2).backward()
+    assert [g.tolist() for g in seen] == [[2.0]]

@@ -327,7 +327,7 @@ def _checks(determinism_check):
         return _metadata
     if determinism_check == "none":
         return lambda tensor: None
-    raise ValueError(f"determinism_check should be one of ['default', 'none'] but got {determinism_check!r}")
+    raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
 
 
 @contextlib.contextmanager
@@ -387,8 +387,9 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     """The functions (or the children of an nn.Sequential) one after another, in `segments` checkpoints; the last part is kept as usual."""
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
-            "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 we will raise "
+            "an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to preserve the current default "
+            "behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
             stacklevel=2,
         )
         use_reentrant = True
