@@ -82,6 +82,7 @@ class qscheme(_Name):
     """How quantized elements stand for numbers."""
 
 
+qscheme.__module__ = _C._printed_name()
 qint8, quint8, qint32, quint4x2, quint2x4 = map(QuantizedType, ("qint8", "quint8", "qint32", "quint4x2", "quint2x4"), (1, 1, 4, 1, 1))
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams = map(
     qscheme, ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams")

@@ -53,7 +53,8 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     if type(result) is not new_type:
         leaf = result.requires_grad and result.is_leaf
         result = (result.detach() if leaf else result).as_subclass(new_type)
-        result.requires_grad = result.requires_grad or leaf
+        if leaf:
+            result.requires_grad = True
     own = getattr(type(result), "__setstate__", cresset.Tensor.__setstate__)
     if own is not cresset.Tensor.__setstate__:
         result.__setstate__(state)

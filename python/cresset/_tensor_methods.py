@@ -12,6 +12,9 @@ from ._overridable import tensor_attribute, tensor_method
 class _Hooks(OrderedDict):
     """Hooks of a tensor; `of_node` numbers the node that they were registered for."""
 
+    def __repr__(self):
+        return repr(OrderedDict(self))
+
 
 @tensor_method
 def register_hook(self, hook):

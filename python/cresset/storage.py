@@ -231,7 +231,7 @@ class _Shared:
         head = f"[{type(self).__module__}.{type(self).__name__}({self._facts()}) of size {len(self)}]"
         if self.device.type == "meta":
             return "...\n" + head
-        return "".join(f" {value}\n" for value in self.tolist()) + head
+        return " " + "\n ".join(map(str, self.tolist())) + "\n" + head
 
     __str__ = __repr__
 
@@ -550,6 +550,31 @@ def _set_always_warn_typed_storage_removal(always_warn):
     _Deprecation.always = always_warn
 
 
+_TYPED_FORMS = """TypedStorage.__init__ received an invalid combination of arguments. Expected one of:
+ * (*, torch.device device, torch.dtype dtype)
+ * (int size, *, torch.device device, torch.dtype dtype)
+ * (Sequence data, *, torch.device device, torch.dtype dtype)
+ * (*, UntypedStorage wrap_storage, torch.dtype dtype)
+"""
+_LEGACY_FORMS = """{}.__new__ received an invalid combination of arguments. Expected one of:
+ * no arguments
+ * (int size)
+ * (Sequence data)
+ * (*, UntypedStorage wrap_storage)
+"""
+
+
+def _check_forms(forms, args, wrap_storage):
+    """What both kinds of constructors refuse."""
+    if len(args) > (wrap_storage is None):
+        which = "No positional arguments should be given when using 'wrap_storage'" if wrap_storage is not None else "Too many positional arguments"
+        raise RuntimeError(forms + which)
+    if wrap_storage is not None and not isinstance(wrap_storage, UntypedStorage):
+        raise TypeError(f"{forms}Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+    if args and isinstance(args[0], (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
+
+
 class TypedStorage(_Shared, metaclass=_TypedMeta):
     """Elements of one type: `TypedStorage([1.0, 2.0], dtype=…)`, `FloatStorage(3)`, or `tensor.storage()`."""
 
@@ -561,12 +586,17 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False, _legacy=None):
         if not _internal:
             _warn_typed_storage_removal()
+            _check_forms(_TYPED_FORMS, args, wrap_storage)
+            if wrap_storage is not None and dtype is None:
+                raise RuntimeError(_TYPED_FORMS + "Argument 'dtype' must be specified")
+            if dtype is not None and not isinstance(dtype, cresset.dtype):
+                raise TypeError(f"{_TYPED_FORMS}Argument 'dtype' must be torch.dtype, not {type(dtype)}")
+            if wrap_storage is not None and device is not None:
+                raise RuntimeError(_TYPED_FORMS + "Argument 'device' should not be specified when 'wrap_storage' is given")
         self.dtype = dtype or cresset.get_default_dtype()
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
             return
-        if len(args) > 1:
-            raise TypeError(f"TypedStorage: at most one positional argument was expected; got {len(args)}")
         given = args[0] if args else 0
         if hasattr(given, "__index__") and not isinstance(given, cresset.Tensor):  # NumPy's integers too
             tensor = cresset.empty(operator.index(given), dtype=self.dtype, device=device or "cpu")
@@ -710,7 +740,13 @@ for _name, _number in _NUMBERS.items():
 
 
 def _legacy_class(name, number):
-    def make(cls, *args, device=None, wrap_storage=None):
+    def make(cls, *args, device=None, wrap_storage=None, **others):
+        forms = _LEGACY_FORMS.format(cls)
+        if others:
+            raise RuntimeError(f"{forms}Keyword argument '{next(iter(others))}' cannot be specified")
+        _check_forms(forms, args, wrap_storage)
+        if args and isinstance(args[0], cresset.Tensor):
+            raise TypeError(f"{forms}Argument type not recognized: {type(args[0])}")
         _warn_typed_storage_removal()
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=_dtype(number), device=device, _internal=True)
 

@@ -75,8 +75,8 @@ def _default_text(value, kind):
     raise TypeError(kind)
 
 
-def _kind(name, annotation, kinds, fail):
-    """The schema type of a parameter's annotation."""
+def _kind(name, annotation, written, kinds, fail):
+    """The schema type of a parameter's annotation; `written` is how it stands in the signature."""
     try:
         kind = kinds.get(annotation)
     except TypeError:  # an unhashable annotation is in no table
@@ -88,7 +88,7 @@ def _kind(name, annotation, kinds, fail):
         elements = [a for a in typing.get_args(annotation) if a is not Ellipsis]
         example = f"For example, list[{elements[0].__name__}]." if len(set(elements)) == 1 and hasattr(elements[0], "__name__") else ""
         hint = f"We do not support Tuple inputs in schema. As a workaround, please try to use List instead. {example}\n\n"
-    fail(f"Parameter {name} has unsupported type {annotation}. {hint}The valid types are: {kinds.keys()}.")
+    fail(f"Parameter {name} has unsupported type {written}. {hint}The valid types are: {kinds.keys()}.")
 
 
 def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
@@ -133,7 +133,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
         if parameter.annotation is parameter.empty:
             fail(f"Parameter {name} must have a type annotation.")
         annotation = resolve(parameter.annotation)
-        kind = _kind(name, annotation, kinds, fail)
+        kind = _kind(name, annotation, parameter.annotation, kinds, fail)
         if mutates_args == _UNKNOWN or name in mutates_args:
             if kind.startswith("Tensor"):
                 kind = f"Tensor(a{index}!)" + kind[len("Tensor"):]

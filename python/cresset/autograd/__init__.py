@@ -1,5 +1,7 @@
 """backward and grad, grad modes, custom functions, the backward graph."""
 
+import warnings
+
 import cresset
 from cresset import _C
 from cresset._same_names import prefer_functions
@@ -132,6 +134,13 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please "
+            "use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")

@@ -169,7 +169,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             import inspect
 
             signature = cls._forward_signature = inspect.signature(cls.forward)
-        bound = signature.bind(*args, **kwargs) if separate else signature.bind(None, *args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs) if separate else signature.bind(None, *args, **kwargs)
+        except TypeError:
+            cls.forward(*(args if separate else (None, *args)), **kwargs)  # raises with Python's own words
+            raise
         bound.apply_defaults()
         if bound.kwargs:
             named = any(isinstance(v, _C.TensorBase) for v in bound.kwargs.values())

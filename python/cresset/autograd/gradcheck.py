@@ -67,9 +67,17 @@ def _is_differentiable(value):
     return isinstance(value, cresset.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
+def _tensors(outputs):
+    """The tensors among the outputs; ValueError for sparse ones."""
+    tensors = [o for o in _tuple(outputs) if isinstance(o, cresset.Tensor)]
+    if any(o.layout not in (cresset.strided, cresset.jagged) for o in tensors):
+        raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
+    return tensors
+
+
 def _differentiable(outputs):
     """The outputs that require grad."""
-    return tuple(o for o in _tuple(outputs) if isinstance(o, cresset.Tensor) and o.requires_grad)
+    return tuple(o for o in _tensors(outputs) if o.requires_grad)
 
 
 def _checked_inputs(inputs):
@@ -102,7 +110,7 @@ class _Differences:
         self.func, self.inputs, self.places, self.eps = func, inputs, places, eps
 
     def _evaluate(self):
-        outputs = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
+        outputs = _tensors(self.func(*self.inputs))
         return [outputs[place].detach().clone() for place in self.places]
 
     def along(self, x, direction):
@@ -228,7 +236,7 @@ class _BackwardCheck:
         self.generator = cresset.Generator()
 
     def run(self, fast):
-        every = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
+        every = _tensors(self.func(*self.inputs))
         places = [place for place, o in enumerate(every) if o.requires_grad]
         if not places:
             self._check_independent(every)
@@ -375,7 +383,7 @@ class _ForwardCheck:
         self.generator = cresset.Generator()
 
     def run(self, fast):
-        every = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
+        every = _tensors(self.func(*self.inputs))
         self.places = [place for place, o in enumerate(every) if _is_differentiable(o)]
         differences = _Differences(self.func, self.inputs, self.places, self.eps)
         for n, x in self.tensors:
@@ -400,7 +408,7 @@ class _ForwardCheck:
                 elif not others_undefined:
                     dual = forward_ad.make_dual(dual, cresset.zeros_like(dual))
                 duals.append(dual.requires_grad_())
-            outputs = [o for o in _tuple(self.func(*duals)) if isinstance(o, cresset.Tensor)]
+            outputs = _tensors(self.func(*duals))
             unpacked = [forward_ad.unpack_dual(outputs[place]) for place in self.places]
             return [
                 cresset.zeros_like(u.primal).detach() if u.tangent is None else u.tangent.detach().clone().resolve_conj() for u in unpacked
@@ -460,9 +468,9 @@ def gradcheck(
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
-        raise ValueError("Setting check_batched_grad=True requires check_backward_ad to be True")
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
-        raise ValueError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = _tuple(inputs)
     if any(isinstance(i, cresset.Tensor) and i.layout not in (cresset.strided, cresset.jagged) for i in inputs):
         return cresset.sparse.as_sparse_gradcheck(gradcheck)(

@@ -158,7 +158,9 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         return hook
 
     if mode == "any":
-        return _MultiHandle([t.register_hook(any_hook) for t in tensors])
+        return _MultiHandle([t.register_hook(any_hook) for t in tensors if t.requires_grad])
+    if not all(t.requires_grad for t in tensors):
+        raise AssertionError("Expected gradient function to be set")
     return _MultiHandle([t.register_hook(hook_for(i)) for i, t in enumerate(tensors)])
 
 

@@ -142,8 +142,8 @@ class Graph:
     def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
         """A new node at the insert point. name: a wish; type_expr: the annotation in generated code."""
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
-        assert isinstance(args, tuple), "args must be a tuple"
-        assert isinstance(kwargs, dict), "kwargs must be a dict"
+        assert isinstance(args, tuple), f"args must be a tuple, got {type(args)}"
+        assert isinstance(kwargs, dict), f"kwargs must be a dict, got {type(kwargs)}"
         name = self._graph_namespace.create_name(name if name is not None else self._target_to_str(target), None)
         node = Node(self, name, op, target, args, kwargs, type_expr)
         self._graph_namespace.associate_name_with_obj(name, node)

@@ -1,8 +1,10 @@
 """`cresset.jit`: Python functions, modules and classes compiled to graphs."""
 
 import importlib
+import operator
 import types
 import typing
+import warnings
 
 from cresset import _C, _awaits
 from cresset._scripting import is_scripting
@@ -29,7 +31,7 @@ __all__ = [
     "Attribute", "CompilationUnit", "Error", "Final", "Future", "Limits", "RecursiveScriptModule", "ScriptFunction", "ScriptMethod", "ScriptModule",
     "ScriptWarning", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
     "last_executed_optimized_graph", "load", "native_code_enabled", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save",
-    "script", "script_if_tracing", "script_method", "set_fusion_strategy", "set_native_code", "trace", "trace_module", "unused", "wait",
+    "script", "script_if_tracing", "script_method", "set_fusion_strategy", "set_native_code", "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
 Error = _C._ScriptError
@@ -160,9 +162,32 @@ def native_code_enabled():
     return _C._jit_native_enabled()
 
 
+_fusion_strategy = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
 def set_fusion_strategy(strategy):
-    """Accepted and without effect: graphs are not fused."""
-    return []
+    """Remembered and without effect, as graphs are not fused: (kind, count) pairs of kinds "STATIC" and "DYNAMIC". Gives the one before."""
+    global _fusion_strategy
+    strategy = [(str(kind), operator.index(count)) for kind, count in strategy]
+    for kind, _ in strategy:
+        if kind not in ("STATIC", "DYNAMIC"):
+            raise ValueError(f"FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: {kind}")
+    former, _fusion_strategy = _fusion_strategy, strategy
+    return former
+
+
+class strict_fusion:
+    """For a block of a script: everything in it should be fused. Outside of scripts it warns and does nothing."""
+
+    def __init__(self):
+        if not is_scripting():
+            warnings.warn("Only works in script mode", stacklevel=2)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind: typing.Any, value: typing.Any, trace: typing.Any):
+        pass
 
 
 def onednn_fusion_enabled():

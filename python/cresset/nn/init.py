@@ -50,7 +50,6 @@ def normal_(tensor: "cresset.Tensor", mean: float = 0.0, std: float = 1.0, gener
         return tensor.normal_(mean, std, generator=generator)
 
 
-@_overridable
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Fill from the normal distribution cut to [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -94,20 +93,17 @@ def constant_(tensor: "cresset.Tensor", val: float) -> "cresset.Tensor":
         return tensor.fill_(val)
 
 
-@_overridable
 def ones_(tensor: "cresset.Tensor") -> "cresset.Tensor":
     """Fill with 1."""
-    return constant_(tensor, 1.0)
+    return _no_grad_fill_(tensor, 1.0)
 
 
-@_overridable
 def zeros_(tensor: "cresset.Tensor") -> "cresset.Tensor":
     """Fill with 0."""
     with cresset.no_grad():
         return tensor.zero_()
 
 
-@_overridable
 def eye_(tensor):
     """Make a 2-dimensional tensor the identity matrix."""
     if tensor.ndimension() != 2:
@@ -117,7 +113,6 @@ def eye_(tensor):
     return tensor
 
 
-@_overridable
 def dirac_(tensor, groups=1):
     """Make a convolution weight (3 to 5 dimensions) pass its input channels through, within each of `groups`."""
     ndim = tensor.ndimension()
@@ -154,20 +149,18 @@ def _calculate_correct_fan(tensor, mode):
     return fan_in if mode == "fan_in" else fan_out
 
 
-@_overridable
 def xavier_uniform_(tensor: "cresset.Tensor", gain: float = 1.0, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Uniform on [-a, a), a = gain sqrt(6 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
-@_overridable
 def xavier_normal_(tensor: "cresset.Tensor", gain: float = 1.0, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Normal with std = gain sqrt(2 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
+    return _no_grad_normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
 def _kaiming(tensor, a, mode, nonlinearity):
@@ -185,17 +178,15 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     if std is None:
         return tensor
     bound = math.sqrt(3.0) * std
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
-@_overridable
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Normal with std = gain / sqrt(fan); `a` is leaky_relu's slope."""
     std = _kaiming(tensor, a, mode, nonlinearity)
-    return tensor if std is None else normal_(tensor, 0, std, generator)
+    return tensor if std is None else _no_grad_normal_(tensor, 0, std, generator)
 
 
-@_overridable
 def orthogonal_(tensor, gain=1, generator=None):
     """A (semi-)orthogonal matrix times `gain`; dimensions after the first are flattened."""
     if tensor.ndimension() < 2:
@@ -218,7 +209,6 @@ def orthogonal_(tensor, gain=1, generator=None):
     return tensor
 
 
-@_overridable
 def sparse_(tensor, sparsity, std=0.01, generator=None):
     """Normal, with the fraction `sparsity` of each column set to 0; 2-dimensional tensors only."""
     if tensor.ndimension() != 2:
@@ -235,12 +225,14 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 # Names under which libraries have the fills without gradient.
 def _no_grad_uniform_(tensor, a, b, generator=None):
     """Fill with numbers uniform in [a, b), without a gradient."""
-    return uniform_(tensor, a, b, generator)
+    with cresset.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def _no_grad_normal_(tensor, mean, std, generator=None):
     """Fill with normal numbers, without a gradient."""
-    return normal_(tensor, mean, std, generator)
+    with cresset.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
@@ -250,7 +242,8 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
 
 def _no_grad_fill_(tensor, val):
     """Fill with `val`, without a gradient."""
-    return constant_(tensor, val)
+    with cresset.no_grad():
+        return tensor.fill_(val)
 
 
 def _no_grad_zero_(tensor):

@@ -31,7 +31,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             return Tensor._make_subclass(cls, data, requires_grad)
         # A subclass keeps its own type; it is marked instead of wrapped.
         param = data.detach()
-        param.requires_grad = requires_grad  # requires_grad_() is refused inside of function transforms
+        if cresset._C._has_torch_function_unary(param):
+            param.requires_grad_(requires_grad)
+        else:
+            param.requires_grad = requires_grad  # requires_grad_() is refused inside of function transforms
         if type(param) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "

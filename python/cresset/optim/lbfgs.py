@@ -186,8 +186,6 @@ class LBFGS(Optimizer):
         group = self.param_groups[0]
         lr, max_iter, tolerance = as_float(group["lr"]), group["max_iter"], group["tolerance_change"]
         search = group["line_search_fn"]
-        if search not in (None, "strong_wolfe"):
-            raise RuntimeError("only 'strong_wolfe' is supported")
 
         def evaluate():
             with cresset.enable_grad():
@@ -227,6 +225,8 @@ class LBFGS(Optimizer):
                 if iteration != max_iter:
                     loss, grad = evaluate()
                     calls = 1
+            elif search != "strong_wolfe":
+                raise RuntimeError("only 'strong_wolfe' is supported")
             else:
                 values = [p.clone() for p in self._params]
 

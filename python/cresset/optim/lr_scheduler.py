@@ -608,16 +608,18 @@ class ReduceLROnPlateau(LRScheduler):
         self.factor = factor
         self.optimizer = optimizer
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
+        if self.default_min_lr is None and len(min_lr) != len(optimizer.param_groups):
+            raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
         self.min_lrs = per_group(optimizer, "min_lr", min_lr)
         self.patience = patience
         self.cooldown = cooldown
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = self._current()
+        self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode = mode
         self.threshold = threshold
         self.threshold_mode = threshold_mode
-        self.mode_worse = math.inf if mode == "min" else -math.inf
         self._reset()
 
     def _reset(self):
@@ -631,7 +633,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether a reduction was too recent to count bad epochs."""
         return self.cooldown_counter > 0
 
-    def is_better(self, a, best):
+    def _is_better(self, a, best):
         """Whether metric `a` improves on `best` by more than the threshold."""
         if self.threshold_mode == "rel":
             bound = best * (1.0 - self.threshold if self.mode == "min" else self.threshold + 1.0)
@@ -647,7 +649,7 @@ class ReduceLROnPlateau(LRScheduler):
         else:
             warnings.warn(EPOCH_WARNING, stacklevel=2)
         self.last_epoch = epoch
-        if self.is_better(current, self.best):
+        if self._is_better(current, self.best):
             self.best = current
             self.num_bad_epochs = 0
         else:

@@ -402,7 +402,8 @@ class Optimizer:
         ids = {id(p) for p in params}
         if len(ids) != len(params):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=3,
             )
         if any(id(p) in ids for g in self.param_groups for p in g["params"]):

@@ -186,7 +186,7 @@ class TreeSpec:
             return "*"
         inner = ",\n".join(repr(c) for c in self._children).replace("\n", "\n  ")
         name = self._context.__name__ if self.type is _structseq else self.type.__name__
-        return f"TreeSpec({name}, {self._context!r}, [{inner}])"
+        return f"TreeSpec({name}, {None if self.type is _structseq else self._context!r}, [{inner}])"
 
     def unflatten(self, leaves):
         """A tree of this structure with other leaves."""
@@ -214,18 +214,25 @@ class TreeSpec:
             return
         kind = _node_type(tree)
         if kind is not self.type and not (kind in _DICTS and self.type in _DICTS):
-            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+            which = "Node type" if self.type in _BUILT_IN else "Type"
+            raise ValueError(f"{which} mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         if kind in _DICTS:
             keys = self._context[1] if self.type is defaultdict else self._context
+            if len(keys) != len(tree):
+                raise ValueError(f"Node arity mismatch; expected {len(keys)}, but got {len(tree)}.")
             if set(keys) != set(tree):
-                raise ValueError(f"Node keys mismatch; expected {list(keys)}, but got {list(tree)}.")
+                missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+                raise ValueError(f"Node keys mismatch; missing key(s): {missing}; extra key(s): {extra}.")
             children = [tree[k] for k in keys]
         else:
             children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
             children = list(children)
             if len(children) != self.num_children:
                 raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(children)}.")
-            if context != self._context:
+            if self.type in _BUILT_IN:
+                if context != self._context and self.type is not deque:  # the length that a deque may have does not count
+                    raise ValueError(f"Node context mismatch for node type {self.type!r}; expected {self._context!r}, but got {context!r}.")
+            elif context != self._context:
                 raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
         for spec, child in zip(self._children, children):
             spec._flatten_up_to(child, out)
@@ -280,6 +287,8 @@ def _deregister_pytree_node(cls):
 
 def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
     """Make a dataclass a node whose children are its fields."""
+    if field_names is None and not dataclasses.is_dataclass(cls):
+        raise ValueError(f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass.")
     names = field_names or [f.name for f in dataclasses.fields(cls) if f.init and f.name not in (drop_field_names or ())]
 
     def flatten(obj):
@@ -299,6 +308,9 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
 
 def register_constant(cls):
     """Make instances of cls nodes without leaves: they belong to the structure. cls needs __eq__ and __hash__."""
+    for name in ("__eq__", "__hash__"):
+        if getattr(cls, name) in (getattr(object, name), None):
+            raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `{name}` implementation.")
     register_pytree_node(cls, lambda x: ([], x), lambda _, context: context, flatten_with_keys_fn=lambda x: ([], x))
 
 
@@ -353,6 +365,7 @@ for _definition in (
     NodeDef(_structseq, lambda t: (list(t), type(t)), lambda c, kind: kind(c), lambda t: (_sequence_keys(t), type(t))),
 ):
     SUPPORTED_NODES[_definition.type] = _definition
+_BUILT_IN = frozenset(SUPPORTED_NODES)
 
 
 def _parts_of(kind):

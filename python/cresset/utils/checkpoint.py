@@ -327,7 +327,7 @@ def _checks(determinism_check):
         return _metadata
     if determinism_check == "none":
         return lambda tensor: None
-    raise ValueError(f"determinism_check should be one of ['default', 'none'] but got {determinism_check!r}")
+    raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
 
 
 @contextlib.contextmanager
@@ -387,8 +387,9 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     """The functions (or the children of an nn.Sequential) one after another, in `segments` checkpoints; the last part is kept as usual."""
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
-            "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 we will raise "
+            "an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to preserve the current default "
+            "behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
             stacklevel=2,
         )
         use_reentrant = True
@@ -501,6 +502,9 @@ def _detach_helper(x, is_view=False):
     return x.detach() if isinstance(x, cresset.Tensor) and (x.is_floating_point() or x.is_complex() or is_view) else x
 
 
+_AGAIN, _GIVEN = object(), object()  # in the place of a kept result: none is kept; it has been given
+
+
 def _selective_modes():
     from cresset.utils._python_dispatch import TorchDispatchMode
     from cresset.utils._pytree import tree_map
@@ -509,7 +513,7 @@ def _selective_modes():
     saves = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, *offloads)
 
     class Keeping(TorchDispatchMode):
-        """The first computation: keeps results as the policy says."""
+        """The first computation: keeps results as the policy says, and that the others are to be computed again."""
 
         def __init__(self, policy, storage):
             super().__init__()
@@ -521,34 +525,45 @@ def _selective_modes():
                 return func(*args, **kwargs)
             policy = self._policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs)
             out = func(*args, **kwargs)
+            kept = _AGAIN
             if policy in saves:
                 is_view, on_cpu = any(r.alias for r in func._schema.returns), policy in offloads
-                self._storage[func].append(tree_map(lambda value: _VersionWrapper(_detach_helper(value, is_view), on_cpu), out))
+                kept = tree_map(lambda value: _VersionWrapper(_detach_helper(value, is_view), on_cpu), out)
+            self._storage[func].append(kept)
             return out
 
     class Kept(TorchDispatchMode):
-        """The second computation: takes what was kept, in the same order."""
+        """The second computation: does for each call of an operator what the first decided. A result that is kept is given once."""
 
-        def __init__(self, policy, storage, allow_mutation):
+        def __init__(self, storage, allow_mutation):
             super().__init__()
-            self._policy, self._storage, self._allow_mutation = policy, storage, allow_mutation
+            self._storage, self._allow_mutation = storage, allow_mutation
+
+        def __enter__(self):
+            self._calls = defaultdict(int)
+            return super().__enter__()
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             if func in SAC_IGNORED_OPS:
                 return func(*args, **kwargs)
-            if self._policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs) not in saves:
-                return func(*args, **kwargs)
-            if func not in self._storage:
+            call = self._calls[func]
+            self._calls[func] += 1
+            if func not in self._storage or call >= len(self._storage[func]):
+                which = f"{func} invocation index {call}" if func in self._storage else f"{func}"
                 raise RuntimeError(
-                    f"{func} encountered during backward but not found in storage. This can happen if the operations in the checkpointed region are "
-                    "nondeterministic or depend on global state that changed between forward and backward."
+                    f"{which} encountered during backward but not found in storage. This can happen if the operations in the checkpointed region "
+                    "are nondeterministic or depend on global state that changed between forward and backward."
                 )
-            if not self._storage[func]:
+            kept = self._storage[func][call]
+            if kept is _AGAIN:
+                return func(*args, **kwargs)
+            if kept is _GIVEN:
                 raise RuntimeError(
                     "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation checkpoint."
                 )
-            return tree_map(lambda value: value.get_val(self._allow_mutation), self._storage[func].pop(0))
+            self._storage[func][call] = _GIVEN
+            return tree_map(lambda value: value.get_val(self._allow_mutation), kept)
 
     return Keeping, Kept
 
@@ -564,4 +579,4 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     """
     policy, storage = _as_function(policy_fn_or_list), defaultdict(list)
     keeping, kept = _selective_modes()
-    return keeping(policy, storage), kept(policy, storage, allow_cache_entry_mutation)
+    return keeping(policy, storage), kept(storage, allow_cache_entry_mutation)

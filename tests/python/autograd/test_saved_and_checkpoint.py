@@ -151,8 +151,44 @@ def test_what_policies_see():
         return CheckpointPolicy.MUST_SAVE
 
     recomputed(policy)
-    assert (False, "aten.mm.default", 2) in seen and (True, "aten.mm.default", 2) in seen
+    assert (False, "aten.mm.default", 2) in seen and not any(again for again, _, _ in seen)  # asked in the first computation only
     assert aten.detach.default in SAC_IGNORED_OPS and not any("detach" in name for _, name, _ in seen)
+
+
+def test_each_call_of_an_operator_has_a_decision_of_its_own():
+    calls = []
+
+    def policy(ctx, op, *args, **kwargs):
+        calls.append(str(op))
+        return CheckpointPolicy.MUST_SAVE if len(calls) % 2 else CheckpointPolicy.PREFER_RECOMPUTE
+
+    x = torch.ones(2, requires_grad=True)
+    contexts = functools.partial(create_selective_checkpoint_contexts, policy)
+    checkpoint(lambda v: v.sin().sin().sin().sin(), x, use_reentrant=False, context_fn=contexts).sum().backward()
+    expected = torch.autograd.grad(x.sin().sin().sin().sin().sum(), x)[0]
+    assert calls == ["aten.sin.default"] * 4 and torch.equal(x.grad, expected)
+
+
+@pytest.mark.parametrize(
+    ("again", "words"),
+    [
+        (lambda v: v.tanh().cos().sin(), "aten.tanh.default encountered during backward but not found in storage"),
+        (lambda v: v.sin().cos().sin().sin().exp(), "aten.sin.default invocation index 2 encountered during backward but not found"),
+    ],
+)
+def test_a_second_computation_that_calls_other_operators(again, words):
+    runs = []
+
+    def f(v):
+        runs.append(1)
+        return v.sin().cos().sin().exp() if len(runs) == 1 else again(v)
+
+    contexts = functools.partial(create_selective_checkpoint_contexts, lambda ctx, op, *a, **k: CheckpointPolicy.MUST_RECOMPUTE)
+    x = torch.ones(2, requires_grad=True)
+    with set_checkpoint_early_stop(False):
+        y = checkpoint(f, x, use_reentrant=False, context_fn=contexts).sum()
+    with pytest.raises(RuntimeError, match=words):
+        y.backward()
 
 
 def in_place(x, w):

@@ -83,7 +83,7 @@ def test_structures_print():
     [
         (lambda: pytree.tree_unflatten([1], pytree.tree_structure([1, 2])), ValueError, "has length 1 but the spec refers to a pytree that holds 2 items"),
         (lambda: pytree.tree_unflatten([1], "x"), TypeError, "instance of PyTreeSpec"),
-        (lambda: pytree.tree_map(max, [1], (1,)), ValueError, "Type mismatch"),
+        (lambda: pytree.tree_map(max, [1], (1,)), ValueError, "Node type mismatch"),
         (lambda: pytree.tree_map(max, [1], [1, 2]), ValueError, "Node arity mismatch; expected 1, but got 2"),
         (lambda: pytree.tree_map(max, {"a": 1}, {"b": 1}), ValueError, "Node keys mismatch"),
         (lambda: pytree.tree_map_only(3, str, [1]), TypeError, "must be a type, a tuple of types, or a callable"),

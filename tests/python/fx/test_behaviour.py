@@ -9,7 +9,7 @@ import traceback
 
 import cresset as torch
 import pytest
-from cresset import fx
+from cresset import fx, nn
 from cresset.fx.experimental.proxy_tensor import make_fx
 from cresset.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
 
@@ -299,3 +299,16 @@ def test_make_fx_of_a_subclass_made_inside(mode):
     called = [str(n.target) for n in recorded.graph.nodes if n.op == "call_function"]
     assert called == ["aten.mul.Tensor", "aten.mul.Tensor", "aten.add.Tensor"] and not any(n.op == "get_attr" for n in recorded.graph.nodes)
     assert [t.tolist() for t in recorded(torch.full((1,), 2.0), torch.full((1,), 3.0), torch.full((1,), 4.0))] == [[8], [12], [8]]
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs"),
+    [
+        (nn.ReLU(), "input : torch.Tensor"), (nn.Dropout(), "input : torch.Tensor"), (nn.MSELoss(), "input : torch.Tensor, target : torch.Tensor"),
+        (nn.ZeroPad2d(1), "input : torch.Tensor"), (nn.Flatten(), "input : torch.Tensor"), (nn.Identity(), "input : torch.Tensor"),
+        (nn.CosineSimilarity(), "x1 : torch.Tensor, x2 : torch.Tensor"), (nn.RMSNorm(2), "x : torch.Tensor"),
+    ],
+)  # fmt: skip
+def test_layers_say_what_they_take(layer, inputs):
+    """The code of a layer that is traced by itself; PyTorch 2.13 prints the same line."""
+    assert f"def forward(self, {inputs}) -> torch.Tensor:" in fx.symbolic_trace(layer).code

@@ -147,3 +147,20 @@ def test_trunc_normal_ends():
     assert (init.trunc_normal_(cresset.empty(50), a=1.9, b=1e30) >= 1.9).all()
     half = init.trunc_normal_(cresset.empty(1000, dtype=cresset.float16), a=-0.1, b=0.1)
     assert half.dtype == cresset.float16 and half.abs().max() <= 0.1
+
+
+def test_what_goes_through_torch_function():
+    """PyTorch 2.13: four functions are asked themselves, the others call methods of the tensor."""
+
+    class Asked:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    init = cresset.nn.init
+    for name in ("uniform_", "normal_", "kaiming_uniform_"):
+        assert getattr(init, name)(Asked()) == name
+    assert init.constant_(Asked(), 1.0) == "constant_"
+    for name in ("ones_", "zeros_", "eye_", "dirac_", "xavier_uniform_", "xavier_normal_", "kaiming_normal_", "orthogonal_", "trunc_normal_"):
+        with pytest.raises(AttributeError):
+            getattr(init, name)(Asked())

@@ -163,7 +163,7 @@ def test_sparse_adam_refuses_dense_gradients():
         (lambda p: optim.RAdam(p, betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0"),
         (lambda p: optim.Rprop(p, etas=(1.5, 0.5)), ValueError, "Invalid eta values"),
         (lambda p: optim.LBFGS([{"params": p}, {"params": [cresset.ones(1, requires_grad=True)]}]), ValueError, "per-parameter options"),
-        (lambda p: optim.LBFGS(p, line_search_fn="x").step(lambda: p[0].sum()), RuntimeError, "only 'strong_wolfe' is supported"),
+        (lambda p: optim.LBFGS(p, line_search_fn="x").step(lambda: (p[0].sum().backward(), p[0].sum())[1]), RuntimeError, "only 'strong_wolfe' is supported"),
     ],
 )
 def test_refusals(make, kind, text):

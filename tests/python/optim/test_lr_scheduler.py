@@ -146,7 +146,7 @@ def test_reduce_on_plateau_modes():
         ("min", "rel", 0.89, 0.91), ("max", "rel", 1.11, 1.09), ("min", "abs", 0.89, 0.91), ("max", "abs", 1.11, 1.09),
     ):  # fmt: skip
         s = L.ReduceLROnPlateau(sgd(), mode, threshold=0.1, threshold_mode=threshold_mode)
-        assert s.is_better(better, 1.0) and not s.is_better(worse, 1.0)
+        assert s._is_better(better, 1.0) and not s._is_better(worse, 1.0)
     o = sgd()
     s = L.ReduceLROnPlateau(o, patience=0)
     s.step(1.0)

@@ -71,7 +71,7 @@ def test_first_answer_is_the_result():
         lambda d: torch.ones(2) + d, lambda d: d + torch.ones(2), lambda d: torch.ones(2) - d, lambda d: torch.ones(2)[d], lambda d: torch.ones(2) @ d,
         lambda d: torch.ones(2).add(d), lambda d: torch.stack([torch.ones(2), d]), lambda d: torch.nn.functional.linear(torch.ones(2), d),
         lambda d: torch.special.erf(d), lambda d: torch.broadcast_tensors(torch.ones(1), d), lambda d: torch.ones(2) == d,
-        lambda d: torch.nn.init.zeros_(d), lambda d: torch.ones(2).copy_(d), lambda d: torch.nn.functional.cross_entropy(torch.ones(2), d),
+        lambda d: torch.nn.init.constant_(d, 0.0), lambda d: torch.ones(2).copy_(d), lambda d: torch.nn.functional.cross_entropy(torch.ones(2), d),
         lambda d: torch.add(torch.ones(1), 1, out=d), lambda d: torch.ops.aten.add(torch.ones(1), d), lambda d: torch.ops.aten.add.Tensor(torch.ones(1), d),
     ],
 )  # fmt: skip

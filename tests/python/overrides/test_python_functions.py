@@ -49,7 +49,9 @@ DO_NOT_ASK = {
     "cresset.nn.functional": {
         "assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "scaled_grouped_mm", "scaled_mm", "upsample", "upsample_bilinear", "upsample_nearest",
     },
-    "cresset.nn.init": {"calculate_gain"},
+    "cresset.nn.init": {
+        "calculate_gain", "dirac_", "eye_", "kaiming_normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "xavier_normal_", "xavier_uniform_", "zeros_",
+    },
 }  # fmt: skip
 
 

@@ -327,3 +327,27 @@ def test_plain_storages_go_at_once():
     uses = cresset._C._storage_use_count(x)
     del s
     assert cresset._C._storage_use_count(x) == uses - 1
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda: cresset.TypedStorage(wrap_storage=cresset.UntypedStorage(4)), RuntimeError, "Argument 'dtype' must be specified"),
+        (lambda: cresset.TypedStorage(wrap_storage=5, dtype=cresset.float), TypeError, "Argument 'wrap_storage' must be UntypedStorage, but got <class 'int'>"),
+        (lambda: cresset.TypedStorage(1, 2, dtype=cresset.float), RuntimeError, "Too many positional arguments"),
+        (lambda: cresset.TypedStorage(wrap_storage=cresset.UntypedStorage(4), dtype="a"), TypeError, "Argument 'dtype' must be torch.dtype, not <class 'str'>"),
+        (lambda: cresset.FloatStorage(cresset.ones(1)), TypeError, "Argument type not recognized: <class 'cresset.Tensor'>"),
+        (lambda: cresset.FloatStorage(1, wrap_storage=cresset.UntypedStorage(8)), RuntimeError, "No positional arguments should be given when using 'wrap"),
+        (lambda: cresset.FloatStorage(dtype=cresset.float), RuntimeError, "Keyword argument 'dtype' cannot be specified"),
+        (lambda: cresset.FloatStorage("a"), TypeError, "new(): invalid data type 'str'"),
+    ],
+)
+def test_combinations_of_arguments_that_fit_no_form(make, kind, words):
+    """As PyTorch 2.13 refuses them."""
+    with pytest.raises(kind) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_a_storage_without_elements_prints_an_empty_line():
+    assert repr(cresset.UntypedStorage()) == " \n[cresset.storage.UntypedStorage(device=cpu) of size 0]"

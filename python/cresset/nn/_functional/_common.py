@@ -89,7 +89,7 @@ def reduction_code(reduction: str, size_average: Optional[bool] = None, reduce: 
             "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
         )
         return 1
-    raise ValueError(f"{reduction} is not a valid value for reduction. Use 'none', 'mean' or 'sum'.")
+    raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
 def reduced(loss: Tensor, code: int) -> Tensor:

@@ -1,5 +1,6 @@
 """Rows of a table by index, one by one or reduced over bags."""
 
+import warnings
 from typing import Optional
 
 import cresset
@@ -59,6 +60,11 @@ def embedding_bag(
     ValueError for arguments that do not fit together.
     """
     if weight.dtype == cresset.long and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should "
+            "now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
         input, weight = weight, input  # the order of arguments before 0.4
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError(
@@ -71,7 +77,7 @@ def embedding_bag(
         if offsets is not None:
             raise ValueError(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, "
-                "found offsets of type Tensor"
+                "found offsets of type <class 'cresset.Tensor'>"
             )
         bags, length = input.size(0), input.size(1)
         # Without a last offset here whatever the argument says: the bags are the rows.
@@ -99,7 +105,7 @@ def embedding_bag(
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
-            f"mode='{mode}')."
+            f"mode='{mode}'). Please open a feature request on GitHub."
         )
     return cresset.embedding_bag(
         weight, input, offsets, scale_grad_by_freq, code, sparse, per_sample_weights, include_last_offset, padding_idx

@@ -153,8 +153,9 @@ def kl_div(
         return total / input.size(0) if input.dim() != 0 else total
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides only by the "
-            "batch size, and aligns with the KL div math definition.",
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the "
+            "batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next "
+            "major release.",
             stacklevel=2,
         )
     return cresset.kl_div(input, target, reduction_code(reduction, size_average, reduce), log_target=log_target)

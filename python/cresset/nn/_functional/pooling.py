@@ -245,7 +245,7 @@ def _unpool_size(
         smallest.append((input.size(d - n) - 1) * stride[d] + kernel_size[d] - 2 * padding[d])
     if output_size is None:
         return smallest
-    wanted = list(output_size[2:] if len(output_size) == n + 2 else output_size)
+    wanted = output_size[2:] if len(output_size) == n + 2 else output_size
     if len(wanted) != n:
         raise ValueError(
             f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(wanted)}'"

@@ -15,9 +15,9 @@ from ._common import Floats1, Ints1
 
 __all__ = ["interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "grid_sample", "affine_grid"]
 
-def _wrong_count(name: str, input: Tensor, given: str):
+def _wrong_count(what: str, name: str, input: Tensor, given: str):
     raise ValueError(
-        f"Input and {name} must have the same number of spatial dimensions, but got input with spatial dimensions of "
+        f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
         f"{list(input.shape[2:])} and {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and {name} in "
         f"({name[0]}1, {name[0]}2, ...,{name[0]}K) format."
     )
@@ -105,19 +105,21 @@ def interpolate(
         )
     align = False if align_corners is None else align_corners
     scales: Optional[List[float]] = None
-    spatial = input.dim() - 2
+    spatial = max(input.dim() - 2, 0)
     if size is not None:
         if scale_factor is not None:
             raise ValueError("only one of size or scale_factor should be defined")
+        given = f"{size}"
         size = _sizes(size, spatial)
         if len(size) != spatial:
-            _wrong_count("output size", input, f"output size of {size}")
+            _wrong_count("output", "output size", input, f"output size of {given}")
         if recompute_scale_factor is not None and recompute_scale_factor:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     elif scale_factor is not None:
+        factors = f"{scale_factor}"
         scales = _factors(scale_factor, spatial)
         if len(scales) != spatial:
-            _wrong_count("scale_factor", input, f"scale_factor of shape {scales}")
+            _wrong_count("scale_factor", "scale_factor", input, f"scale_factor of shape {factors}")
         if mode == "area" or (recompute_scale_factor is not None and recompute_scale_factor):
             size = [int(math.floor(float(n) * s)) for n, s in zip(input.shape[2:], scales)]
             scales = None
@@ -206,12 +208,12 @@ def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = 
     n = len(size) - 2
     if n not in (2, 3):
         raise NotImplementedError(
-            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {list(size)}."
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
         )
     if theta.dim() != 3 or list(theta.shape[-2:]) != [n, n + 1]:
         raise ValueError(
-            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {list(size)}. Got {theta.shape}."
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got {theta.shape}."
         )
     if min(list(size)) <= 0:
-        raise ValueError(f"Expected non-zero, positive output size. Got {list(size)}")
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return cresset.affine_grid_generator(theta, size, aligned)

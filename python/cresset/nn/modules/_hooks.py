@@ -110,6 +110,11 @@ def _as_tuple(value):
     return value if isinstance(value, tuple) else (value,)
 
 
+def _forward_unimplemented(self, *input):
+    """The computation; every subclass defines it."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
 class _HookedModule:
     """The part of Module that keeps hooks and calls forward."""
 
@@ -159,9 +164,7 @@ class _HookedModule:
         self._is_full_backward_hook = True
         return _add(self._backward_hooks, hook, prepend=prepend)
 
-    def forward(self, *input):
-        """The computation; every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    forward = _forward_unimplemented
 
     _compiled_call_impl = None  # what compile() of this module left
 

@@ -64,8 +64,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input: Tensor, target: Tensor) -> _ASMoutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """(log-probability of each target, their mean with the sign changed)."""
+        input, target = input_, target_
         dim = target.dim()
         if dim == 1:
             if input.size(0) != target.size(0):
@@ -87,18 +88,20 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         head = F.log_softmax(self.head(input), dim=1)
         output = input.new_zeros([target.size(0)])
+        # Each target is a column of the head, its own or that of its cluster, inside which the tail tells it from the others.
+        columns = cresset.zeros_like(target)
         rows = (target < self.cutoffs[0]).nonzero().squeeze(1)
         if rows.numel() > 0:
-            values = head.index_select(0, rows).gather(1, target.index_select(0, rows).unsqueeze(1)).squeeze(1)
-            output = output.index_copy(0, rows, values.to(output.dtype))
+            columns = columns.index_copy(0, rows, target.index_select(0, rows))
         for i, cluster in enumerate(self.tail):
             low, high = self.cutoffs[i], self.cutoffs[i + 1]
             rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
             if rows.numel() > 0:
                 index = target.index_select(0, rows) - low
                 inside = F.log_softmax(cluster(input.index_select(0, rows)), dim=1).gather(1, index.unsqueeze(1)).squeeze(1)
-                values = head.index_select(0, rows)[:, self.shortlist_size + i] + inside
-                output = output.index_copy(0, rows, values.to(output.dtype))
+                columns = columns.index_fill(0, rows, self.shortlist_size + i)
+                output = output.index_copy(0, rows, inside.to(output.dtype))
+        output += head.gather(1, columns.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 

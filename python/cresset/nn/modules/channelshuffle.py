@@ -1,5 +1,6 @@
 """Channels in another order."""
 
+from cresset import Tensor
 from cresset.nn import functional as F
 
 from .module import Module
@@ -14,7 +15,7 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
 
     def extra_repr(self):

@@ -464,7 +464,7 @@ class ParameterDict(Module):
     def update(self, parameters):
         """Set all values of a mapping or of an iterable of pairs; those of a mapping by the order of its keys, unless it is an OrderedDict or a
         ParameterDict."""
-        pairs = _pairs(parameters, "ParameterDict")
+        pairs = _pairs(parameters, "ParametersDict")
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             pairs = sorted(pairs, key=lambda pair: pair[0])
         for key, value in pairs:

@@ -56,13 +56,14 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         # What F.pad needs for the other padding modes: last dimension first, before and after.
-        around = []
-        for d in reversed(range(len(kernel_size))):
+        if isinstance(padding, str):
+            around = [0, 0] * len(kernel_size)
             if padding == "same":
-                total = dilation[d] * (kernel_size[d] - 1)
-                around += [total // 2, total - total // 2]
-            else:
-                around += [0, 0] if padding == "valid" else [padding[d], padding[d]]
+                for d, (step, taps) in enumerate(zip(dilation, kernel_size)):
+                    total, last = step * (taps - 1), 2 * (len(kernel_size) - 1 - d)
+                    around[last], around[last + 1] = total // 2, total - total // 2
+        else:
+            around = [amount for amount in reversed(padding) for _ in range(2)]
         self._reversed_padding_repeated_twice = around
         shape = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(cresset.empty((*shape, *kernel_size), device=device, dtype=dtype))
@@ -77,13 +78,12 @@ class _ConvNd(Module):
         reset_linear(self)
 
     def extra_repr(self):
-        n = len(self.kernel_size)
         s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding != (0,) * n:
+        if self.padding != (0,) * len(self.padding):
             s += f", padding={self.padding}"
-        if self.dilation != (1,) * n:
+        if self.dilation != (1,) * len(self.dilation):
             s += f", dilation={self.dilation}"
-        if self.output_padding != (0,) * n:
+        if self.output_padding != (0,) * len(self.output_padding):
             s += f", output_padding={self.output_padding}"
         if self.groups != 1:
             s += f", groups={self.groups}"
@@ -158,7 +158,7 @@ class _ConvTransposeNd(_ConvNd):
             return list(self.output_padding)
         n = self._ndim
         extra = 2 if input.dim() == n + 2 else 1
-        wanted = list(output_size[extra:] if len(output_size) == n + extra else output_size)
+        wanted = output_size[extra:] if len(output_size) == n + extra else output_size
         if len(wanted) != n:
             raise ValueError(
                 f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {n + extra} elements (got {len(wanted)})"
@@ -172,7 +172,7 @@ class _ConvTransposeNd(_ConvNd):
             if not smallest[d] <= wanted[d] <= largest[d]:
                 raise ValueError(
                     f"requested an output size of {wanted}, but valid sizes range from {smallest} to {largest} "
-                    f"(for an input of {list(input.shape[extra:])})"
+                    f"(for an input of {input.shape[extra:]})"
                 )
         return [size - low for size, low in zip(wanted, smallest)]
 

@@ -33,6 +33,22 @@ class _InstanceNorm(_NormBase):
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        # Archives without versions are older than layers without statistics: these are a mistake of their own there.
+        if local_metadata.get("version") is None and not self.track_running_stats:
+            kept = [key for key in (prefix + name for name in ("running_mean", "running_var")) if key in state_dict]
+            if kept:
+                kind, names = type(self).__name__, " and ".join(f'"{key}"' for key in kept)
+                error_msgs.append(
+                    f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If "
+                    f"state_dict is a checkpoint saved before 0.4.0, this may be expected because {kind} does not track running stats by default "
+                    "since 0.4.0. Please remove these keys from state_dict. If the running stats are actually needed, instead set "
+                    f"track_running_stats=True in {kind} to enable them. See the documentation of {kind} for details."
+                )
+                for key in kept:
+                    state_dict.pop(key)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+
     def _apply_instance_norm(self, input: Tensor) -> Tensor:
         momentum = self.momentum
         return F.instance_norm(

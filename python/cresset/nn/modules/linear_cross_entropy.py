@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 
 from .linear import Linear
@@ -56,7 +57,7 @@ class LinearCrossEntropyLoss(Module):
             in_features, num_classes * math.prod(self.out_features), bias=bias, device=device, dtype=dtype
         )
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         shape = (self.num_classes, *self.out_features)
         bias = self.linear.bias
         return F.linear_cross_entropy(

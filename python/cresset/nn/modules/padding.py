@@ -1,5 +1,6 @@
 """Padding layers. `padding` is one int for all sides, or (last before, last after, second last before, ...)."""
 
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn._functional._common import ntuple
 
@@ -17,7 +18,7 @@ class _PadNd(Module):
         super().__init__()
         self.padding = ntuple(padding, 2 * self._ndim)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self):
@@ -29,7 +30,7 @@ class _ConstantPadNd(_PadNd):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self):
@@ -42,6 +43,16 @@ class _ZeroPadNd(_ConstantPadNd):
 
     def extra_repr(self):
         return f"{self.padding}"
+
+
+class _CircularPadNd(_PadNd):
+    _ndim = 0
+
+    def forward(self, input: Tensor) -> Tensor:
+        n = self._ndim
+        if input.dim() not in (n + 1, n + 2):
+            raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
+        return F.pad(input, self.padding, "circular")
 
 
 def _make(kind, n, base, mode, what):
@@ -63,5 +74,5 @@ ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (
     _make("Replication", n, _PadNd, "replicate", "by repeating the edge") for n in (1, 2, 3)
 )
 CircularPad1d, CircularPad2d, CircularPad3d = (
-    _make("Circular", n, _PadNd, "circular", "from the opposite side") for n in (1, 2, 3)
+    _make("Circular", n, _CircularPadNd, "circular", "from the opposite side") for n in (1, 2, 3)
 )

@@ -19,7 +19,7 @@ def _padding_row(name, padding_idx, rows):
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
-        raise AssertionError(f"{name} must be within num_embeddings; got {padding_idx} for {rows} embeddings")
+        raise AssertionError(f"{name} must be within num_embeddings")
     return padding_idx + rows if padding_idx < 0 else padding_idx
 
 

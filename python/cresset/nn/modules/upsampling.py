@@ -1,5 +1,6 @@
 """Resizing layers."""
 
+from cresset import Tensor
 from cresset.nn import functional as F
 
 from .module import Module
@@ -22,7 +23,7 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
             input,
             self.size,

@@ -286,7 +286,7 @@ class CustomFromMask(BasePruningMethod):
     def compute_mask(self, t, default_mask):
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
-                f"CustomFromMask: a mask of shape {tuple(default_mask.shape)} was required; got {tuple(self.mask.shape)}"
+                f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
             )
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 

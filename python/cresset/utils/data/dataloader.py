@@ -244,10 +244,9 @@ class DataLoader:
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
         n = self._IterableDataset_len_called = len(self.dataset)
-        if self.batch_size is not None:
-            n = n // self.batch_size if self.drop_last else -(-n // self.batch_size)
-            self._IterableDataset_len_called = n
-        return n
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def check_worker_number_rationality(self):
         """Warn when there are more workers than processors."""

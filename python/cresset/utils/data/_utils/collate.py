@@ -96,6 +96,12 @@ def _collate_numpy(batch, collate_fn_map):
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     batch = tuple(batch)
+    for kind, found in (("nested", any(t.is_nested for t in batch)), ("sparse", any(t.layout != cresset.strided for t in batch))):
+        if found:
+            raise RuntimeError(
+                f"Batches of {kind} tensors are not currently supported by the default collate_fn; please provide a custom collate_fn to handle "
+                "them appropriately."
+            )
     first, worker = batch[0], sys.modules[f"{__package__}.worker"]
     # In a worker process the result lies where the program's process can see it, so that it need not be copied there.
     if worker._worker_info is not None and all(_is_like(t, first) for t in batch):
