@@ -9,6 +9,7 @@
 #include <cresset/ops/tensor_literal.h>
 
 #include "ir/operators/builtin_call.h"
+#include "ir/operators/class_properties.h"
 #include "ir/operators/gradients.h"
 
 namespace cresset::jit {
@@ -16,6 +17,12 @@ namespace builtin {
 namespace {
 
 GradientFunctions gradient_functions;
+ClassProperty class_property = nullptr;
+
+int64_t property_or(const Tensor& t, const char* name, int64_t otherwise) {
+  if (CRESSET_LIKELY(!t.key_set().has(DispatchKey::Python)) || !class_property) return otherwise;
+  return class_property(t, name).value_or(otherwise);
+}
 
 Scalar single(const Tensor& t) {
   CRESSET_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
@@ -289,7 +296,8 @@ const BuiltinRow kTensorRows[] = {
     {"aten::get_device(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.device().index(); })},
     {"prim::shape(Tensor a) -> int[]", CRESSET_BUILTIN((Tensor t)->IValue { return int_list(t.sizes()); })},
     {"prim::device(Tensor a) -> Device", CRESSET_BUILTIN((Tensor t)->Device { return t.device(); })},
-    {"prim::dtype(Tensor a) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return static_cast<int64_t>(t.scalar_type()); })},
+    {"prim::dtype(Tensor a) -> int",
+     CRESSET_BUILTIN((Tensor t)->int64_t { return property_or(t, "dtype", static_cast<int64_t>(t.scalar_type())); })},
     {"prim::layout(Tensor a) -> Layout", CRESSET_BUILTIN((Tensor t)->int64_t { return static_cast<int64_t>(t.layout()); })},
     {"prim::requires_grad(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.requires_grad(); })},
     {"prim::is_leaf(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_leaf(); })},
@@ -331,9 +339,9 @@ const BuiltinRow kTensorRows[] = {
     CRESSET_IS_DEVICE(mtia, "mtia"),
     {"prim::is_sparse(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.layout() == Layout::Sparse; })},
     {"prim::is_sparse_csr(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.layout() == Layout::SparseCsr; })},
-    {"prim::is_quantized(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
-    {"prim::is_mkldnn(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
-    {"prim::is_nested(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
+    {"prim::is_quantized(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return property_or(t, "is_quantized", 0) != 0; })},
+    {"prim::is_mkldnn(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return property_or(t, "is_mkldnn", 0) != 0; })},
+    {"prim::is_nested(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return property_or(t, "is_nested", 0) != 0; })},
     {"aten::_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool",
      CRESSET_BUILTIN((Tensor t, Tensor mask)->bool { return left_aligned(t, mask); })},
     {"aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor",
@@ -420,6 +428,7 @@ const BuiltinRow kTensorRows[] = {
 }  // namespace builtin
 
 void set_gradient_functions(const GradientFunctions& functions) { builtin::gradient_functions = functions; }
+void set_class_property(ClassProperty property) { builtin::class_property = property; }
 
 void register_tensor_builtins(const AddRows& add) { add(builtin::kTensorRows, std::size(builtin::kTensorRows)); }
 

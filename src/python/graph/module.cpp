@@ -3,12 +3,15 @@
 #include <cresset/ir/interpreter.h>
 
 #include "ir/frontend/frontend.h"
+#include "ir/operators/class_properties.h"
 #include "ir/operators/gradients.h"
+#include "python/convert.h"
 #include "python/graph/ir.h"
 #include "python/graph/script_convert.h"
 #include "python/graph/script_values.h"
 #include "python/graph/tracer.h"
 #include "python/graph_part.h"
+#include "python/types.h"
 
 namespace cresset::python {
 
@@ -62,6 +65,23 @@ constexpr GraphPart kPart = {
     .same_value = &jit::tracer::same_value,
 };
 
+std::optional<int64_t> property_of_class(const Tensor& t, const char* name) {
+  GilAcquire gil;
+  try {
+    const Ref tensor = checked(wrap(t)), value = checked(PyObject_GetAttrString(tensor.get(), name));
+    if (std::string_view(name) == "dtype") {
+      const Ref types = checked(PyImport_ImportModule("cresset._quantized_types"));
+      const Ref number = checked(PyObject_CallMethod(types.get(), "script_number", "O", value.get()));
+      return PyLong_Check(number.get()) ? to_int(number.get()) : static_cast<int64_t>(to_scalar_type(number.get()));
+    }
+    const int truth = PyObject_IsTrue(value.get());
+    checked(truth < 0 ? -1 : 0);
+    return truth;
+  } catch (const ErrorAlreadySet&) {
+    throw_python_error();
+  }
+}
+
 bool fill_base() {
   CRESSET_PY_TRY
   const Ref base = checked(PyImport_ImportModule("cresset._C"));
@@ -87,6 +107,7 @@ bool fill_base() {
         autograd::backward(outputs, gradients, retain_graph, create_graph);
       },
   });
+  jit::set_class_property(property_of_class);
   init_export(module);
   init_script_source(module);
   init_script_types(module);
