@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +96,7 @@ def test_other_texts_leave_the_limit_as_it_is(text):
     assert int(run("print(stats()['limit'])", CRESSET_HOST_CACHE=text)[0]) == stats()["limit"]
 
 
+@pytest.mark.skipif("qemu" in Path("/proc/self/comm").read_text(), reason="the emulator has addresses of its own below the limit")
 def test_idle_blocks_are_given_back_before_an_allocation_fails():
     lines = run(
         """

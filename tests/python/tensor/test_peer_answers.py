@@ -1,5 +1,6 @@
 """Answers that PyTorch's own tests ask for and that no other test here has: asarray, old constructors, types of clamp, limits, names. PyTorch 2.13's."""
 
+import os
 import subprocess
 import sys
 
@@ -138,8 +139,9 @@ def test_products_by_scatter_round_as_single_products(dtype):
     for i in range(64):
         expected[i] *= b[i]
     got = a.clone().scatter_reduce(0, cresset.arange(64), b, "prod")
-    # In a build for sanitizers, which is one without a cache of memory, the compiler joins other products with sums.
-    assert cresset.equal(got, expected) or (cresset.accelerator.host_cache_stats()["limit"] == 0 and cresset.allclose(got, expected, rtol=0, atol=32 * cresset.finfo(dtype).eps))
+    # In a build for sanitizers, which is one without a cache of memory, and for AArch64 the compiler joins other products with sums.
+    joins = cresset.accelerator.host_cache_stats()["limit"] == 0 or os.uname().machine != "x86_64"
+    assert cresset.equal(got, expected) or (joins and cresset.allclose(got, expected, rtol=0, atol=32 * cresset.finfo(dtype).eps))
 
 
 def test_old_constructors_give_differentiable_views():
