@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include <cresset/core/grad_mode.h>
 #include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_concat.h>
@@ -82,7 +83,9 @@ std::pair<Tensor, State> whole_direction(const Tensor& data, IntArrayRef sizes, 
   const int64_t steps = static_cast<int64_t>(sizes.size());
   Tensor gates = cresset::linear(data, w.w_ih, bias).unflatten(0, {steps, sizes[0]});
   if (reverse) gates = gates.flip({0});
-  const auto [outputs, cells, active] = cresset::lstm_layer(gates, state.h, state.c, w.w_hh);
+  const auto recorded = [](const Tensor& t) { return t.requires_grad(); };
+  const bool keeps = GradMode::is_enabled() && (recorded(gates) || recorded(state.h) || recorded(state.c) || recorded(w.w_hh));
+  const auto [outputs, cells, active] = cresset::lstm_layer(gates, state.h, state.c, w.w_hh, keeps);
   const State last{outputs.select(0, steps - 1), cells.select(0, steps - 1)};
   return {(reverse ? outputs.flip({0}) : outputs).flatten(0, 1), last};
 }
@@ -233,7 +236,7 @@ State cell(Mode mode, const char* name, const Tensor& input, const State& state,
 }  // namespace
 
 // Products of few rows with a transposed weight copy it each time, so it is transposed once.
-std::tuple<Tensor, Tensor, Tensor> lstm_layer_steps(const Tensor& gates, const Tensor& h, const Tensor& c, const Tensor& w_hh) {
+std::tuple<Tensor, Tensor, Tensor> lstm_layer_steps(const Tensor& gates, const Tensor& h, const Tensor& c, const Tensor& w_hh, bool keeps) {
   CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(gates.scalar_type()), "lstm_layer: floating-point tensors were required; got ",
                                 gates.scalar_type(), ".");
   const int64_t units = c.size(-1);
@@ -246,9 +249,9 @@ std::tuple<Tensor, Tensor, Tensor> lstm_layer_steps(const Tensor& gates, const T
     const Tensor kept = a[0].narrow(-1, units, units) * (cells.empty() ? c : cells.back());
     cells.push_back(cresset::addcmul(kept, a[0].narrow(-1, 0, units), a[1]));
     outputs.push_back(a[2] * cresset::tanh(cells.back()));
-    active.push_back(cresset::cat(a, -1));
+    if (keeps) active.push_back(cresset::cat(a, -1));
   }
-  return {cresset::stack(outputs, 0), cresset::stack(cells, 0), cresset::stack(active, 0)};
+  return {cresset::stack(outputs, 0), cresset::stack(cells, 0), keeps ? cresset::stack(active, 0) : cresset::empty({0}, gates.options())};
 }
 
 std::tuple<Tensor, Tensor, Tensor> lstm_input(const Tensor& input, TensorList hx, TensorList params, bool has_biases, int64_t num_layers,

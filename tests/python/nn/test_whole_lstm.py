@@ -82,3 +82,12 @@ def test_tangents_and_examples_go_through_the_parts():
     torch.testing.assert_close(along, (f(x + step * tangent) - f(x - step * tangent)) / (2 * step), rtol=1e-6, atol=1e-8)
     some = torch.stack([x.detach(), x.detach() * 2])
     torch.testing.assert_close(torch.func.vmap(f)(some), torch.stack([f(s) for s in some]), rtol=1e-9, atol=1e-12)
+
+
+def test_values_of_gates_are_kept_for_derivatives_only():
+    lstm_layer = torch.ops.cresset.lstm_layer
+    gates, h, w = torch.randn(3, 2, 16), torch.randn(2, 4), torch.randn(16, 4)
+    kept, lean = lstm_layer(gates, h, h, w), lstm_layer(gates, h, h, w, False)
+    assert kept[2].shape == (3, 2, 16) and lean[2].shape == (0,) and all(a.equal(b) for a, b in zip(kept[:2], lean[:2]))
+    with pytest.raises(NotImplementedError, match="lstm_layer: floating-point tensors were required; got"):
+        lstm_layer(*(t.to(torch.complex64) for t in (gates, h, h, w)))
