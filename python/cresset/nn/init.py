@@ -223,13 +223,13 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
 
 # Names under which libraries have the fills without gradient.
-def _no_grad_uniform_(tensor, a, b, generator=None):
+def _no_grad_uniform_(tensor: "cresset.Tensor", a: float, b: float, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Fill with numbers uniform in [a, b), without a gradient."""
     with cresset.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def _no_grad_normal_(tensor, mean, std, generator=None):
+def _no_grad_normal_(tensor: "cresset.Tensor", mean: float, std: float, generator: "cresset.Generator | None" = None) -> "cresset.Tensor":
     """Fill with normal numbers, without a gradient."""
     with cresset.no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -240,7 +240,7 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     return trunc_normal_(tensor, mean, std, a, b, generator)
 
 
-def _no_grad_fill_(tensor, val):
+def _no_grad_fill_(tensor: "cresset.Tensor", val: float) -> "cresset.Tensor":
     """Fill with `val`, without a gradient."""
     with cresset.no_grad():
         return tensor.fill_(val)
