@@ -64,6 +64,7 @@ Tensor isreal_by_parts(const Tensor& self) {
 }
 
 Tensor isclose_by_parts(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  CRESSET_CHECK(self.scalar_type() == other.scalar_type(), self.scalar_type(), " did not match ", other.scalar_type());
   const auto as_float = [](const Tensor& t) { return isIntegralType(t.scalar_type(), true) ? t.to(get_default_dtype()) : t; };
   const Tensor a = as_float(self), b = as_float(other), error = (a - b).abs();
   const Tensor close = cresset::isfinite(error).logical_and(cresset::le(error, (b * Scalar(rtol)).abs() + Scalar(atol)));

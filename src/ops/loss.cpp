@@ -287,17 +287,25 @@ Tensor poisson_nll_loss_impl(const Tensor& input, const Tensor& target, bool log
   return reduce_loss(loss, reduction);
 }
 
+namespace {
+// The negative of unsigned targets too.
+Tensor opposite(const Tensor& target, const Tensor& self) {
+  return -(isIntegralType(target.scalar_type(), false) ? target.to(promote_types(self.scalar_type(), target.scalar_type())) : target);
+}
+}  // namespace
+
 Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
-  const Tensor loss = (-target * self).exp().log1p();
+  const Tensor loss = (opposite(target, self) * self).exp().log1p();
   CRESSET_CHECK(canCast(loss.scalar_type(), self.scalar_type()), "result type ", loss.scalar_type(),
                 " can't be cast to the desired output type ", self.scalar_type());
   return reduce_loss(loss.to(self.scalar_type()), reduction);
 }
 
 Tensor soft_margin_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
-  const Tensor slope = -target * cresset::sigmoid(-target * self);
+  const Tensor factor = opposite(target, self), slope = factor * cresset::sigmoid(factor * self);
   const Tensor grad = (slope.is_complex() ? slope.conj() : slope) * grad_output;
-  return reduction == kReduceMean ? grad / self.numel() : grad;
+  const Tensor scaled = reduction == kReduceMean ? grad / self.numel() : grad;
+  return canCast(scaled.scalar_type(), self.scalar_type()) ? scaled.to(self.scalar_type()) : scaled;
 }
 
 // ---- margins and similarities

@@ -169,12 +169,15 @@ Tensor draw_slopes(const Tensor& self, Tensor& noise, const Scalar& lower, const
   return slopes;
 }
 
+void check_bounds(const Scalar& lower, const Scalar& upper) {
+  CRESSET_CHECK(lower.toDouble() <= upper.toDouble(), "Lower bound should be less than or equal to the upper bound: rrelu got ",
+                lower.toDouble(), " and ", upper.toDouble());
+}
 void check_slopes(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training) {
   CRESSET_CHECK(self.sizes() == noise.sizes(), "noise tensor shape must match self tensor shape. Got self.shape = ", self.sizes(),
                 " noise.shape = ", noise.sizes());
-  CRESSET_CHECK(lower.toDouble() <= upper.toDouble(), "Lower bound should be less than or equal to the upper bound: rrelu got ",
-                lower.toDouble(), " and ", upper.toDouble());
   if (!training) return;
+  check_bounds(lower, upper);
   CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(self.scalar_type()), "\"rrelu_with_noise_out_cpu\" not implemented for '",
                                 self.scalar_type(), "'");
   CRESSET_CHECK(noise.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", noise.scalar_type());
@@ -198,17 +201,19 @@ Tensor& rrelu_with_noise_inplace_impl(Tensor& self, Tensor& noise, const Scalar&
 
 Tensor rrelu_with_noise_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& noise, const Scalar& lower,
                                       const Scalar& upper, bool training, bool self_is_result) {
-  if (training && upper.toDouble() - lower.toDouble() > 1e-6) return grad_output * noise;
+  if (training) return grad_output * noise;
   return cresset::leaky_relu_backward(grad_output, self, mean_slope(lower, upper), self_is_result);
 }
 
 Tensor rrelu_impl(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, const std::optional<Generator>& generator) {
+  check_bounds(lower, upper);
   Tensor noise = cresset::empty_like(self);
   return rrelu_with_noise_impl(self, noise, lower, upper, training, generator);
 }
 
 Tensor& rrelu_inplace_impl(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                            const std::optional<Generator>& generator) {
+  check_bounds(lower, upper);
   Tensor noise = cresset::empty_like(self);
   return rrelu_with_noise_inplace_impl(self, noise, lower, upper, training, generator);
 }

@@ -162,7 +162,9 @@ Tensor cov_impl(const Tensor& self, int64_t correction, const std::optional<Tens
     warn_degrees_of_freedom();
     freedom = cresset::zeros_like(freedom);
   }
-  const Tensor centred = cresset::sub(in, cresset::div(cresset::sum(cresset::mul(in, weights), 1, true), total));
+  // Products of small integers need more bits than they have.
+  const Tensor wide = isIntegralType(in.scalar_type(), false) ? in.to(kLong) : in;
+  const Tensor centred = cresset::sub(in, cresset::div(cresset::sum(cresset::mul(wide, weights), 1, true), total));
   const Tensor weighted = cresset::mul(centred, weights);
   const ScalarType type = promote_types(centred.scalar_type(), weighted.scalar_type());
   return cresset::div(cresset::mm(centred.to(type), cresset::conj(weighted.to(type).t())), freedom).squeeze();

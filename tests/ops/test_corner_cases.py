@@ -447,3 +447,42 @@ def test_random_slopes_without_memory_and_with_unfit_noise():
         with pytest.raises(error, match=words):
             call()
     assert noise.tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64])
+def test_volumes_whose_strides_are_those_of_images_with_channels_last(dtype):
+    """One sample (C, D, H, W): its second dimension is no channel. The kernel once wrote outside of its memory."""
+    x = cresset.arange(600, dtype=dtype).as_strided((2, 3, 4, 4), (48, 1, 12, 3))
+    for pool in (F.max_pool3d, F.avg_pool3d):
+        strided, plain = (t.detach().requires_grad_() for t in (x, x.contiguous()))
+        for _ in range(4):
+            have, want = pool(strided, 2), pool(plain, 2)
+            assert have.equal(want)
+        have.square().sum().backward()
+        want.square().sum().backward()
+        assert strided.grad.equal(plain.grad)
+    values, places = F.max_pool3d(x, 2, return_indices=True)
+    assert values.flatten()[:4].tolist() == [16, 22, 40, 46] and places.equal(F.max_pool3d(x.contiguous(), 2, return_indices=True)[1])
+
+
+def test_unsigned_targets_and_small_integers():
+    aten, target = cresset.ops.aten, cresset.tensor([1, 2], dtype=cresset.uint8)
+    cresset.testing.assert_close(F.soft_margin_loss(cresset.tensor([1.0, 2.0]), target, reduction="none"), cresset.tensor([0.3133, 0.0181]), rtol=0, atol=1e-4)
+    assert aten.soft_margin_loss_backward(cresset.ones(1), cresset.zeros(1), target[:1], 0).item() == -0.5
+    assert aten.soft_margin_loss_backward(cresset.tensor(1.0).double(), cresset.ones(2).half(), cresset.ones(2).double(), 1).dtype == cresset.float16
+    assert cresset.cov(cresset.tensor([255], dtype=cresset.uint8), fweights=cresset.tensor([3])).item() == 0
+
+
+def test_slope_of_acosh_at_both_sides_of_its_cut():
+    z = cresset.tensor([complex(-3.0, -0.0), complex(-3.0, 0.0)], requires_grad=True)
+    (slope,) = cresset.autograd.grad(cresset.acosh(z).real.sum(), z)
+    assert slope.real.tolist() == pytest.approx([-(8**-0.5)] * 2)  # of arcosh(3 - x) in the real numbers
+
+
+def test_slopes_that_were_drawn_give_the_gradient():
+    aten, noise = cresset.ops.aten, cresset.tensor([0.25, 1.0])
+    got = aten.rrelu_with_noise_backward(cresset.ones(2), cresset.tensor([-1.0, 2.0]), noise, 0.3, 0.1, True, False)
+    assert got.tolist() == [0.25, 1.0]
+    cresset.testing.assert_close(aten.rrelu_with_noise(cresset.tensor([1.0, -1.0]), noise, 0.5, 0.1), cresset.tensor([1.0, -0.3]))
+    with pytest.raises(RuntimeError, match="Lower bound should be less than or equal to the upper bound: rrelu got 1 and 0"):
+        F.rrelu(cresset.ones(2), 1, 0)

@@ -194,8 +194,9 @@ bool goes_by_rows(const PoolWindows& w) {
 bool has_channels_last(const Tensor& t) {
   return (t.dim() == 4 && t.is_contiguous(MemoryFormat::ChannelsLast)) || (t.dim() == 5 && t.is_contiguous(MemoryFormat::ChannelsLast3d));
 }
-bool goes_by_channels(const Tensor& self, const Tensor& out) {
-  return has_channels_last(self) && !self.is_contiguous() && has_channels_last(out) &&
+// Not of one volume (C, D, H, W), whose strides may be those of images with channels last.
+bool goes_by_channels(const PoolWindows& w, const Tensor& self, const Tensor& out) {
+  return has_channels_last(self) && !self.is_contiguous() && has_channels_last(out) && w.planes == self.size(0) * self.size(1) &&
          (self.scalar_type() == kFloat || self.scalar_type() == kDouble);
 }
 
@@ -240,7 +241,7 @@ template <class R>
 void max_pool(const char* name, const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
   if (out.numel() == 0) return;
   constexpr int64_t kPlaces = std::numeric_limits<PoolPlace<float>>::max();
-  if (goes_by_channels(self, out) && has_channels_last(indices) && !any_empty(w, range) && volume(w.in) <= kPlaces) {
+  if (goes_by_channels(w, self, out) && has_channels_last(indices) && !any_empty(w, range) && volume(w.in) <= kPlaces) {
     if (self.scalar_type() == kFloat) return max_pool_channels<float>(w, range, self, out, indices);
     return max_pool_channels<double>(w, range, self, out, indices);
   }
@@ -369,7 +370,7 @@ void avg_pool_channels(const PoolWindows& w, const Averages& averages, const Ten
 }
 
 void avg_pool(const PoolWindows& w, const Averages& averages, const Tensor& self, const Tensor& out) {
-  if (out.numel() > 0 && goes_by_channels(self, out)) {
+  if (out.numel() > 0 && goes_by_channels(w, self, out)) {
     if (self.scalar_type() == kFloat) return avg_pool_channels<float>(w, averages, self, out);
     return avg_pool_channels<double>(w, averages, self, out);
   }
