@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import cresset
 import numpy as np
@@ -14,7 +15,9 @@ MATRICES = re.compile(r"linalg|inverse|solve|lu_|det|cholesky|lstsq|nuclear")
 
 def extremes(call: Call) -> str:
     """Is a number of the call none or infinite ("not finite"), or so large that its powers leave their type ("huge")? Has one of the
-    matrices that are factored less than full rank ("singular")?"""
+    matrices that are factored less than full rank ("singular")? Is one above 1000 ("large")? What an out holds before does not count."""
+    outs = [name for name in call.written if name in call.kwargs]
+    call = replace(call, kwargs={name: value for name, value in call.kwargs.items() if name not in outs})
     numbers = [complex(v) for v in call.leaves() if isinstance(v, (int, float, complex))]
     for view in call.views():
         memory = call.memories[view.memory]
@@ -28,7 +31,9 @@ def extremes(call: Call) -> str:
         return "not finite"
     if any(abs(v) > 1e6 for v in numbers):
         return "huge"
-    return "singular" if MATRICES.search(call.operator) and any(map(deficient, matrices(call))) else ""
+    if MATRICES.search(call.operator) and any(map(deficient, matrices(call))):
+        return "singular"
+    return "large" if any(abs(v) > 1e3 for v in numbers) else ""
 
 
 def matrices(call: Call) -> list[np.ndarray]:

@@ -149,6 +149,11 @@ def test_extreme_numbers_and_matrices_of_less_than_full_rank(calls):
     assert extremes(call_with(calls, "linalg_inv", [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0], shapes=[(2, 2, 2)])) == "singular"
     assert extremes(call_with(calls, "exp", [1.0, 2.0, 2.0, 4.0], shapes=[(2, 2)])) == ""  # no matrix there
     assert extremes(call_with(calls, "linalg_solve", [1.0, 0.0, 0.0, 1.0], [1.0, 2.0], shapes=[(2, 2), (2,)])) == ""
+    assert extremes(call_with(calls, "linalg_solve", [1.0, 0.0, 0.0, 1.0], [1.0, 2e3], shapes=[(2, 2), (2,)])) == "large"
+    call = call_with(calls, "exp", [1.0], [np.inf], shapes=[(1,), (1,)])
+    assert extremes(call) == "not finite"
+    call.kwargs, call.written = {"out": call.args.pop()}, ("out",)
+    assert extremes(call) == ""
 
 
 def test_narrow_lists_of_meant_differences(tool):
