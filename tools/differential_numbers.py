@@ -43,7 +43,11 @@ def matrices(call: Call) -> list[np.ndarray]:
         memory = call.memories[view.memory]
         if len(view.shape) >= 2 + (view.batch is not None) and count(view.shape) and kind_of(memory.dtype) in "fc" and memory.dtype not in BITS:
             items = np.lib.stride_tricks.as_strided(memory.array[view.offset :], view.shape, [s * memory.array.itemsize for s in view.strides])
-            found.append(items if view.batch is None else np.moveaxis(items, view.batch, 0))
+            items = items if view.batch is None else np.moveaxis(items, view.batch, 0)
+            if "linalg_tensor" in call.operator and view is call.views()[0]:  # a matrix of some grouping of its dimensions
+                found += [m for k in range(1, items.ndim) if len(m := items.reshape(count(items.shape[:k]), -1)) == m.shape[1]]
+            else:
+                found.append(items)
     return found
 
 
