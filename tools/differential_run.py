@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from cresset.testing import samples
 from differential_calls import BITS, Call, Memory, Name, Operator, View, contiguous, count, kind_of, operators, with_outs
+from differential_numbers import extremes
 from side_by_side import as_numpy, difference, opened, same_class
 
 PYTORCH, CRESSET = torch, cresset
@@ -28,6 +29,8 @@ SHAPES_ONLY = {
 
 
 ABOUT_OUT = re.compile(r"Expected out tensor to have dtype|unsupported operation|result type .* can't be cast|Trying to resize storage|output with shape")
+# Methods of PyTorch's tensors that are something else than the operator of their name.
+OTHER_METHODS = {"index"}
 
 
 class NoComparison(Exception):
@@ -104,8 +107,10 @@ def function_of(package: Any, call: Call) -> Callable[..., Any]:
         found = getattr(place, key, None)
         if found is not None:
             return found
+    if name in OTHER_METHODS or not callable(getattr(PYTORCH.Tensor, name, None)) or not call.args or not isinstance(call.args[0], View):
+        raise NoComparison("no public function or method")
     found = getattr(package.Tensor, name, None)
-    if found is None or not call.args or not isinstance(call.args[0], View):
+    if found is None:
         raise NoComparison("no public name")
     return found
 
@@ -460,7 +465,9 @@ def operators_by_name() -> dict[str, Operator]:
 def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     """The first difference between two outcomes, or None."""
     found = first_difference(call, theirs, ours)
-    if found is not None and found.kind in ("value", "gradient", "tangent", "memory") and (extreme := extremes(call)):
+    values = found is not None and found.kind in ("value", "gradient", "tangent", "memory")
+    singular = found is not None and found.kind == "raises" and re.search("singular|is zero|not positive-definite", str(ours.error))
+    if (values or singular) and (extreme := extremes(call)):
         found.text = f"[{extreme}] {found.text}"
     if found is not None and call.mode not in ("plain", "function"):
         found.text = f"[{call.mode}] {found.text}"
@@ -471,22 +478,6 @@ def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     if found is not None and found.kind in ("value", "gradient", "tangent", "memory") and agrees_without_ties(call):
         return Difference("ties", f"with other numbers there is none: {found}")
     return found
-
-
-def extremes(call: Call) -> str:
-    """Is a number of the call none or infinite ("not finite"), or so large that its powers leave their type ("huge")?"""
-    numbers = [complex(v) for v in call.leaves() if isinstance(v, (int, float, complex))]
-    for view in call.views():
-        memory = call.memories[view.memory]
-        if memory.dtype not in BITS and count(view.shape):
-            items = np.lib.stride_tricks.as_strided(memory.array[view.offset :], view.shape, [s * memory.array.itemsize for s in view.strides])
-            numbers += [complex(v) for v in np.unique(items)]
-        elif kind_of(memory.dtype) in "fc":
-            values = torch.from_numpy(memory.array.copy()).view(getattr(torch, memory.dtype)).cfloat()
-            numbers += [complex(v) for v in values.as_strided(view.shape, view.strides, view.offset).reshape(-1)]
-    if not all(np.isfinite(v) for v in numbers):
-        return "not finite"
-    return "huge" if any(abs(v) > 1e6 for v in numbers) else ""
 
 
 def agrees_without_ties(call: Call) -> bool:

@@ -131,6 +131,76 @@ def test_one_call_in_full():
     assert "grad aten::sigmoid(" in done.stdout and "difference: None" in done.stdout
 
 
+# ---- what is special about a call's numbers, and what is not called
+
+
+def call_with(calls, operator, *arrays, shapes=None):
+    memories = [calls.Memory(a if isinstance(a, np.ndarray) else np.array(a, dtype=np.float32).reshape(-1), "float32") for a in arrays]
+    views = [calls.View(i, s, calls.contiguous(s), 0) for i, s in enumerate(shapes)]
+    return calls.Call(f"aten::{operator}", views, {}, memories)
+
+
+def test_extreme_numbers_and_matrices_of_less_than_full_rank(calls):
+    extremes = importlib.import_module("differential_numbers").extremes
+    assert extremes(call_with(calls, "exp", [1.0, np.nan], shapes=[(2,)])) == "not finite"
+    assert extremes(call_with(calls, "exp", [1.0, 1e30], shapes=[(2,)])) == "huge"
+    assert extremes(call_with(calls, "linalg_inv", [1.0, 2.0, 2.0, 4.0], shapes=[(2, 2)])) == "singular"
+    assert extremes(call_with(calls, "linalg_inv", [1.0, 2.0, 2.0, 3.0], shapes=[(2, 2)])) == ""
+    assert extremes(call_with(calls, "linalg_inv", [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0], shapes=[(2, 2, 2)])) == "singular"
+    assert extremes(call_with(calls, "exp", [1.0, 2.0, 2.0, 4.0], shapes=[(2, 2)])) == ""  # no matrix there
+    assert extremes(call_with(calls, "linalg_solve", [1.0, 0.0, 0.0, 1.0], [1.0, 2.0], shapes=[(2, 2), (2,)])) == ""
+    assert extremes(call_with(calls, "linalg_solve", [1.0, 0.0, 0.0, 1.0], [1.0, 2e3], shapes=[(2, 2), (2,)])) == "large"
+    call = call_with(calls, "exp", [1.0], [np.inf], shapes=[(1,), (1,)])
+    assert extremes(call) == "not finite"
+    call.kwargs, call.written = {"out": call.args.pop()}, ("out",)
+    assert extremes(call) == ""
+
+
+def test_narrow_lists_of_meant_differences(tool):
+    known = tool("differential").Known(ROOT / "tools/differential_known")
+    text = "gradient: [grad] part 2 value: max abs diff 1"
+    assert known.reason("aten::mse_loss", text, "grad aten::mse_loss(float32[3, 4], float32[4] strides [2])")
+    assert known.reason("aten::huber_loss", text, "grad aten::huber_loss(float32[], float32[3, 4])")
+    assert known.reason("aten::mse_loss", text, "grad aten::mse_loss(float32[3, 4], float32[3, 4] strides [1, 3])") is None
+    text = "raises: [singular] _LinAlgError: linalg.inv: The diagonal element 2 is zero"
+    assert known.reason("aten::linalg_inv", text, "plain") and known.reason("aten::linalg_inv", text.replace("[singular] ", ""), "plain") is None
+    text = "value: result 0 value: 0 NaN, want 3"
+    assert known.reason("aten::soft_margin_loss_backward", text, "plain aten::soft_margin_loss_backward(float32[], float32[3], float32[3], 1)")
+    assert known.reason("aten::soft_margin_loss_backward", text, "plain aten::soft_margin_loss_backward(float32[], float32[3], uint8[3], 1)") is None
+
+
+ATTRIBUTES = """
+import sys
+import cresset.as_torch
+cresset.as_torch.install()
+sys.path[:0] = [{tools!r}, {conformance!r}]
+import differential_run as run
+from differential_calls import Call, Memory, View
+import numpy as np
+class Tensor:
+    mT = H = property(lambda self: 1)
+    def index(self, dims): ...
+    def clone(self): ...
+run.PYTORCH = type("package", (), dict(Tensor=Tensor))
+for name in ("mT", "H", "index.Tensor", "clone"):
+    call = Call("aten::" + name, [View(0, (1,), (1,), 0)], {{}}, [Memory(np.ones(1), "float64")], "function")
+    empty = type("empty", (), {{}})
+    package = type("package", (), dict(Tensor=Tensor, _C=type("C", (), dict(_VariableFunctions=empty, _nn=empty, _linalg=empty, _special=empty, _fft=empty))))
+    try:
+        print(name, run.function_of(package, call) is Tensor.clone)
+    except run.NoComparison as reason:
+        print(name, reason)
+"""
+
+
+def test_attributes_and_methods_of_another_meaning_are_not_called():
+    code = ATTRIBUTES.format(tools=str(ROOT / "tools"), conformance=str(ROOT / "tests/conformance"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    none = "no public function or method"
+    assert done.stdout.splitlines() == [f"mT {none}", f"H {none}", f"index.Tensor {none}", "clone True"]
+
+
 # ---- snippets
 
 

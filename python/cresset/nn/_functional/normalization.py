@@ -30,6 +30,10 @@ def batch_norm(
     """Normalise each channel of (N, C, ...) over all other dimensions; in training the running statistics are updated."""
     if training:
         _more_than_one(input.size(), input.size(0))
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return cresset.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 

@@ -1,0 +1,57 @@
+"""What is special about the numbers of a Call: which of them are not finite or huge, which matrices have less than full rank."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import cresset
+import numpy as np
+from differential_calls import BITS, Call, count, kind_of
+
+# Operators that factor or invert matrices: whether one of rank less than full is singular is decided by the last digit.
+MATRICES = re.compile(r"linalg|inverse|solve|lu_|det|cholesky|lstsq|nuclear")
+
+
+def extremes(call: Call) -> str:
+    """Is a number of the call none or infinite ("not finite"), or so large that its powers leave their type ("huge")? Has one of the
+    matrices that are factored less than full rank ("singular")? Is one above 1000 ("large")? What an out holds before does not count."""
+    outs = [name for name in call.written if name in call.kwargs]
+    call = replace(call, kwargs={name: value for name, value in call.kwargs.items() if name not in outs})
+    numbers = [complex(v) for v in call.leaves() if isinstance(v, (int, float, complex))]
+    for view in call.views():
+        memory = call.memories[view.memory]
+        if memory.dtype not in BITS and count(view.shape):
+            items = np.lib.stride_tricks.as_strided(memory.array[view.offset :], view.shape, [s * memory.array.itemsize for s in view.strides])
+            numbers += [complex(v) for v in np.unique(items)]
+        elif kind_of(memory.dtype) in "fc":
+            values = cresset.from_numpy(memory.array.copy()).view(getattr(cresset, memory.dtype)).cfloat()
+            numbers += [complex(v) for v in np.unique(values.as_strided(view.shape, view.strides, view.offset).numpy())]
+    if not all(np.isfinite(v) for v in numbers):
+        return "not finite"
+    if any(abs(v) > 1e6 for v in numbers):
+        return "huge"
+    if MATRICES.search(call.operator) and any(map(deficient, matrices(call))):
+        return "singular"
+    return "large" if any(abs(v) > 1e3 for v in numbers) else ""
+
+
+def matrices(call: Call) -> list[np.ndarray]:
+    """The floating tensors of a call that are matrices, or batches of them."""
+    found = []
+    for view in call.views():
+        memory = call.memories[view.memory]
+        if len(view.shape) >= 2 + (view.batch is not None) and count(view.shape) and kind_of(memory.dtype) in "fc" and memory.dtype not in BITS:
+            items = np.lib.stride_tricks.as_strided(memory.array[view.offset :], view.shape, [s * memory.array.itemsize for s in view.strides])
+            items = items if view.batch is None else np.moveaxis(items, view.batch, 0)
+            if "linalg_tensor" in call.operator and view is call.views()[0]:  # a matrix of some grouping of its dimensions
+                found += [m for k in range(1, items.ndim) if len(m := items.reshape(count(items.shape[:k]), -1)) == m.shape[1]]
+            else:
+                found.append(items)
+    return found
+
+
+def deficient(items: np.ndarray) -> bool:
+    """Has a matrix less than full rank, up to the digits of single precision?"""
+    sizes = np.linalg.svd(items.astype(np.complex128), compute_uv=False)
+    return bool((sizes[..., -1] <= 1e-6 * sizes[..., 0]).any())
