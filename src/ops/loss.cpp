@@ -290,7 +290,9 @@ Tensor poisson_nll_loss_impl(const Tensor& input, const Tensor& target, bool log
 namespace {
 // The negative of unsigned targets too.
 Tensor opposite(const Tensor& target, const Tensor& self) {
-  return -(isIntegralType(target.scalar_type(), false) ? target.to(promote_types(self.scalar_type(), target.scalar_type())) : target);
+  if (!isIntegralType(target.scalar_type(), false)) return -target;
+  const ScalarType both = promote_types(self.scalar_type(), target.scalar_type());
+  return -target.to(isIntegralType(both, true) ? get_default_dtype() : both);
 }
 }  // namespace
 

@@ -469,6 +469,7 @@ def test_unsigned_targets_and_small_integers():
     aten, target = cresset.ops.aten, cresset.tensor([1, 2], dtype=cresset.uint8)
     cresset.testing.assert_close(F.soft_margin_loss(cresset.tensor([1.0, 2.0]), target, reduction="none"), cresset.tensor([0.3133, 0.0181]), rtol=0, atol=1e-4)
     assert aten.soft_margin_loss_backward(cresset.ones(1), cresset.zeros(1), target[:1], 0).item() == -0.5
+    assert aten.soft_margin_loss_backward(target, target * 0, target, 0).tolist() == [-0.5, -2.0]
     assert aten.soft_margin_loss_backward(cresset.tensor(1.0).double(), cresset.ones(2).half(), cresset.ones(2).double(), 1).dtype == cresset.float16
     assert cresset.cov(cresset.tensor([255], dtype=cresset.uint8), fweights=cresset.tensor([3])).item() == 0
 
