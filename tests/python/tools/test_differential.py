@@ -166,7 +166,7 @@ def test_narrow_lists_of_meant_differences(tool):
     assert known.reason("aten::linalg_inv", text, "plain") and known.reason("aten::linalg_inv", text.replace("[singular] ", ""), "plain") is None
     text = "value: result 0 value: 0 NaN, want 3"
     assert known.reason("aten::soft_margin_loss_backward", text, "plain aten::soft_margin_loss_backward(float32[], float32[3], float32[3], 1)")
-    assert known.reason("aten::soft_margin_loss_backward", text, "plain aten::soft_margin_loss_backward(float32[], float32[3], uint8[3], 1)") is None
+    assert known.reason("aten::soft_margin_loss_backward", text, "plain aten::soft_margin_loss_backward(float32[], float32[3], int16[3], 1)") is None
 
 
 ATTRIBUTES = """
