@@ -51,19 +51,19 @@ def sequential_split(gm, node_call_back):
 
 
 def _adopt_attribute(owner, sub, path):
-    """The attribute of the submodule as one of the module around it, under the same path, or another one where that is taken by something else."""
+    """The attribute of the submodule as one of the module around it: under the same path where it is there already, else under a free name."""
     value = operator.attrgetter(path)(sub)
-    name, number = path, 0
-    while True:
-        try:
-            known = operator.attrgetter(name)(owner)
-        except AttributeError:
-            break
-        if known is value:
-            return name
+    missing = object()
+    try:
+        if operator.attrgetter(path)(owner) is value:
+            return path
+    except AttributeError:
+        pass
+    base = name = path.replace(".", "_")
+    number = 0
+    while (known := getattr(owner, name, missing)) is not missing and known is not value:
         number += 1
-        name = f"{path}_{number}"
-    name = name.replace(".", "_")
+        name = f"{base}_{number}"
     setattr(owner, name, value)
     return name
 

@@ -87,6 +87,22 @@ def test_submodules_with_weights_are_put_in_place():
         utils.node_inline_(utils.nodes_first(gm.graph.nodes))
 
 
+def test_a_name_that_is_taken_is_left_to_its_owner():
+    inner = torch.nn.Module()
+    inner.a = torch.nn.Module()
+    inner.a.b = torch.full((2,), 3.0)
+    body = torch.fx.Graph()
+    body.output(body.call_function(torch.mul, (body.placeholder("x"), body.get_attr("a.b"))))
+    root = torch.nn.Module()
+    root.inner, root.a_b = torch.fx.GraphModule(inner, body), torch.full((2,), 5.0)
+    outer = torch.fx.Graph()
+    call = outer.call_module("inner", (outer.placeholder("x"),))
+    outer.output(outer.call_function(torch.add, (call, outer.get_attr("a_b"))))
+    gm = torch.fx.GraphModule(root, outer)
+    utils.node_inline_(utils.nodes_first(gm.graph.nodes, lambda n: n.op == "call_module"))
+    assert gm(torch.ones(2)).tolist() == [8, 8] and gm.a_b.tolist() == [5, 5]
+
+
 def test_nodes_are_replaced():
     gm = torch.fx.symbolic_trace(lambda x: torch.relu(torch.sin(x)))
     sin = utils.nodes_first(gm.graph.nodes, lambda n: n.target is torch.sin)
