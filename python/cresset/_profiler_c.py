@@ -152,20 +152,22 @@ class _OptimizerInfo(_Fields):
 
 
 class _TensorMetadata(_Fields):
-    """A tensor. Those of operators' inputs know no addresses and no device."""
+    """A tensor, at a time: `impl_ptr` is its address, `storage_data_ptr` where its storage begins (None: it has none). `allocation_id` numbers the
+    memory; tensors of one `id` share memory, or were each other's before a change of storage (both None for a tensor without a storage)."""
 
-    __slots__ = ("device", "dtype", "impl_ptr", "layout", "sizes", "storage_data_ptr", "strides")
+    __slots__ = ("allocation_id", "device", "dtype", "id", "impl_ptr", "layout", "sizes", "storage_data_ptr", "strides")
 
-    def __init__(self, dtype, layout, sizes, strides):
-        self.dtype, self.layout, self.sizes, self.strides = dtype, layout, sizes, strides
+    def __init__(self, sizes, strides, dtype, layout, device, impl_ptr, storage_data_ptr):
+        self.sizes, self.strides, self.dtype, self.layout, self.device = sizes, strides, dtype, layout, device
+        self.impl_ptr, self.storage_data_ptr = impl_ptr, storage_data_ptr
+        self.id = self.allocation_id = None
 
     @classmethod
     def _of(cls, tensor):
         """What is known of a tensor at hand."""
         strided = tensor.layout is _C.strided
-        made = cls(tensor.dtype, tensor.layout, list(tensor.shape), list(tensor.stride()) if strided else [])
-        made.device, made.impl_ptr, made.storage_data_ptr = tensor.device, tensor._cdata, tensor.untyped_storage().data_ptr() if strided else None
-        return made
+        data = tensor.untyped_storage().data_ptr() if strided else None
+        return cls(list(tensor.shape), list(tensor.stride()) if strided else [], tensor.dtype, tensor.layout, tensor.device, tensor._cdata, data)
 
     @property
     def dim(self):
@@ -182,7 +184,7 @@ class _ExtraFields_Backend(_Fields):
 
 
 class _ExtraFields_Allocation(_Fields):
-    __slots__ = ("alloc_size", "device", "ptr", "total_allocated", "total_reserved")
+    __slots__ = ("alloc_size", "device", "ptr", "total_allocated", "total_reserved", "id", "allocation_id")
 
 
 class _ExtraFields_PyCall(_Fields):

@@ -28,22 +28,35 @@ const char* type_word(ScalarType t) {
 
 bool is_number(const IValue& v) { return v.isInt() || v.isDouble() || v.isBool() || v.isComplexDouble(); }
 
-/// Sizes of a tensor; those of a batched or wrapped one are asked for like any other's.
-std::vector<int64_t> sizes_of(const Tensor& t) { return t.defined() ? t.sizes().vec() : std::vector<int64_t>(); }
+/// Batched and wrapped tensors are asked like any other.
+TensorInput describe_tensor(const Tensor& t) {
+  TensorInput out;
+  if (!t.defined()) return out;
+  out.sizes = t.sizes().vec();
+  out.dtype = t.scalar_type();
+  out.layout = t.layout();
+  out.device = t.device();
+  out.impl = weak_intrusive_ptr<TensorImpl>(t.getIntrusivePtr());
+  out.impl_address = t.unsafeGetTensorImpl();
+  if (t.has_storage()) {
+    out.strides = t.strides().vec();
+    out.data = t.storage().data();
+  }
+  return out;
+}
 
 Input describe(const IValue& v) {
   Input out;
   if (v.isTensor()) {
     const Tensor& t = v.toTensor();
     if (!t.defined()) return out;
-    out.sizes = sizes_of(t);
-    if (t.has_storage()) out.strides = t.strides().vec();
+    out.tensors.push_back(describe_tensor(t));
     out.type = type_word(t.scalar_type());
   } else if (v.isList()) {
     const std::vector<IValue>& elements = v.toListRef();
     if (!elements.empty() && elements.front().isTensor()) {
       out.type = "TensorList";
-      for (const IValue& e : elements) out.list.push_back(e.isTensor() ? sizes_of(e.toTensor()) : std::vector<int64_t>());
+      for (const IValue& e : elements) out.tensors.push_back(describe_tensor(e.isTensor() ? e.toTensor() : Tensor()));
     } else if (elements.empty() || is_number(elements.front())) {
       out.type = "ScalarList";
       if (elements.size() <= kLongestList) out.value = v;

@@ -67,22 +67,41 @@ Ref list_of_values(std::vector<T> values) {
   return checked(Convert<std::vector<T>>::to(std::move(values)));
 }
 
-// (sizes, or a list of sizes; strides; type; value)
+unsigned long long as_number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+
+// (sizes, strides, type, layout, device, address of the tensor, that of its storage or None), or None
+Ref tensor_to_python(const profiler::TensorInput& t) {
+  if (!t.impl_address) return Ref::borrow(Py_None);
+  const Ref sizes = list_of_values(t.sizes), strides = list_of_values(t.strides);
+  const Ref dtype = checked(wrap_dtype(t.dtype)), layout = checked(wrap_layout(t.layout)), device = checked(wrap_device(t.device));
+  const Ref data = t.data ? checked(PyLong_FromUnsignedLongLong(as_number(*t.data))) : Ref::borrow(Py_None);
+  return checked(Py_BuildValue("(OOOOOKO)", sizes.get(), strides.get(), dtype.get(), layout.get(), device.get(), as_number(t.impl_address),
+                               data.get()));
+}
+
+template <class T>
+Ref list_of(const std::vector<T>& items, Ref (*convert)(const T&)) {
+  Ref out = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  for (std::size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), convert(items[i]).release());
+  return out;
+}
+
+// (sizes, or a list of sizes; strides; type; value; tensors)
 Ref input_to_python(const profiler::Input& input) {
-  const bool is_list = std::string_view(input.type) == "TensorList";
-  const Ref sizes = is_list ? list_of_values(input.list) : list_of_values(input.sizes);
-  const Ref strides = list_of_values(input.strides);
-  const Ref value = checked(to_python(input.value, false));
-  return checked(Py_BuildValue("(OOsO)", sizes.get(), strides.get(), input.type, value.get()));
+  std::vector<std::vector<int64_t>> sizes;
+  for (const profiler::TensorInput& t : input.tensors) sizes.push_back(t.sizes);
+  const bool one = std::string_view(input.type) != "TensorList";
+  const Ref all_sizes = !one ? list_of_values(sizes) : list_of_values(sizes.empty() ? std::vector<int64_t>() : sizes.front());
+  const Ref strides = list_of_values(one && !input.tensors.empty() ? input.tensors.front().strides : std::vector<int64_t>());
+  const Ref value = checked(to_python(input.value, false)), tensors = list_of(input.tensors, &tensor_to_python);
+  return checked(Py_BuildValue("(OOsOO)", all_sizes.get(), strides.get(), input.type, value.get(), tensors.get()));
 }
 
 // (name, overload, begin, end, parent, scope, sequence number, forward thread, device milliseconds, device index, args, inputs, stack)
 Ref record_to_python(const profiler::Record& r) {
   static const profiler::Details none;
   const profiler::Details& d = r.details ? *r.details : none;
-  const Ref inputs = checked(PyList_New(static_cast<Py_ssize_t>(d.inputs.size())));
-  for (std::size_t i = 0; i < d.inputs.size(); ++i)
-    PyList_SET_ITEM(inputs.get(), static_cast<Py_ssize_t>(i), input_to_python(d.inputs[i]).release());
+  const Ref inputs = list_of(d.inputs, &input_to_python);
   const Ref stack = list_of_values(d.stack);
   return checked(Py_BuildValue("(ssLLiiLKdisOO)", r.name->c_str(), r.overload ? r.overload->c_str() : "", static_cast<long long>(r.begin),
                                static_cast<long long>(r.end), static_cast<int>(r.parent), static_cast<int>(r.scope),
@@ -93,16 +112,8 @@ Ref record_to_python(const profiler::Record& r) {
 // (time, bytes, address, device, parent)
 Ref memory_to_python(const profiler::MemoryRecord& m) {
   const Ref device = checked(wrap_device(m.device));
-  return checked(Py_BuildValue("(LLKOi)", static_cast<long long>(m.time), static_cast<long long>(m.bytes),
-                               static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(m.data)), device.get(),
+  return checked(Py_BuildValue("(LLKOi)", static_cast<long long>(m.time), static_cast<long long>(m.bytes), as_number(m.data), device.get(),
                                static_cast<int>(m.parent)));
-}
-
-template <class T>
-Ref list_of(const std::vector<T>& items, Ref (*convert)(const T&)) {
-  Ref out = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
-  for (std::size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), convert(items[i]).release());
-  return out;
 }
 
 // (number, system's number, autograd's number, records, memory)

@@ -46,12 +46,22 @@ struct Options {
   std::optional<DeviceType> device = {};  // also measure time on the devices of this kind
 };
 
+/// A tensor at the time of a call.
+struct TensorInput {
+  std::vector<int64_t> sizes, strides;  // no strides where it has none
+  ScalarType dtype = ScalarType::Undefined;
+  Layout layout = kStrided;
+  Device device = Device(kCPU);
+  weak_intrusive_ptr<TensorImpl> impl;  // no other tensor has its address while the record is here
+  const void* impl_address = nullptr;
+  std::optional<const void*> data;  // where its storage begins, if it has one
+};
+
 /// One input of a recorded call.
 struct Input {
-  std::vector<int64_t> sizes, strides;     // of a tensor
-  const char* type = "";                   // "float", "long int", "TensorList", "Scalar", "ScalarList", or nothing
-  std::vector<std::vector<int64_t>> list;  // sizes of the members of a TensorList
-  IValue value;                            // what is neither tensor nor list of tensors
+  std::vector<TensorInput> tensors;  // one, or the members of a TensorList, of which undefined ones have no address
+  const char* type = "";             // "float", "long int", "TensorList", "Scalar", "ScalarList", or nothing
+  IValue value;                      // what is neither tensor nor list of tensors
 };
 
 /// What only some records have.

@@ -167,7 +167,7 @@ def _without_pauses(threads):
 def without_values(threads):
     """The threads of a session without the values of inputs."""
     return [
-        (*thread[:3], [(*r[:11], [(*i[:3], None) for i in r[11]], r[12]) for r in thread[3]], thread[4]) for thread in threads
+        (*thread[:3], [(*r[:11], [(*i[:3], None, i[4]) for i in r[11]], r[12]) for r in thread[3]], thread[4]) for thread in threads
     ]  # fmt: skip
 
 

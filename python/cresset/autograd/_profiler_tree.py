@@ -1,18 +1,13 @@
 """The tree of a profile: operators, changes of memory and calls of Python functions of a thread, each inside of what it ran in."""
 
 import itertools
-import sys
 
-from .. import _C, _profiler_c as types
+from .. import _profiler_c as types
 from ._profiler_events import _short
+from ._profiler_ids import identify
 from .profiler_util import DeviceType
 
 _numbers = itertools.count(1)  # of operators, in all sessions
-_DTYPES = {
-    "unsigned char": "uint8", "signed char": "int8", "short int": "int16", "int": "int32", "long int": "int64", "c10::Half": "float16", "float": "float32",
-    "double": "float64", "c10::complex<c10::Half>": "complex32", "c10::complex<float>": "complex64", "c10::complex<double>": "complex128", "bool": "bool",
-    "c10::BFloat16": "bfloat16",
-}  # fmt: skip
 
 
 class PythonCall:
@@ -57,16 +52,15 @@ def python_calls(found, optimizers):
     return out
 
 
-def _tensor(sizes, strides, dtype):
-    name = _DTYPES.get(dtype)
-    return types._TensorMetadata(getattr(sys.modules["cresset"], name) if name else None, _C.strided, sizes, strides)
+def _tensor(given):
+    return given and types._TensorMetadata(*given)
 
 
 def _input(given):
-    sizes, strides, dtype, value = given
+    _, _, dtype, value, tensors = given
     if dtype == "TensorList":
-        return [_tensor(s, [], None) for s in sizes]
-    return _tensor(sizes, strides, dtype) if dtype and value is None and not dtype.startswith("Scalar") else value
+        return list(map(_tensor, tensors))
+    return _tensor(tensors[0]) if tensors else value
 
 
 def _operator(record, tid, base):
@@ -91,7 +85,7 @@ def _python(call, base):
 
 def _allocations(changes, tid, base):
     for time, nbytes, address, device, _, total in changes:
-        fields = types._ExtraFields_Allocation(nbytes, device, address, total, 0)
+        fields = types._ExtraFields_Allocation(nbytes, device, address, total, 0, None, None)
         yield types._ProfilerEvent("[memory]", types._EventType.Allocation, 0, base + time, 0, tid, fields)
 
 
@@ -118,7 +112,9 @@ def tree_of(threads, calls, wall_clock):
         nodes += _allocations(changes, os_thread, wall_clock)
     for call in calls:
         by_thread.setdefault(call.os_thread, []).append(_python(call, wall_clock))
-    return sorted((root for nodes in by_thread.values() for root in _nested(nodes)), key=lambda n: n.start_time_ns)
+    roots = sorted((root for nodes in by_thread.values() for root in _nested(nodes)), key=lambda n: n.start_time_ns)
+    identify(roots)
+    return roots
 
 
 class RecordedEvent:
