@@ -79,7 +79,79 @@ void backward_columns(const T* grad, const T* x, int64_t rows, int64_t n, int64_
 }
 
 template <class T>
-constexpr NormLoops<T> loops = {forward_rows<T>, backward_rows<T>, backward_columns<T>};
+using VectorFor = decltype(load(static_cast<const T*>(nullptr)));
+template <class T>
+constexpr int kLanes = sizeof(VectorFor<T>) / sizeof(T);
+
+// What vector(at, column) of each row adds up to, a vector of columns at a time; scalar(at, column) for the columns behind. Some rows are
+// added in T, in four sums, then in double.
+template <class T, class V, class S>
+CRESSET_VECTOR_INLINE void add_columns(int64_t rows, int64_t pitch, int64_t n, double* sums, const V& vector, const S& scalar) {
+  constexpr int64_t kRows = 64;
+  for (int64_t from = 0; from < rows; from += kRows) {
+    const int64_t end = rows < from + kRows ? rows : from + kRows;
+    int64_t c = 0;
+    for (; c + kLanes<T> <= n; c += kLanes<T>) {
+      VectorFor<T> part[4] = {};
+      int64_t r = from;
+      for (; r + 4 <= end; r += 4)
+        for (int k = 0; k < 4; ++k) part[k] += vector((r + k) * pitch + c, c);
+      for (; r < end; ++r) part[0] += vector(r * pitch + c, c);
+      const VectorFor<T> total = (part[0] + part[1]) + (part[2] + part[3]);
+      T lanes[kLanes<T>];
+      __builtin_memcpy(lanes, &total, sizeof lanes);
+      for (int k = 0; k < kLanes<T>; ++k) sums[c + k] += static_cast<double>(lanes[k]);
+    }
+    for (; c < n; ++c) {
+      T part[4] = {};
+      int64_t r = from;
+      for (; r + 4 <= end; r += 4)
+        for (int k = 0; k < 4; ++k) part[k] += scalar((r + k) * pitch + c, c);
+      for (; r < end; ++r) part[0] += scalar(r * pitch + c, c);
+      sums[c] += static_cast<double>((part[0] + part[1]) + (part[2] + part[3]));
+    }
+  }
+}
+
+template <class T>
+void sum_columns(const T* x, int64_t rows, int64_t pitch, int64_t n, double* sums) {
+  add_columns<T>(
+      rows, pitch, n, sums, [&](int64_t at, int64_t) CRESSET_INLINE_LAMBDA { return load(x + at); },
+      [&](int64_t at, int64_t) CRESSET_INLINE_LAMBDA { return x[at]; });
+}
+template <class T>
+void sum_squares(const T* x, int64_t rows, int64_t pitch, int64_t n, const T* mean, double* sums) {
+  add_columns<T>(
+      rows, pitch, n, sums,
+      [&](int64_t at, int64_t c) CRESSET_INLINE_LAMBDA {
+        const auto d = load(x + at) - load(mean + c);
+        return d * d;
+      },
+      [&](int64_t at, int64_t c) CRESSET_INLINE_LAMBDA { return (x[at] - mean[c]) * (x[at] - mean[c]); });
+}
+template <class T>
+void sum_gradients(const T* grad, const T* x, int64_t rows, int64_t pitch, int64_t n, const T* mean, double* sums, double* dots) {
+  sum_columns(grad, rows, pitch, n, sums);
+  add_columns<T>(
+      rows, pitch, n, dots, [&](int64_t at, int64_t c) CRESSET_INLINE_LAMBDA { return load(grad + at) * (load(x + at) - load(mean + c)); },
+      [&](int64_t at, int64_t c) CRESSET_INLINE_LAMBDA { return grad[at] * (x[at] - mean[c]); });
+}
+
+template <class T>
+void scale_rows(const T* x, T* __restrict y, int64_t rows, int64_t n, const T* scale, const T* shift) {
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n)
+    for (int64_t c = 0; c < n; ++c) y[c] = x[c] * scale[c] + shift[c];
+}
+template <class T>
+void gradient_rows(const T* grad, const T* x, T* __restrict to, int64_t rows, int64_t n, const T* mean, const T* mean_grad, const T* slope,
+                   const T* factor) {
+  for (int64_t r = 0; r < rows; ++r, grad += n, x += n, to += n)
+    for (int64_t c = 0; c < n; ++c) to[c] = (grad[c] - mean_grad[c] - (x[c] - mean[c]) * slope[c]) * factor[c];
+}
+
+template <class T>
+constexpr NormLoops<T> loops = {forward_rows<T>, backward_rows<T>, backward_columns<T>, sum_columns<T>,
+                                sum_squares<T>,  sum_gradients<T>, scale_rows<T>,       gradient_rows<T>};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Inner loops of layer_norm and its gradient, compiled for every instruction set.
+// Inner loops of layer_norm, of batch_norm over rows of neighbouring channels, and of their gradients, compiled for every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,16 @@ struct NormLoops {
   // Adds the gradients of weight and bias of columns [begin, end) to sums of all n columns.
   void (*backward_columns)(const T* grad, const T* x, int64_t rows, int64_t n, int64_t begin, int64_t end, const T* mean, const T* rstd,
                            T* sum_weight, T* sum_bias);
+
+  // Sums of n columns over rows that begin `pitch` elements apart, added to `sums`: of x, of its squared distance from the columns' means,
+  // and of grad and grad * (x - mean).
+  void (*sum_columns)(const T* x, int64_t rows, int64_t pitch, int64_t n, double* sums);
+  void (*sum_squares)(const T* x, int64_t rows, int64_t pitch, int64_t n, const T* mean, double* sums);
+  void (*sum_gradients)(const T* grad, const T* x, int64_t rows, int64_t pitch, int64_t n, const T* mean, double* sums, double* dots);
+  // y = x * scale + shift, and to = (grad - mean_grad - (x - mean) * slope) * factor; a number for each column.
+  void (*scale_rows)(const T* x, T* y, int64_t rows, int64_t n, const T* scale, const T* shift);
+  void (*gradient_rows)(const T* grad, const T* x, T* to, int64_t rows, int64_t n, const T* mean, const T* mean_grad, const T* slope,
+                        const T* factor);
 };
 
 CRESSET_IN_EACH_ISA(const NormLoops<float>& norm_loops(float); const NormLoops<double>& norm_loops(double);)
