@@ -160,4 +160,16 @@ SugaredValuePtr operator_of_version(CompilationUnit& unit, int64_t version, cons
   return meanings.empty() ? today : std::make_shared<VersionedOperator>(unit, std::move(meanings), today);
 }
 
+TypePtr packed_weights_of(const std::string& module_class, const std::string& attribute) {
+  if (attribute != "_packed_params") return nullptr;
+  if (!module_class.starts_with("__torch__.torch.nn.quantized.") && !module_class.starts_with("__torch__.torch.nn.intrinsic.quantized."))
+    return nullptr;
+  const std::string name = module_class.substr(module_class.rfind('.') + 1);
+  const char* kind = name.starts_with("Linear")  ? "Linear"
+                     : !name.starts_with("Conv") ? nullptr
+                     : name.ends_with("3d")      ? "Conv3d"
+                                                 : "Conv2d";
+  return kind ? object_type(std::string("__torch__.torch.classes.quantized.") + kind + "PackedParamsBase") : nullptr;
+}
+
 }  // namespace cresset::jit

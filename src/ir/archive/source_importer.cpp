@@ -242,7 +242,10 @@ TypePtr SourceImporter::define_class(const std::string& qualified, const ClassDe
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   const auto add = [&](const std::string& name, const ExprPtr& annotation) {
-    type->addAttribute(name, type_of_annotation(annotation, this), among(parameters, name), among(buffers, name));
+    TypePtr declared = type_of_annotation(annotation, this);
+    if (declared->kind == TypeKind::Tensor)
+      if (TypePtr packed = packed_weights_of(qualified, name)) declared = std::move(packed);
+    type->addAttribute(name, std::move(declared), among(parameters, name), among(buffers, name));
   };
   for (const StmtPtr& s : c.assignments) {
     if (s->targets.size() != 1) script_error(s->range, "archive: a field of a class was expected here");

@@ -72,12 +72,15 @@ class SourceMapReader {
     all_ = unpickle(bytes, name, hooks);
   }
   CodeRanges run() {
-    const auto& parts = tuple(all_, 3);
-    if (!parts[0].isString() || parts[0].toStringRef() != kFormat) fail("another format");
-    texts_ = &tuple(parts[1]);
+    const auto& parts = tuple(all_);
+    // Releases before the table of texts wrote the records alone, with whole texts in them.
+    const bool has_table = parts.size() == 3 && parts[0].isString();
+    if (has_table && parts[0].toStringRef() != kFormat) fail("another format");
+    if (has_table) texts_ = &tuple(parts[1]);
     CodeRanges out;
-    for (const IValue& record : tuple(parts[2])) {
-      const auto& fields = tuple(record, 3);
+    for (const IValue& record : has_table ? tuple(parts[2]) : parts) {
+      const auto& fields = tuple(record);
+      if (fields.size() < 2 || (has_table && fields.size() != 3)) fail("something else where a place was required");
       const std::size_t offset = number(fields[0]);
       if (!out.empty() && offset < out.back().first) fail("places that are not in order");
       out.emplace_back(offset, place(fields[1]));
@@ -97,7 +100,11 @@ class SourceMapReader {
     if (!v.isInt() || v.toInt() < 0) fail("something else where a number was required");
     return static_cast<std::size_t>(v.toInt());
   }
-  const std::string& text(const IValue& v) const {
+  std::string text(const IValue& v) const {
+    if (!texts_) {
+      if (!v.isString() && !v.isNone()) fail("something else where a text was required");
+      return v.isNone() ? "" : v.toStringRef();
+    }
     const std::size_t i = number(v);
     if (i >= texts_->size() || !(*texts_)[i].isString()) fail("a text that is not in its table");
     return (*texts_)[i].toStringRef();
@@ -108,13 +115,17 @@ class SourceMapReader {
     std::shared_ptr<const Source>& source = sources_[&described];
     if (!source) {
       std::string all;
-      if (!described[0].isList()) fail("something else where a list was required");
-      for (const IValue& line : described[0].toListRef()) {
-        const std::string& added = text(line);
+      const auto add = [&](const IValue& given) {
+        const std::string added = text(given);
         made_ += added.size();
         if (made_ > budget_) fail("more text than its " + std::to_string(bytes_) + " bytes can stand for");
         all += added;
-      }
+      };
+      if (texts_ && !described[0].isList()) fail("something else where a list was required");
+      if (texts_)
+        for (const IValue& line : described[0].toListRef()) add(line);
+      else
+        add(described[0]);
       source = std::make_shared<const Source>(std::move(all), text(described[1]), number(described[2]));
     }
     if (source->text().empty() && source->filename().empty()) return {};
@@ -127,7 +138,7 @@ class SourceMapReader {
   std::size_t made_ = 0;
   const std::string& name_;
   IValue all_;
-  const std::vector<IValue>* texts_ = nullptr;
+  const std::vector<IValue>* texts_ = nullptr;                              // the table, if there is one
   std::unordered_map<const void*, std::shared_ptr<const Source>> sources_;  // shared tuples are one source
 };
 

@@ -30,6 +30,8 @@ struct FormCall {
   }
   TypePtr type(const char* name, std::size_t i) const {
     TypePtr t = args[i].value->asType();
+    if (const auto constant = t ? std::nullopt : args[i].value->asConstant(); constant && constant->isNone())
+      t = basic_type(TypeKind::None);
     if (!t) script_error(args[i].range, std::string(name) + ": a type was expected; a " + args[i].value->kind() + " was given");
     return t;
   }
