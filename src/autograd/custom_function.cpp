@@ -39,7 +39,7 @@ void rebase_dirty(const Tensor& t, std::size_t input, const std::shared_ptr<Node
   if (view && view->has_bw_view()) {
     const Tensor& base = view->backward_info().base;
     CRESSET_CHECK(!(base.requires_grad() && base.is_leaf()),
-                  "a view of a leaf Variable that requires grad has been used in an in-place operation.");
+                  "a view of a leaf Variable that requires grad is being used in an in-place operation.");
     handle_view_on_rebase(*view);
     CRESSET_CHECK(
         output_count == 1,

@@ -259,59 +259,45 @@ Tensor cumprod_jvp(const Tensor& given_t, const Tensor& given, const Tensor& res
 }
 
 namespace {
-// What both derivatives of logcumsumexp of complex numbers need, in double precision: rounding a large result would be the whole error of
-// its weight. Exponents are measured from the largest finite (real part of an) element, so that none is far above zero.
-struct LogCumSumExp {
-  Tensor weights;          // exp(self - largest)
-  Tensor inverse_weights;  // exp(largest - result), zero where the result is -inf
-};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Sums of real numbers are kept as logarithms, those of positive and of negative terms apart: no exponent is above that of a result.
 Tensor log_of_positive(const Tensor& t) {
   const Tensor positive = t > Scalar(0);
   return cresset::where(positive, cresset::log(cresset::where(positive, t, Scalar(1.0))), Scalar(-kInfinity));
 }
-LogCumSumExp logcumsumexp_parts(const Tensor& self, int64_t dim) {
-  const double inf = std::numeric_limits<double>::infinity();
-  const Tensor x = cresset::to(self, self.is_complex() ? kComplexDouble : kDouble), size = x.is_complex() ? cresset::real(x) : x;
-  const Tensor top = x.dim() == 0 ? size : cresset::amax(size, IntArrayRef(dim), true);
-  const Tensor largest = cresset::masked_fill(top, cresset::eq(cresset::abs(top), inf), 0).detach();
-  const Tensor result = cresset::logcumsumexp(x, dim), result_size = result.is_complex() ? cresset::real(result) : result;
-  return {cresset::exp(cresset::sub(x, largest)),
-          cresset::masked_fill(cresset::exp(cresset::sub(largest, result)), cresset::eq(result_size, -inf), 0)};
+// A complex number has a logarithm whatever its sign.
+Tensor log_of_complex(const Tensor& t) {
+  const Tensor zero = cresset::eq(t, 0);
+  return cresset::where(zero, Scalar(-kInfinity), cresset::log(cresset::where(zero, Scalar(1.0), t)));
 }
+// The result of logcumsumexp is -inf where nothing was added yet.
+Tensor is_empty_sum(const Tensor& result) { return cresset::eq(result.is_complex() ? cresset::real(result) : result, Scalar(-kInfinity)); }
 }  // namespace
 
-// The sum over j >= i of grad[j] * exp(self[i] - result[j]).
+// The sum over j >= i of grad[j] * exp(self[i] - result[j]), conjugate of complex numbers.
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, int64_t dim) {
   if (self.numel() == 0) return grad;
-  if (!self.is_complex()) {
-    const Tensor x = cresset::to(self, kDouble), result = cresset::logcumsumexp(x, dim), g = cresset::to(grad, kDouble);
-    const auto part = [&](const Tensor& of) {
-      const Tensor logs =
-          cresset::flip(cresset::where(result == Scalar(-kInfinity), Scalar(-kInfinity), log_of_positive(of) - result), {dim});
-      return cresset::exp(cresset::flip(cresset::logcumsumexp(logs, dim), {dim}) + x);
-    };
-    return cresset::to(part(g) - part(cresset::neg(g)), grad.scalar_type());
-  }
-  const LogCumSumExp parts = logcumsumexp_parts(self, dim);
-  const Tensor g = cresset::to(grad, parts.weights.scalar_type());
-  const Tensor sums = cumsum_backward(cresset::mul(g, conjugate(parts.inverse_weights)), dim);
-  return cresset::to(cresset::mul(conjugate(parts.weights), sums), grad.scalar_type());
+  const bool is_complex = self.is_complex();
+  const ScalarType type = is_complex ? kComplexDouble : kDouble;
+  const Tensor x = cresset::to(self, type), result = cresset::logcumsumexp(x, dim), g = cresset::to(grad, type);
+  const auto part = [&](const Tensor& log_of_grad) {
+    const Tensor logs = cresset::flip(cresset::where(is_empty_sum(result), Scalar(-kInfinity), log_of_grad - conjugate(result)), {dim});
+    return cresset::exp(cresset::flip(cresset::logcumsumexp(logs, dim), {dim}) + conjugate(x));
+  };
+  if (is_complex) return cresset::to(part(log_of_complex(g)), grad.scalar_type());
+  return cresset::to(part(log_of_positive(g)) - part(log_of_positive(cresset::neg(g))), grad.scalar_type());
 }
 Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, int64_t dim) {
   if (self.numel() == 0) return self_t;
-  if (!self.is_complex()) {
-    const Tensor x = cresset::to(self, kDouble), result = cresset::logcumsumexp(x, dim), t = cresset::to(self_t, kDouble);
-    const auto part = [&](const Tensor& of) {
-      const Tensor sums = cresset::logcumsumexp(log_of_positive(of) + x, dim);
-      return cresset::where(result == Scalar(-kInfinity), Scalar(0.0), cresset::exp(sums - result));
-    };
-    return cresset::to(part(t) - part(cresset::neg(t)), self_t.scalar_type());
-  }
-  const LogCumSumExp parts = logcumsumexp_parts(self, dim);
-  const Tensor sums = cresset::cumsum(cresset::mul(cresset::to(self_t, parts.weights.scalar_type()), parts.weights), dim);
-  return cresset::to(cresset::mul(sums, parts.inverse_weights), self_t.scalar_type());
+  const bool is_complex = self.is_complex();
+  const ScalarType type = is_complex ? kComplexDouble : kDouble;
+  const Tensor x = cresset::to(self, type), result = cresset::logcumsumexp(x, dim), t = cresset::to(self_t, type);
+  const auto part = [&](const Tensor& log_of_tangent) {
+    const Tensor sums = cresset::logcumsumexp(log_of_tangent + x, dim);
+    return cresset::where(is_empty_sum(result), Scalar(0.0), cresset::exp(sums - result));
+  };
+  if (is_complex) return cresset::to(part(log_of_complex(t)), self_t.scalar_type());
+  return cresset::to(part(log_of_positive(t)) - part(log_of_positive(cresset::neg(t))), self_t.scalar_type());
 }
 
 Tensor cummaxmin_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices, int64_t dim) {

@@ -22,13 +22,16 @@ ScalarType promoted_for_one(const BatchCall& call) {
   bool zero_dim = false, mixed = false;
   ScalarType first = ScalarType::Undefined;
   ops::ResultType type;
-  for (const IValue& v : call.args)
-    each_tensor(v, [&](const Tensor& t) {
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
+    const std::string& name = call.schema.arguments()[i].name;
+    if (name == "condition" || name == "mask") continue;  // it chooses among values
+    each_tensor(call.args[i], [&](const Tensor& t) {
       zero_dim |= t.dim() == 0 && call.batch.has(t);
       mixed |= first != ScalarType::Undefined && first != t.scalar_type();
       first = t.scalar_type();
       type.add(t);
     });
+  }
   return zero_dim && mixed ? type.get() : ScalarType::Undefined;
 }
 

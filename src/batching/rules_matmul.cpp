@@ -104,6 +104,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex_rule(const Tensor& a, const 
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_rule(const Tensor& a, const Tensor& right, std::optional<double> rcond,
                                                       std::optional<std::string_view> driver) {
+  CRESSET_CHECK(a.dim() >= 2, "torch.linalg.lstsq: input must have at least 2 dimensions.");
   const Batch b(a, right);
   const bool vector = right.dim() == a.dim() - 1 && right.sizes() == a.sizes().slice(0, static_cast<std::size_t>(a.dim() - 1));
   const int64_t rank = std::max(a.dim(), right.dim());

@@ -475,8 +475,11 @@ class Parser {
       fail("invalid numeric default value");
     }
     if (t.kind == TypeKind::Tensor) fail_expected("None");
-    if (t.kind == TypeKind::String || t.kind == TypeKind::Bool)
-      fail_at(start, str("a number cannot be the default of type ", declared.str()));
+    if (t.kind == TypeKind::Bool) {  // `bool flag=0`
+      const IValue v = number(t);
+      return IValue(v.isDouble() ? v.toDouble() != 0 : v.toInt() != 0);
+    }
+    if (t.kind == TypeKind::String) fail_at(start, str("a number cannot be the default of type ", declared.str()));
     const Type& element = t.kind == TypeKind::List ? *t.element() : t;
     if (element.kind == TypeKind::Bool) fail_at(start, str("a number cannot be the default of type ", declared.str()));
     return repeat(at_ < text_.size() && text_[at_] == '(' ? complex_number() : number(element), t, n);

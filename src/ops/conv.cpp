@@ -162,9 +162,10 @@ TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const st
   const DimVector sizes =
       transposed ? conv_transposed_output_sizes(input.sizes(), weight.sizes(), stride, padding, dilation, output_padding, groups)
                  : conv_output_sizes(input.sizes(), weight.sizes(), stride, padding, dilation);
-  for (int64_t s : sizes)
-    CRESSET_CHECK(s >= 0, "convolution: Given input size per channel ", input.sizes(), ", calculated output size ", sizes,
-                  ". Output size is too small");
+  const IntArrayRef places = IntArrayRef(sizes).slice(2);  // a kernel that fits leaves at least one along each axis
+  CRESSET_CHECK(!transposed || std::all_of(places.begin(), places.end(), [](int64_t s) { return s > 0; }),
+                "Given input size per channel: ", by_x(input.sizes().slice(2)), ". Calculated output size per channel: ", by_x(places),
+                ". Output size is too small");
   return spec_like(input, sizes, std::nullopt, conv_memory_format(input, weight));
 }
 

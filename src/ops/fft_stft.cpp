@@ -16,6 +16,7 @@
 
 #include "ops/ops_decl_fft.h"
 #include "ops/shared/seen_values.h"
+#include "ops/shared/shape_util.h"
 
 namespace cresset::ops {
 namespace {
@@ -25,12 +26,6 @@ using OptionalTensor = std::optional<Tensor>;
 template <class T>
 std::string text_of(const std::optional<T>& v) {
   return v ? std::to_string(*v) : "None";
-}
-
-// "torch.FloatTensor" and "CPUComplexFloatType", the names of tensor types in these errors.
-std::string type_name(const Tensor& t) {
-  const std::string type = toString(t.scalar_type());
-  return t.is_complex() ? "CPU" + type + "Type" : "torch." + type + "Tensor";
 }
 
 // "n_fft=8, hop_length=2, win_length=8, window=torch.FloatTensor{[8]}": the arguments that both operators name in errors.

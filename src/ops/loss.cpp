@@ -42,7 +42,7 @@ Tensor mse_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction
   return reduce_loss(d * d, reduction);
 }
 Tensor mse_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
-  const Tensor d = self - target;
+  const Tensor d = distance(self, target);
   CRESSET_CHECK_NOT_IMPLEMENTED(!d.is_complex(), "\"mse_backward_cpu\" not implemented for '", d.scalar_type(), "'");
   const double factor = reduction == kReduceMean ? 2.0 / static_cast<double>(d.numel()) : 2.0;
   return (d * factor * grad_output).to(self.scalar_type());
@@ -52,14 +52,15 @@ Tensor l1_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction)
 
 namespace {
 Tensor checked_distance(const char* name, const Tensor& self, const Tensor& target) {
-  const Tensor d = self - target;
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.scalar_type() != kBool || target.scalar_type() != kBool, "\"", name, "\" not implemented for 'Bool'");
+  const Tensor d = distance(self, target);
   CRESSET_CHECK_NOT_IMPLEMENTED(d.is_floating_point(), "\"", name, "\" not implemented for '", d.scalar_type(), "'");
   return d;
 }
 // A loss and its gradient have self's type, which must not round them.
-void check_holds(const Tensor& self, const Tensor& result) {
-  CRESSET_CHECK(canCast(result.scalar_type(), self.scalar_type()), "result type ", result.scalar_type(),
-                " can't be cast to the desired output type ", self.scalar_type());
+void check_holds(const Tensor& self, ScalarType result) {
+  CRESSET_CHECK(canCast(result, self.scalar_type()), "result type ", result, " can't be cast to the desired output type ",
+                self.scalar_type());
 }
 double mean_factor(const Tensor& d, int64_t reduction) { return reduction == kReduceMean ? 1.0 / static_cast<double>(d.numel()) : 1.0; }
 }  // namespace
@@ -72,8 +73,16 @@ Tensor smooth_l1_loss_impl(const Tensor& self, const Tensor& target, int64_t red
 }
 Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
   if (beta == 0) return (cresset::sgn(self - target) * mean_factor(self - target, reduction) * grad_output).to(self.scalar_type());
-  const Tensor d = checked_distance("smooth_l1_backward_cpu", self, target);
-  check_holds(self, d);
+  const Tensor d = distance(self, target);
+  CRESSET_CHECK_NOT_IMPLEMENTED(d.scalar_type() != kBool && !d.is_complex(), "\"smooth_l1_backward_cpu_out\" not implemented for '",
+                                d.scalar_type(), "'");
+  check_holds(self, promote_types(d.scalar_type(), grad_output.scalar_type()));
+  if (!d.is_floating_point()) {  // in whole numbers, of which a mean of several is 0
+    const auto width = static_cast<int64_t>(beta);
+    const Tensor line = d.sign() * grad_output,
+                 slope = width == 0 ? line : cresset::where(d.abs() < width, cresset::div(d * grad_output, width, "trunc"), line);
+    return (reduction == kReduceMean && d.numel() > 1 ? slope * 0 : slope).to(self.scalar_type());
+  }
   const Tensor slope = cresset::where(d.abs() < beta, d / beta, d.sign());
   return (slope.masked_fill(d != d, std::nan("")) * mean_factor(d, reduction) * grad_output).to(self.scalar_type());
 }
@@ -81,13 +90,14 @@ Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& sel
 Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   CRESSET_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
   Tensor z = checked_distance("huber_cpu", self, target).abs_();
-  check_holds(self, z);
+  check_holds(self, z.scalar_type());
   const Tensor c = z.clamp_max(delta);  // c (z - c/2) is half the square below delta and the line above it
   return reduce_loss(z.sub_(c, 0.5).mul_(c).to(self.scalar_type()), reduction);
 }
 Tensor huber_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+  CRESSET_CHECK(target.scalar_type() != kBool || self.scalar_type() == kBool, "Found dtype Bool but expected ", self.scalar_type());
   const Tensor d = checked_distance("huber_backward_cpu", self, target);
-  check_holds(self, d);
+  check_holds(self, d.scalar_type());
   return (d.clamp(-delta, delta) * mean_factor(d, reduction) * grad_output).to(self.scalar_type());
 }
 
@@ -211,6 +221,8 @@ std::tuple<Tensor, Tensor> nll_loss2d_forward_impl(const Tensor& self, const Ten
 Tensor nll_loss2d_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                                 int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
   check_images(self, target);
+  CRESSET_CHECK(reduction == kReduceNone || (grad_output.dim() <= 1 && grad_output.numel() == 1),
+                "Expected a single element grad_output tensor, but got: ", grad_output.sizes());
   return cresset::nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight);
 }
 

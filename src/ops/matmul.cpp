@@ -129,6 +129,8 @@ TensorSpec baddbmm_shape(const Tensor& self, const Tensor& batch1, const Tensor&
 
 Tensor addmm_activation_impl(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
                              bool use_gelu) {
+  CRESSET_CHECK(self.scalar_type() == mat2.scalar_type(), "self and mat2 must have the same dtype, but got ", self.scalar_type(), " and ",
+                mat2.scalar_type());
   const Tensor sum = cresset::addmm(self, mat1, mat2, beta, alpha);
   return use_gelu ? cresset::gelu(sum) : cresset::relu(sum);
 }

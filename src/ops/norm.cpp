@@ -344,9 +344,10 @@ Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {
 }
 
 std::tuple<Tensor, Tensor> weight_norm_interface(const Tensor& v, const Tensor& g, int64_t dim) {
-  const Tensor lengths = cresset::norm_except_dim(v, 2, dim);
-  // Lengths of half types are kept in single precision.
-  return {v * (g / lengths), isReducedFloatingType(v.scalar_type()) ? lengths.to(kFloat) : lengths};
+  // Lengths of half types are kept in single precision, and what follows from them is rounded once.
+  const bool half = isReducedFloatingType(v.scalar_type());
+  const Tensor lengths = cresset::norm_except_dim(half ? v.to(kFloat) : v, 2, dim);
+  return {half ? (v * (g.to(kFloat) / lengths)).to(v.scalar_type()) : v * (g / lengths), lengths};
 }
 
 }  // namespace cresset::ops

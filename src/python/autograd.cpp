@@ -35,6 +35,17 @@ bool names_edges(PyObject* inputs) {
   return is_node(first) || PyTuple_Check(first);
 }
 
+variable_list to_inputs(PyObject* inputs) {
+  if (!is_tensor(inputs)) {
+    const Ref items = checked(PySequence_Fast(inputs, "inputs: tensors were required"));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
+      CRESSET_CHECK(is_tensor(o), "all inputs have to be Tensors or GradientEdges, but got ", type_name(Py_TYPE(o)));
+    }
+  }
+  return to_tensors(inputs, "backward", false);
+}
+
 // Tensor.backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
 void check_outside_of_transforms() {
   CRESSET_CHECK(
@@ -83,7 +94,7 @@ PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
   }
   variable_list inputs;
   if (values[3] && values[3] != Py_None) {
-    inputs = to_tensors(values[3], "backward", false);
+    inputs = to_inputs(values[3]);
     CRESSET_CHECK(!inputs.empty(), "`inputs` argument to `backward()` cannot be empty.");
   }
   const std::optional<bool> retain = optional_bool(values[1]);
@@ -213,7 +224,7 @@ Object run_backward(PyObject* tensors, PyObject* grads, bool keep, bool create, 
     return Object(from_tensors(out));
   }
   const variable_list roots = to_tensors(tensors, "backward", false), grad_list = to_tensors(grads, "backward", true),
-                      input_list = to_tensors(inputs, "backward", false);
+                      input_list = to_inputs(inputs);
   variable_list out;
   {
     const GilRelease release;

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "autograd/nodes.h"
+#include "ops/shared/shape_util.h"
 #include "python/autograd.h"
 #include "python/bind.h"
 
@@ -214,8 +215,8 @@ Tensor hook_result(PyObject* r, const Tensor& before, PyObject* hook) {
   const Tensor& t = unwrap(r);
   if (before.defined()) {
     CRESSET_CHECK(t.sizes() == before.sizes(), shown_hook(hook), " has changed the size of value");
-    CRESSET_CHECK(t.scalar_type() == before.scalar_type(), shown_hook(hook), " has changed the type of value (was ", before, " got ", t,
-                  ")");
+    CRESSET_CHECK(t.scalar_type() == before.scalar_type(), shown_hook(hook), " has changed the type of value (was ", ops::type_name(before),
+                  " got ", ops::type_name(t), ")");
   }
   return t;
 }

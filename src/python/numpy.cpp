@@ -40,6 +40,7 @@ PyObject* item(PyObject* dict, const char* key) {
 }
 
 void check_exportable(const Tensor& t) {
+  CRESSET_CHECK(!t.key_set().has(DispatchKey::Python), ".numpy() is not supported for tensor subclasses.");
   CRESSET_CHECK(!t.key_set().has(DispatchKey::FuncTorchBatched), "Cannot access data pointer of Tensor that doesn't have storage");
   CRESSET_CHECK_TYPE(t.is_cpu() && t.has_storage(), "can't convert ", t.device(),
                      " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");

@@ -487,3 +487,56 @@ def test_slopes_that_were_drawn_give_the_gradient():
     cresset.testing.assert_close(aten.rrelu_with_noise(cresset.tensor([1.0, -1.0]), noise, 0.5, 0.1), cresset.tensor([1.0, -0.3]))
     with pytest.raises(RuntimeError, match="Lower bound should be less than or equal to the upper bound: rrelu got 1 and 0"):
         F.rrelu(cresset.ones(2), 1, 0)
+
+
+def test_running_sums_of_complex_exponents_far_apart():
+    x = cresset.tensor([[-4658 - 1j], [3148 - 1j]], dtype=cresset.complex64, requires_grad=True)
+    (grad,) = cresset.autograd.grad(cresset.logcumsumexp(x, 0).real.sum(), x)
+    assert grad.tolist() == [[1], [1]]
+    x = cresset.tensor([[1 - 1j, 2], [3 - 1j, -0.4 + 0.2j]], dtype=cresset.complex128, requires_grad=True)
+    weights = cresset.tensor([[0.2, 0.3j], [1.2, -0.3 + 0.4j]])
+    (grad,) = cresset.autograd.grad((cresset.logcumsumexp(x, 0) * weights).real.sum(), x)
+    want = cresset.tensor([[0.3430, -0.2694 - 0.6718j], [1.0570, -0.0306 - 0.0282j]], dtype=cresset.complex128)
+    cresset.testing.assert_close(grad, want, rtol=0, atol=1e-4)
+    assert cresset.autograd.gradcheck(lambda x: cresset.logcumsumexp(x, 0), (x,), check_forward_ad=True)
+    assert cresset.autograd.gradgradcheck(lambda x: cresset.logcumsumexp(x, 0), (x,))
+
+
+def test_dropped_gradients_have_the_type_of_the_product():
+    dropped = cresset.ops.aten.native_dropout_backward
+    assert dropped(cresset.ones(2, 3), cresset.ones(2, 3).double(), 1e-5).dtype == cresset.float64
+    cresset.testing.assert_close(dropped(cresset.tensor([4, 1], dtype=cresset.int32), cresset.tensor([-1.17, 0.56]), 1.0), cresset.tensor([-4.68, 0.56]))
+    assert dropped(cresset.ones(2).bool(), cresset.ones(2, 2).bool(), 2.0).dtype == cresset.float32
+
+
+def test_norms_of_half_types_are_rounded_once():
+    value, norms = cresset.ops.aten._weight_norm_interface(cresset.tensor([[178.0, 5600, 8832, 7616]]).bfloat16(), cresset.tensor([[0.5352]]).bfloat16())
+    assert value.dtype == cresset.bfloat16 and value.tolist() == [[0.007354736328125, 0.2314453125, 0.365234375, 0.314453125]]
+    assert norms.dtype == cresset.float32 and norms.item() == pytest.approx(12938.29, abs=0.01)
+
+
+def test_one_step_has_the_exponent_that_was_given():
+    assert cresset.logspace(2.5, 1, 1, dtype=cresset.int32).tolist() == [316]
+    assert cresset.logspace(2.5, 1, 2, dtype=cresset.int32).tolist() == [100, 10]
+
+
+def test_flags_in_smooth_l1_loss():
+    aten, flags, ones = cresset.ops.aten, cresset.tensor([True, False]), cresset.ones(2)
+    assert aten.smooth_l1_loss(flags, ones, 0, 1.0).tolist() == [0, 0.5]
+    assert aten.smooth_l1_loss_backward(ones, ones, flags, 0, 1.0).tolist() == [0, 1]
+    with pytest.raises(NotImplementedError, match="\"smooth_l1_cpu\" not implemented for 'Bool'"):
+        aten.smooth_l1_loss(flags, flags, 0, 1.0)
+
+
+def test_one_gradient_of_a_mean_over_images():
+    aten, o = cresset.ops.aten, cresset.ones
+    with pytest.raises(RuntimeError, match=r"Expected a single element grad_output tensor, but got: \[1, 1, 1\]"):
+        aten.nll_loss2d_backward(o(1, 1, 1), o(1, 3, 1, 1), cresset.tensor([[[0]]]), o(3), 2, -100, o(()))
+    assert aten.nll_loss2d_backward(o(1), o(1, 3, 1, 1), cresset.tensor([[[0]]]), o(3), 2, -100, o(())).flatten().tolist() == [-1, 0, 0]
+
+
+@pytest.mark.parametrize("padding, places", [((1, 5), "8 x 0"), ((1, 6), "8 x -2")])
+def test_transposed_convolutions_without_places(padding, places):
+    words = rf"Given input size per channel: \(4 x 4\). Calculated output size per channel: \({places}\). Output size is too small"
+    with pytest.raises(RuntimeError, match=words):
+        cresset.conv_transpose2d(cresset.ones(1, 2, 4, 4), cresset.ones(2, 3, 3, 3), stride=2, padding=padding, output_padding=1)

@@ -271,9 +271,17 @@ class Registrations:
                 body = [f"return {text};" if op.schema.returns else f"{text};"]
                 self.register(key, op, self.local(op, body, "expression"))
         elif row.get("elsewhere"):
-            self.register("CompositeExplicitAutograd", op, self.local(op, cpp.forward(op, f"ops::{row.get('elsewhere')}"), "elsewhere"))
+            self.register("CompositeExplicitAutograd", op, self.local(op, self.by_parts(op), "elsewhere"))
         elif row.kind in ("structured", "pointwise") and row.form("out"):
             self.register("CompositeExplicitAutogradNonFunctional", op, self.local(op, self.device_default(op), "device"))
+
+    def by_parts(self, op):
+        """What a device composes refuses what the kernel refuses, and has its type."""
+        row, parts = op.row, cpp.call(f"ops::{op.row.get('elsewhere')}", op.schema.args)
+        if row.kind == "pointwise":
+            types = f"const auto types = ops::pointwise_types(ops::{row.main.ident}_op, call);"
+            return [*pointwise_call(row), types, f"return {parts}.to(types.result);"]
+        return [f"static_cast<void>(ops::{row.get('shape')}({cpp.names(op.schema.args)}));", f"return {parts};"]
 
     def with_tensors_for_numbers(self, op):
         """Calls the same form of the operator that takes tensors where this one takes numbers."""

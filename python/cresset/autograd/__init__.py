@@ -153,6 +153,7 @@ def grad(
         )  # fmt: skip
     gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
     if is_grads_batched:
+        _output_gradients([o for o, g in zip(outputs, gradients) if g is None], [g for g in gradients if g is None])  # none for a batch
         return _batched_grad(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, materialize_grads)
     gradients = _output_gradients(outputs, gradients)
     result = _C._run_backward(

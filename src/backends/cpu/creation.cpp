@@ -129,8 +129,8 @@ void logspace(const Scalar& start, const Scalar& end, int64_t steps, double base
     const math first = static_cast<math>(number_as<given>(start)), last = static_cast<math>(number_as<given>(end));
     const count root = static_cast<count>(base);
     scalar_t* data = out.mutable_data_ptr<scalar_t>();
-    if (steps == 1) {
-      data[0] = static_cast<scalar_t>(static_cast<math>(std::pow(root, first)));
+    if (steps == 1) {  // nothing lies between: the exponent is what was given
+      data[0] = static_cast<scalar_t>(static_cast<math>(std::pow(root, number_as<math>(start))));
       return;
     }
     const math step = (last - first) / static_cast<count>(steps - 1);

@@ -137,4 +137,9 @@ void check_same_device(const char* op, const Tensor& self, const Tensor& other, 
                 ". Move it with to().");
 }
 
+std::string type_name(const Tensor& t) {
+  const std::string type = toString(t.scalar_type());
+  return t.is_complex() ? "CPU" + type + "Type" : "torch." + type + "Tensor";
+}
+
 }  // namespace cresset::ops

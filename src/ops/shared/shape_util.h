@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace cresset::ops {
 
@@ -34,6 +35,9 @@ struct SliceRange {
   int64_t start, end;
 };
 SliceRange clamp_slice(std::optional<int64_t> start, std::optional<int64_t> end, int64_t size);
+
+/// "torch.FloatTensor" or "CPUComplexFloatType": what some errors call a tensor.
+CRESSET_API std::string type_name(const Tensor& t);
 
 /// An alias of self's storage, below autograd; with another element type when given (the caller has scaled the rest).
 CRESSET_API Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
