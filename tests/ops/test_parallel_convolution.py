@@ -13,6 +13,9 @@ CASES = {  # images, channels, results, kernel, groups, side, stride
     "groups": (5, 64, 96, 3, 4, 28, 1),
     "many weights": (1, 512, 512, 3, 1, 7, 1),
     "odd sizes": (7, 32, 50, 5, 2, 33, 2),
+    "few results": (64, 2, 16, 5, 1, 28, 1),
+    "stride of the kernel": (1, 8, 32, 3, 1, 99, 3),
+    "stride beyond the kernel": (1, 8, 32, 3, 1, 130, 4),
 }
 
 
@@ -44,6 +47,32 @@ def test_parts_give_what_one_thread_gives(name, memory_format):
         for got, right in zip(on(threads), want, strict=True):
             assert got.is_contiguous(memory_format=memory_format) or got.dim() == 1
             assert float((got - right).abs().max()) <= 1e-4 * float(right.abs().max())
+
+
+@pytest.mark.parametrize(
+    "sizes, kernel, options",
+    [
+        ((1, 3, 20000), (64, 3, 9), {"stride": 2, "padding": 3}),
+        ((1, 3, 20001), (64, 3, 5), {"stride": 3, "padding": 0, "dilation": 2}),
+        ((1, 2, 12, 40, 40), (32, 2, 3, 5, 3), {"stride": (1, 2, 1), "padding": (1, 0, 2)}),
+        ((1, 3, 101, 90), (64, 3, 5, 3), {"stride": (2, 1), "padding": (0, 1), "dilation": (3, 1)}),
+        ((1, 3, 64, 64), (64, 3, 60, 3), {"padding": (1, 1)}),
+    ],
+)
+def test_rows_of_one_image(sizes, kernel, options):
+    """Gradients of few channels: threads take rows of the input."""
+    generator = cresset.Generator().manual_seed(0)
+    x, w = cresset.randn(*sizes, generator=generator), cresset.randn(*kernel, generator=generator)
+
+    def on(threads):
+        cresset.set_num_threads(threads)
+        leaf = x.clone().requires_grad_()
+        (getattr(cresset, f"conv{len(sizes) - 2}d")(leaf, w, **options)).sin().sum().backward()
+        return leaf.grad
+
+    want = on(1)
+    for threads in (2, 3, 7):
+        assert float((on(threads) - want).abs().max()) <= 1e-4 * float(want.abs().max())
 
 
 def test_products_of_bfloat16():

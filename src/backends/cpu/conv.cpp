@@ -31,14 +31,14 @@ ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRe
   p.w = {w[0], w[1], 1, 1, 1};
   p.y = {y[0], y[1], 1, 1, 1};
   p.stride = p.dilation = {1, 1, 1};
-  p.padding = {0, 0, 0};
+  p.padding = p.padding_behind = {0, 0, 0};
   for (int i = 0; i < n; ++i) {
     const int d = 3 - n + i;
     p.x[2 + d] = x[2 + i];
     p.w[2 + d] = w[2 + i];
     p.y[2 + d] = y[2 + i];
     p.stride[d] = ops::conv_parameter(stride, static_cast<std::size_t>(i));
-    p.padding[d] = ops::conv_parameter(padding, static_cast<std::size_t>(i));
+    p.padding[d] = p.padding_behind[d] = ops::conv_parameter(padding, static_cast<std::size_t>(i));
     p.dilation[d] = ops::conv_parameter(dilation, static_cast<std::size_t>(i));
   }
   return p;

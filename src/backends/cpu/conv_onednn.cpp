@@ -12,6 +12,10 @@
 #include <unordered_map>
 
 #include <cresset/base/parallel.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 namespace cresset::cpu {
 namespace {
@@ -68,12 +72,12 @@ struct Primitive {
 };
 
 std::string key_of(Kind kind, const ConvProblem& p, bool bias) {
-  std::array<int64_t, 28> words{};
+  std::array<int64_t, 32> words{};
   std::size_t n = 0;
   words[n++] = static_cast<int64_t>(kind) | (bias ? 8 : 0) | (int64_t{p.spatial} << 4);
   for (const auto& a : {p.x, p.w, p.y})
     for (int64_t v : a) words[n++] = v;
-  for (const auto& a : {p.stride, p.padding, p.dilation})
+  for (const auto& a : {p.stride, p.padding, p.padding_behind, p.dilation})
     for (int64_t v : a) words[n++] = v;
   words[n++] = p.groups;
   return std::string(reinterpret_cast<const char*>(words.data()), n * sizeof(int64_t));
@@ -113,22 +117,22 @@ Primitive make(Kind kind, const ConvProblem& p, bool bias) {
   const auto any = memory::format_tag::any;
   const memory::desc x(tensor_dims(p, p.x), f32, any), y(tensor_dims(p, p.y), f32, any), w(weight_dims(p), f32, any);
   const memory::desc b = bias ? memory::desc({p.w[0]}, f32, memory::format_tag::x) : memory::desc();
-  const memory::dims stride = spatial_dims(p, p.stride), pad = spatial_dims(p, p.padding);
+  const memory::dims stride = spatial_dims(p, p.stride), pad = spatial_dims(p, p.padding), behind = spatial_dims(p, p.padding_behind);
   memory::dims dilation = spatial_dims(p, p.dilation);
   for (auto& d : dilation) d -= 1;
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const dnnl::convolution_forward::desc fd =
-      bias ? dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, b, y, stride, dilation, pad, pad)
-           : dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, y, stride, dilation, pad, pad);
+      bias ? dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, b, y, stride, dilation, pad, behind)
+           : dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, y, stride, dilation, pad, behind);
   const dnnl::convolution_forward::primitive_desc forward(fd, onednn_engine());
   if (kind == Kind::Forward)
     return {unless_plain<dnnl::convolution_forward>(forward), forward.src_desc(), forward.weights_desc(), forward.dst_desc()};
   if (kind == Kind::BackwardData) {
-    const dnnl::convolution_backward_data::desc d(algorithm, x, w, y, stride, dilation, pad, pad);
+    const dnnl::convolution_backward_data::desc d(algorithm, x, w, y, stride, dilation, pad, behind);
     const dnnl::convolution_backward_data::primitive_desc pd(d, onednn_engine(), forward);
     return {unless_plain<dnnl::convolution_backward_data>(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc()};
   }
-  const dnnl::convolution_backward_weights::desc d(algorithm, x, w, y, stride, dilation, pad, pad);
+  const dnnl::convolution_backward_weights::desc d(algorithm, x, w, y, stride, dilation, pad, behind);
   const dnnl::convolution_backward_weights::primitive_desc pd(d, onednn_engine(), forward);
   return {unless_plain<dnnl::convolution_backward_weights>(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()};
 }
@@ -162,8 +166,9 @@ void run_into(OnednnScratch& scratch, const Primitive& prim, std::unordered_map<
   onednn_stream().wait();
 }
 
-// What a convolution is split along: images, channels of the result, channels of the input, groups.
-enum class Side { Images, Outputs, Inputs, Groups };
+// What a convolution is split along: images, rows of the input, channels of the result, channels of the input, groups. Parts of a weight's
+// gradient that go over some images each are added.
+enum class Side { Images, Rows, Outputs, Inputs, Groups };
 
 struct Split {
   Side side = Side::Images;
@@ -176,6 +181,25 @@ double elements(const std::array<int64_t, N>& sizes) {
   double n = 1;
   for (int64_t v : sizes) n *= static_cast<double>(v);
   return n;
+}
+
+// The axis of rows, in sizes of five dimensions and in those of a tensor.
+std::size_t row_axis(const ConvProblem& p) { return p.spatial == 1 ? 4 : 3; }
+int64_t row_dim(const ConvProblem& p) { return p.spatial == 3 ? 3 : 2; }
+
+// The rows of the result that those of the input from `first` on go into, and the padding before and behind them; nothing where those
+// would be none, or less than none.
+struct RowWindow {
+  int64_t from, rows, before, behind;
+};
+std::optional<RowWindow> row_window(const ConvProblem& p, int64_t first, int64_t rows) {
+  const std::size_t axis = row_axis(p), s = axis - 2;
+  const int64_t stride = p.stride[s], pad = p.padding[s], reach = p.dilation[s] * (p.w[axis] - 1) + 1, end = first + rows;
+  const int64_t from = std::max<int64_t>(0, first + pad - reach + stride) / stride, to = std::min(p.y[axis], (end - 1 + pad) / stride + 1);
+  const int64_t before = first + pad - from * stride, behind = std::max<int64_t>(0, (to - 1) * stride - pad + reach - end);
+  if (reach < stride || to <= from || before < 0) return std::nullopt;
+  if ((rows + before + behind - reach) / stride + 1 != to - from) return std::nullopt;
+  return RowWindow{from, to - from, before, behind};
 }
 
 // The split whose longest part ends first: its multiply-adds, and the operand that every part brings into its own layout. Of big problems
@@ -206,7 +230,13 @@ Split split_of(Kind kind, const ConvProblem& p) {
     if (kind != Kind::BackwardWeight) consider(Side::Images, p.x[0], 1, elements(p.w));
     return best;
   }
-  if (kind != Kind::BackwardWeight) consider(Side::Images, p.x[0], 1, elements(p.w));
+  consider(Side::Images, p.x[0], 1, elements(p.w));
+  if (kind == Kind::BackwardData) {
+    const Split whole = best;
+    consider(Side::Rows, p.x[row_axis(p)], 1, elements(p.w));
+    for (int64_t i = 0; best.side == Side::Rows && i < best.units; i += best.height)
+      if (!row_window(p, i, std::min(best.height, best.units - i))) best = whole;
+  }
   if (kind != Kind::BackwardData) consider(Side::Outputs, p.w[0], kChannels, elements(p.x));
   if (kind != Kind::Forward) consider(Side::Inputs, p.w[1], kChannels, elements(p.y));
   return best;
@@ -215,11 +245,16 @@ Split split_of(Kind kind, const ConvProblem& p) {
 // A part of a problem and where its tensors begin, in steps of the first two strides of each.
 struct Part {
   ConvProblem p;
-  int64_t image = 0, input = 0, output = 0, weight_input = 0;
+  int64_t image = 0, input = 0, output = 0, weight_input = 0, row_in = 0, row_out = 0;
 
-  float* x(const Tensor& t) const { return t.data_ptr<float>() + image * t.stride(0) + input * t.stride(1); }
-  float* w(const Tensor& t) const { return t.data_ptr<float>() + output * t.stride(0) + weight_input * t.stride(1); }
-  float* y(const Tensor& t) const { return t.data_ptr<float>() + image * t.stride(0) + output * t.stride(1); }
+  float* x(const Tensor& t) const { return at(t, image, input) + row_in * t.stride(row_dim(p)); }
+  float* w(const Tensor& t) const { return at(t, output, weight_input); }
+  float* y(const Tensor& t) const { return at(t, image, output) + row_out * t.stride(row_dim(p)); }
+
+ private:
+  static float* at(const Tensor& t, int64_t first, int64_t second) {
+    return t.data_ptr<float>() + first * t.stride(0) + second * t.stride(1);
+  }
 };
 
 Part part_of(const ConvProblem& p, const Split& split, int64_t number) {
@@ -231,6 +266,17 @@ Part part_of(const ConvProblem& p, const Split& split, int64_t number) {
       part.image = from;
       part.p.x[0] = part.p.y[0] = n;
       break;
+    case Side::Rows: {
+      const RowWindow rows = *row_window(p, from, n);
+      const std::size_t axis = row_axis(p);
+      part.row_in = from;
+      part.row_out = rows.from;
+      part.p.x[axis] = n;
+      part.p.y[axis] = rows.rows;
+      part.p.padding[axis - 2] = rows.before;
+      part.p.padding_behind[axis - 2] = rows.behind;
+      break;
+    }
     case Side::Outputs:
       part.output = from;
       part.p.w[0] = part.p.y[1] = n;
@@ -250,16 +296,16 @@ Part part_of(const ConvProblem& p, const Split& split, int64_t number) {
   return part;
 }
 
+// run(part, its number, scratch memory) for all parts.
 template <class Run>
-bool in_parts(Kind kind, const ConvProblem& p, const Run& run) {
+bool in_parts(const ConvProblem& p, const Split& split, const Run& run) {
   return onednn_guarded("convolution", [&] {
-    const Split split = split_of(kind, p);
     parallel_for(0, split.parts(), 1, [&](int64_t begin, int64_t end) {
       const SignalsBlocked blocked;
       use_one_onednn_thread();
       for (int64_t i = begin; i < end; ++i) {
         OnednnScratch scratch;
-        run(part_of(p, split, i), scratch);
+        run(part_of(p, split, i), i, scratch);
       }
     });
     return true;
@@ -271,7 +317,7 @@ bool in_parts(Kind kind, const ConvProblem& p, const Run& run) {
 bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
   const Tensor xd = usable(x) ? x : x.contiguous(), wd = usable(w) ? w : w.contiguous();
   const Tensor bd = bias ? bias->contiguous() : Tensor();
-  return in_parts(Kind::Forward, p, [&](const Part& part, OnednnScratch& scratch) {
+  return in_parts(p, split_of(Kind::Forward, p), [&](const Part& part, int64_t, OnednnScratch& scratch) {
     const ConvProblem& q = part.p;
     const Primitive& prim = *cached(Kind::Forward, q, bias.has_value());
     std::unordered_map<int, memory> arguments{
@@ -286,7 +332,7 @@ bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w,
 
 bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, const Tensor& gx) {
   const Tensor gd = usable(gy) ? gy : gy.contiguous(), wd = usable(w) ? w : w.contiguous();
-  return in_parts(Kind::BackwardData, p, [&](const Part& part, OnednnScratch& scratch) {
+  return in_parts(p, split_of(Kind::BackwardData, p), [&](const Part& part, int64_t, OnednnScratch& scratch) {
     const ConvProblem& q = part.p;
     const Primitive& prim = *cached(Kind::BackwardData, q, false);
     run_into(scratch, prim,
@@ -298,14 +344,23 @@ bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Ten
 
 bool onednn_conv_backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, const Tensor& gw) {
   const Tensor gd = usable(gy) ? gy : gy.contiguous(), xd = usable(x) ? x : x.contiguous();
-  return in_parts(Kind::BackwardWeight, p, [&](const Part& part, OnednnScratch& scratch) {
+  const Split split = split_of(Kind::BackwardWeight, p);
+  const bool added = split.side == Side::Images && split.parts() > 1;
+  DimVector sizes(gw.sizes());
+  sizes.insert(sizes.begin(), split.parts());
+  const Tensor terms = added ? cresset::empty(sizes, gw.options()) : Tensor();
+  const auto run = [&](const Part& part, int64_t number, OnednnScratch& scratch) {
     const ConvProblem& q = part.p;
+    const Tensor to = added ? terms.select(0, number) : gw;
     const Primitive& prim = *cached(Kind::BackwardWeight, q, false);
     run_into(scratch, prim,
              {{DNNL_ARG_DIFF_DST, input_in(scratch, described(q, gd, tensor_dims(q, q.y), false), part.y(gd), prim.y)},
               {DNNL_ARG_SRC, input_in(scratch, described(q, xd, tensor_dims(q, q.x), false), part.x(xd), prim.x)}},
-             DNNL_ARG_DIFF_WEIGHTS, described(q, gw, weight_dims(q), true), part.w(gw), prim.w);
-  });
+             DNNL_ARG_DIFF_WEIGHTS, described(q, to, weight_dims(q), true), part.w(to), prim.w);
+  };
+  if (!in_parts(p, split, run)) return false;
+  if (added) Tensor(gw).copy_(cresset::sum(terms, IntArrayRef(0)));
+  return true;
 }
 
 }  // namespace cresset::cpu

@@ -9,6 +9,7 @@ namespace cresset::cpu {
 struct ConvProblem {
   std::array<int64_t, 5> x, w, y;
   std::array<int64_t, 3> stride, padding, dilation;
+  std::array<int64_t, 3> padding_behind;  // the same as `padding` but for a part
   int64_t groups;
   int spatial;  // dimensions the caller has
 };

@@ -156,15 +156,20 @@ constexpr int64_t kMostParts = 512;
 constexpr int64_t kPartElements = 1 << 15;  // of such a product: BLAS goes over the result twice, the second time in the cache
 
 // At most `limit` parts. The time of one: its multiply-adds, and reading its share of both operands, an element like kPartUnit of those.
-Parts parts_of(int64_t m, int64_t n, int64_t limit) {
+// Parts beside each other fetch each other's lines, which counts where terms are few; of two that take as long the one of more rows is
+// best.
+Parts parts_of(int64_t m, int64_t n, int64_t k, int64_t limit) {
   const auto side = [](int64_t size, int64_t parts) { return ((size + parts - 1) / parts + kPartUnit - 1) / kPartUnit * kPartUnit; };
   Parts best{1, 1, m, n};
+  int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t rows = 1; rows <= limit; ++rows) {
     const int64_t columns = limit / rows;
     if (rows * columns != limit) continue;
     const int64_t height = side(m, rows), width = side(n, columns);
-    const auto time = [](int64_t h, int64_t w) { return h * w + (h + w) * kPartUnit; };
-    if (time(height, width) < time(best.height, best.width)) best = {(m + height - 1) / height, (n + width - 1) / width, height, width};
+    const int64_t time = height * width * (columns > 1 && k < kFewTerms ? 2 : 1) + (height + width) * kPartUnit;
+    if (time > least) continue;
+    least = time;
+    best = {(m + height - 1) / height, (n + width - 1) / width, height, width};
   }
   return best;
 }
@@ -192,7 +197,7 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
   const bool vector = m == 1 || n == 1;
   const bool few_terms =
       k < kFewTerms && m * n > kPartElements && !vector && !goes_to_onednn<T>(m, n, k, operand(ar, m, k), operand(br, k, n));
-  const Parts parts = few_terms ? bands(m, n) : parts_of(m, n, number_of_parts(m * n * k, vector, threads));
+  const Parts parts = few_terms ? bands(m, n) : parts_of(m, n, k, number_of_parts(m * n * k, vector, threads));
   set_blas_threads(true);
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -208,7 +213,7 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
 bool bfloat16_gemm(int64_t m, int64_t n, int64_t k, const BFloat16* a, MatrixRef ar, const BFloat16* b, MatrixRef br, BFloat16* c,
                    int64_t ldc) {
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
-  const Parts parts = parts_of(m, n, number_of_parts(m * n * k, m == 1 || n == 1, threads));
+  const Parts parts = parts_of(m, n, k, number_of_parts(m * n * k, m == 1 || n == 1, threads));
   std::atomic<bool> possible{true};
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && possible.load(std::memory_order_relaxed); ++i) {
