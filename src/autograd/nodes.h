@@ -11,7 +11,7 @@ namespace cresset::autograd {
 /// Adds the gradient of a leaf into its .grad.
 struct CRESSET_API AccumulateGrad final : Node {
   explicit AccumulateGrad(Tensor leaf);
-  std::string name() const override { return "AccumulateGrad"; }
+  std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   std::vector<std::shared_ptr<FunctionPreHook>> leaf_tensor_hooks() override;
 
   Tensor variable;
@@ -26,7 +26,7 @@ struct CRESSET_API AccumulateGrad final : Node {
 /// Stands for an input that nothing depends on.
 struct CRESSET_API Identity final : Node {
   using Node::Node;
-  std::string name() const override { return "Identity"; }
+  std::string name() const override { return "torch::autograd::Identity"; }
 
  protected:
   variable_list apply(variable_list&& grads) override { return std::move(grads); }
@@ -47,7 +47,7 @@ struct ViewGeometry {
 struct CRESSET_API CopySlices final : Node {
   CopySlices(const Tensor& base, ViewGeometry view, std::shared_ptr<Node> fn, std::size_t self_index);
   ~CopySlices() override { detail::release_node(std::move(fn)); }
-  std::string name() const override { return "CopySlices"; }
+  std::string name() const override { return "torch::autograd::CopySlices"; }
   void release_variables() override;
   /// Where the gradient of the changed view goes: through the same view of this node's output.
   Edge view_edge();
@@ -71,7 +71,7 @@ struct CRESSET_API CopySlices final : Node {
 struct CRESSET_API ErrorNode : Node {
   ErrorNode(std::string message, edge_list&& next_edges) : Node(std::move(next_edges)), message_(std::move(message)) {}
   explicit ErrorNode(std::string message) : message_(std::move(message)) {}
-  std::string name() const override { return "Error"; }
+  std::string name() const override { return "torch::autograd::Error"; }
 
  protected:
   variable_list apply(variable_list&&) override { CRESSET_THROW(Error, message_); }
@@ -83,7 +83,7 @@ struct CRESSET_API ErrorNode : Node {
 /// An operator without a derivative formula.
 struct CRESSET_API NotImplementedNode final : Node {
   NotImplementedNode(std::string op, edge_list&& next_edges) : Node(std::move(next_edges)), op_(std::move(op)) {}
-  std::string name() const override { return "NotImplemented"; }
+  std::string name() const override { return "torch::autograd::NotImplemented"; }
 
  protected:
   variable_list apply(variable_list&&) override { CRESSET_THROW(NotImplementedError, "derivative for ", op_, " is not implemented"); }

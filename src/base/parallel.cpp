@@ -30,7 +30,8 @@ constexpr int64_t kPieces = 16;  // of a chunk: what a thread that is held up le
 // A thread that waits spins first: a wake-up takes longer than many a kernel. A worker then looks whenever no one else wants its processor.
 constexpr int kSpins = 1000;  // 15 to 40 us
 constexpr std::chrono::microseconds kStayAwake{500};
-constexpr std::chrono::microseconds kHeldUp{100};   // a thread that gave its processor away for so long has a neighbour
+constexpr std::chrono::microseconds kHeldUp{100};   // a thread that gave its processor away for so long was held up
+constexpr std::chrono::milliseconds kAgain{20};     // what happens again within so long has a cause that stays: a neighbour
 constexpr std::chrono::milliseconds kCrowded{100};  // for so long nobody spins then, and small regions are run alone
 constexpr int64_t kCrowdedGrains = 4;
 constexpr int64_t kRefrain = 16;                  // times as long as help held up the caller it asks for none
@@ -48,6 +49,14 @@ int default_threads() {
 std::atomic<int>& thread_count() {
   static std::atomic<int> n{default_threads()};
   return n;
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
 }
 
 struct InsideRegion {
@@ -189,13 +198,18 @@ class Pool {
     if (openings_.load() > 0) wake(1);
   }
 
+  // Did it happen shortly before `begin`, or was it just given another chance? It lasts to `end` now.
+  static bool again(std::atomic<int64_t>& last, const std::atomic<int64_t>& until, int64_t begin, int64_t end) {
+    const int64_t before = std::max(last.exchange(end, std::memory_order_relaxed), until.load(std::memory_order_relaxed));
+    return begin - before < std::chrono::nanoseconds(kAgain).count();
+  }
   bool crowded() const {
     const int64_t until = crowded_until_.load(std::memory_order_relaxed);
     return until != 0 && clock_now() < until;
   }
 
   // Sleeps unless the others are about to finish: a processor that has nothing to run takes a thread from one that has too many. Help
-  // that holds up its caller for longer than it worked is not asked for again for a while.
+  // that holds up its caller for longer than it worked, more than once, is not asked for again for a while.
   void wait(Region& region) {
     if (spin([&] { return region.done(); })) return;
     const int64_t start = clock_now();
@@ -204,7 +218,8 @@ class Pool {
       region.last.wait(lock, [&] { return region.done(); });
     }
     const int64_t end = clock_now(), lost = end - start - region.helped.load(std::memory_order_relaxed);
-    if (lost > 0) refrain_until_.store(end + std::min(lost * kRefrain, kLongestRefrain), std::memory_order_relaxed);
+    if (lost > 0 && again(lost_, refrain_until_, start, end))
+      refrain_until_.store(end + std::min(lost * kRefrain, kLongestRefrain), std::memory_order_relaxed);
   }
 
   // Where the system starts no more threads, fewer take part, at last the caller alone.
@@ -226,11 +241,7 @@ class Pool {
   static bool spin(const Done& done) {
     for (int i = 0; i < kSpins; ++i) {
       if (done()) return true;
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#elif defined(__aarch64__)
-      asm volatile("yield");
-#endif
+      pause();
     }
     return false;
   }
@@ -242,7 +253,8 @@ class Pool {
       std::this_thread::yield();
       const int64_t after = clock_now();
       if (after - before > std::chrono::nanoseconds(kHeldUp).count()) {
-        crowded_until_.store(after + std::chrono::nanoseconds(kCrowded).count(), std::memory_order_relaxed);
+        if (again(held_up_, crowded_until_, before, after))
+          crowded_until_.store(after + std::chrono::nanoseconds(kCrowded).count(), std::memory_order_relaxed);
         return;
       }
       before = after;
@@ -315,6 +327,7 @@ class Pool {
   std::condition_variable wake_;
   std::vector<std::shared_ptr<Region>> open_;                       // regions that more threads may join
   std::atomic<int> openings_{0}, busy_{0}, idle_{0}, sleeping_{0};  // size of open_; threads that work; workers that do not, that sleep
+  std::atomic<int64_t> held_up_{0}, lost_{0};                       // when a worker was held up, and held up its caller, for the last time
   std::atomic<int64_t> crowded_until_{0}, refrain_until_{0};
   int workers_ = 0;
 };

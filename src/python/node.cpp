@@ -109,10 +109,7 @@ PyObject* node_repr(PyObject* o) {
 
 PyObject* node_name(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
-  // Nodes that no operator makes are named by their C++ class in PyTorch.
-  const std::string name = node_of(o).name();
-  const bool own = name == "AccumulateGrad" || name == "CopySlices" || name == "Error" || name == "Identity" || name == "NotImplemented";
-  return PyUnicode_FromString(((own ? "torch::autograd::" : "") + name).c_str());
+  return PyUnicode_FromString(node_of(o).name().c_str());
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -140,7 +137,7 @@ PyObject* metadata(PyObject* o, void*) {
 PyObject* variable(PyObject* o, void*) {
   CRESSET_PY_TRY
   auto* leaf = dynamic_cast<autograd::AccumulateGrad*>(&node_of(o));
-  CRESSET_CHECK_AS(AttributeError, leaf, "'", node_of(o).name(), "' object has no attribute 'variable'");
+  CRESSET_CHECK_AS(AttributeError, leaf, "'", Py_TYPE(o)->tp_name, "' object has no attribute 'variable'");
   return wrap(leaf->variable);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -378,7 +375,8 @@ PyObject* wrap_node(const std::shared_ptr<Node>& node) {
   if (auto* own = dynamic_cast<PythonNode*>(node.get())) return Py_NewRef(own->object());
   if (node->pyobj()) return Py_NewRef(static_cast<PyObject*>(node->pyobj()));
   CRESSET_PY_TRY
-  PyTypeObject* type = type_of_node(node->name());
+  const std::string name = node->name();  // nodes that no operator makes are named by their C++ class
+  PyTypeObject* type = type_of_node(name.starts_with("torch::autograd::") ? name.substr(name.rfind(':') + 1) : name);
   PyObject* o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
   new (&py_node_of(o)->node) std::shared_ptr<Node>(node);

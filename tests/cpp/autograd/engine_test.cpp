@@ -204,7 +204,7 @@ TEST(Engine, ExecutionOrderOfThePass) {
     for (const auto& n : get_current_graph_task_execution_order()) names.push_back(n->name());
   });
   y.backward();
-  EXPECT_EQ(names, (std::vector<std::string>{y.grad_fn()->name(), "ExpBackward0", "AccumulateGrad"}));
+  EXPECT_EQ(names, (std::vector<std::string>{y.grad_fn()->name(), "ExpBackward0", "torch::autograd::AccumulateGrad"}));
 }
 
 }  // namespace

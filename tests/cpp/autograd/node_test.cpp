@@ -178,7 +178,7 @@ TEST(Node, AccumulatorIsSharedAndGoesWithItsUsers) {
   EXPECT_EQ(impl::try_get_grad_accumulator(x), nullptr);
   auto a = impl::grad_accumulator(x);
   EXPECT_EQ(impl::grad_accumulator(x), a);
-  EXPECT_EQ(a->name(), "AccumulateGrad");
+  EXPECT_EQ(a->name(), "torch::autograd::AccumulateGrad");
   std::weak_ptr<Node> weak = a;
   a.reset();
   EXPECT_TRUE(weak.expired());
