@@ -57,10 +57,10 @@ Tensor with_dims(const Tensor& t, int64_t rows, int64_t columns, bool keepdim) {
 }  // namespace
 
 Tensor matrix_norm_impl(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
-  const auto [rows, columns] = matrix_dims(self, dim, dtype);
   CRESSET_CHECK(!ord.isComplex(), "linalg.matrix_norm: Expected a non-complex scalar as the order of norm.");
   const double order = ord.toDouble(), size = std::abs(order);
   CRESSET_CHECK(size == 1 || size == 2 || std::isinf(size), "linalg.matrix_norm: Order ", ord, " not supported.");
+  const auto [rows, columns] = matrix_dims(self, dim, dtype);
   const auto extreme = [&](const Tensor& t, int64_t d, bool keep) {
     return order > 0 ? cresset::amax(t, d, keep) : cresset::amin(t, d, keep);
   };
@@ -81,9 +81,9 @@ Tensor matrix_norm_impl(const Tensor& self, const Scalar& ord, IntArrayRef dim, 
 }
 
 Tensor matrix_norm_str(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+  CRESSET_CHECK(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
   const auto [rows, columns] = matrix_dims(self, dim, dtype);
   if (ord == "fro") return cresset::linalg_vector_norm(self, 2, {rows, columns}, keepdim, dtype);
-  CRESSET_CHECK(ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
   return with_dims(cresset::sum(singular_values(self, rows, columns, dtype), -1), rows, columns, keepdim);
 }
 

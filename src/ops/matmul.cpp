@@ -32,16 +32,6 @@ void check_same_dtypes_of_addmv(ScalarType self, const Tensor& mat, const Tensor
                 ", ", mat.scalar_type(), ", and ", vec.scalar_type());
 }
 
-void check_broadcasts(const char* op, const Tensor& self, IntArrayRef sizes) {
-  const IntArrayRef own = self.sizes();
-  bool fits = own.size() <= sizes.size();
-  for (std::size_t i = 0; fits && i < own.size(); ++i) {
-    const int64_t have = own[own.size() - 1 - i], want = sizes[sizes.size() - 1 - i];
-    fits = have == want || have == 1;
-  }
-  CRESSET_CHECK(fits, op, ": The expanded size of the tensor ", sizes, " must match the existing size ", own, ".");
-}
-
 }  // namespace
 
 // ---- shape rules
@@ -68,7 +58,7 @@ TensorSpec addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat
   check_same_device("addmm", mat1, mat2, "mat2");
   check_same_device("addmm", mat1, self, "self");
   TensorSpec spec = spec_like(mat1, {mat1.size(0), mat2.size(1)});
-  check_broadcasts("addmm", self, spec.sizes);
+  check_expands(self, spec.sizes);
   return spec;
 }
 
@@ -121,7 +111,7 @@ TensorSpec baddbmm_shape(const Tensor& self, const Tensor& batch1, const Tensor&
   TensorSpec spec = bmm_shape(batch1, batch2);
   CRESSET_CHECK(self.scalar_type() == batch1.scalar_type(), "Input dtypes must be the same, got: input ", cpp_type_name(self.scalar_type()),
                 ", batch1: ", cpp_type_name(batch1.scalar_type()), ", batch2: ", cpp_type_name(batch2.scalar_type()));
-  check_broadcasts("baddbmm", self, spec.sizes);
+  check_expands(self, spec.sizes);
   return spec;
 }
 
@@ -156,7 +146,7 @@ Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
   }
   // In the type of the result, so that a product of half numbers is not rounded before it is added to another type.
   const Tensor product = cresset::outer(vec1.to(promote_types(self.scalar_type(), vec1.scalar_type())), vec2);
-  check_broadcasts("addr", self, product.sizes());
+  check_expands(self, product.sizes());
   const ScalarType common = promote_types(self.scalar_type(), product.scalar_type());
   CRESSET_CHECK(!beta.isBoolean() || common == kBool, "Boolean beta only supported for Boolean results.");
   CRESSET_CHECK(!alpha.isBoolean() || common == kBool, "Boolean alpha only supported for Boolean results.");
@@ -171,7 +161,7 @@ Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
 
 Tensor addbmm_impl(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   const TensorSpec spec = bmm_shape(batch1, batch2);
-  check_broadcasts("addbmm", self, IntArrayRef(spec.sizes).slice(1));
+  check_expands(self, IntArrayRef(spec.sizes).slice(1));
   // The sum over the batch is one product of the batches laid side by side.
   const int64_t b = batch1.size(0), n = batch1.size(1), k = batch1.size(2), m = batch2.size(2);
   return cresset::addmm(self.expand({n, m}), batch1.permute({1, 0, 2}).reshape({n, b * k}), batch2.reshape({b * k, m}), beta, alpha);

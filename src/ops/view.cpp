@@ -141,24 +141,19 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
 }
 
 Tensor expand_size(const Tensor& self, IntArrayRef size, bool) {
+  check_expands(self, size);
   const int64_t n = static_cast<int64_t>(size.size()), extra = n - self.dim();
-  CRESSET_CHECK(extra >= 0, "expand(torch.", self.scalar_type(), "Tensor{", self.sizes(), "}, size=", size,
-                "): the number of sizes provided (", n, ") must be greater or equal to the number of dimensions in the tensor (",
-                self.dim(), ")");
   DimVector sizes(n), strides(n);
   for (int64_t d = n - 1; d >= 0; --d) {
     if (d < extra) {
-      CRESSET_CHECK(size[d] >= 0, "The expanded size of the tensor (", size[d], ") isn't allowed in a leading, non-existing dimension ", d);
       sizes[d] = size[d];
       strides[d] = d + 1 < n ? sizes[d + 1] * strides[d + 1] : 1;
       if (sizes[d] != 1) strides[d] = 0;
       continue;
     }
-    const int64_t have = self.size(d - extra), want = size[d] == -1 ? have : size[d];
-    CRESSET_CHECK(want == have || (have == 1 && want >= 0), "The expanded size of the tensor (", want, ") must match the existing size (",
-                  have, ") at non-singleton dimension ", d, ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
-    sizes[d] = want;
-    strides[d] = want == have ? self.stride(d - extra) : 0;
+    const int64_t have = self.size(d - extra);
+    sizes[d] = size[d] == -1 ? have : size[d];
+    strides[d] = sizes[d] == have ? self.stride(d - extra) : 0;
   }
   return make_alias(self, sizes, strides);
 }

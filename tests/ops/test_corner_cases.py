@@ -540,3 +540,33 @@ def test_transposed_convolutions_without_places(padding, places):
     words = rf"Given input size per channel: \(4 x 4\). Calculated output size per channel: \({places}\). Output size is too small"
     with pytest.raises(RuntimeError, match=words):
         cresset.conv_transpose2d(cresset.ones(1, 2, 4, 4), cresset.ones(2, 3, 3, 3), stride=2, padding=padding, output_padding=1)
+
+
+def test_numbers_at_zero_and_infinity():
+    inf = math.inf
+    signs = cresset.sgn(cresset.tensor([complex(inf, 0), complex(0, inf), complex(-inf, 1), 3 + 4j, 0j]))
+    assert signs[:3].isnan().all() and signs[3].item() == pytest.approx(0.6 + 0.8j) and signs[4].item() == 0
+    for z in (complex(-0.0, 0.0), complex(-0.0, -0.0), complex(0.0, -0.0)):
+        got = cresset.log1p(cresset.tensor(z)).item()
+        assert [math.copysign(1, v) for v in (got.real, got.imag)] == [math.copysign(1, v) for v in (z.real, z.imag)] and got == 0
+    assert not cresset.lgamma(cresset.tensor([1.0, 2.0])).signbit().any()
+    assert cresset.tensor([1 + 2j]).to(cresset.complex32).conj().tolist() == [1 - 2j]
+
+
+
+@pytest.mark.parametrize(
+    "call, sizes, own, dim",
+    [
+        (lambda o: cresset.addmm(o(2, 2), o(2, 3), o(3, 3)), "[2, 3]", "[2, 2]", 1),
+        (lambda o: cresset.addr(o(2, 2), o(2), o(3)), "[2, 3]", "[2, 2]", 1),
+        (lambda o: cresset.baddbmm(o(2, 2), o(4, 2, 3), o(4, 3, 3)), "[4, 2, 3]", "[2, 2]", 2),
+        (lambda o: cresset.addbmm(o(2, 2), o(4, 2, 3), o(4, 3, 3)), "[2, 3]", "[2, 2]", 1),
+    ],
+)
+def test_what_does_not_expand_to_a_product(call, sizes, own, dim):
+    with pytest.raises(RuntimeError) as found:
+        call(cresset.ones)
+    words = f"The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension {dim}.  Target sizes: {sizes}.  Tensor sizes: {own}"
+    assert str(found.value) == words
+    with pytest.raises(RuntimeError, match="linalg.matrix_norm: Order bad not supported"):
+        cresset.linalg.matrix_norm(cresset.ones(3), "bad")

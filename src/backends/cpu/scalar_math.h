@@ -142,8 +142,8 @@ template <class T>
 inline std::complex<T> log1p(std::complex<T> z) {
   const T x = z.real(), y = z.imag();
   const std::complex<T> far = log(std::complex<T>(x + 1, y));  // y keeps the sign of a zero
-  const bool near = abs(x) < T(0.5) && abs(y) < T(0.5);
-  return near ? std::complex<T>(log1p(x * (2 + x) + y * y) / 2, atan2(y, x + 1)) : far;
+  const bool near = abs(x) < T(0.5) && abs(y) < T(0.5), zero = x == T(0) && y == T(0);
+  return near ? std::complex<T>(zero ? x : log1p(x * (2 + x) + y * y) / 2, atan2(y, x + 1)) : far;
 }
 
 template <class T>
@@ -185,7 +185,7 @@ template <class T>
 inline T sgn(T x) {
   if constexpr (is_complex_type<T>) {
     const auto r = abs(x);
-    return r == 0 ? T(0) : x / r;
+    return r == 0 ? T(0) : r - r == 0 ? x / r : T(r - r, r - r);  // NaN where it is infinite
   } else {
     return sign(x);
   }

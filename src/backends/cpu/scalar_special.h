@@ -41,7 +41,7 @@ inline float positive_lgamma(float given) {
   const double x = static_cast<double>(given), l = log(x);
   const double t = select(x < 1, x - 1, x - 2), near = polynomial(kNear, t) * (t * (t + 1)) - select(x < 1, l, 0.0);
   const double r = 1 / x, far = multiply_add(x - 0.5, l, polynomial(kSeries, r * r) * r + (kHalfLogTwoPi - x));
-  return static_cast<float>(select(x < 3, near, far));
+  return static_cast<float>(select(x < 3, near, far) + 0.0);  // no -0 at one
 }
 
 // Inverse error function as y times a polynomial of w = -log(1 - y^2) for w < 5, and one of sqrt(w) above (M. Giles (2010), "Approximating

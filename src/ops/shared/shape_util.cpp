@@ -137,6 +137,20 @@ void check_same_device(const char* op, const Tensor& self, const Tensor& other, 
                 ". Move it with to().");
 }
 
+void check_expands(const Tensor& self, IntArrayRef size) {
+  const int64_t n = static_cast<int64_t>(size.size()), extra = n - self.dim();
+  CRESSET_CHECK(extra >= 0, "expand(", type_name(self), "{", self.sizes(), "}, size=", size, "): the number of sizes provided (", n,
+                ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
+  for (int64_t d = n - 1; d >= 0; --d) {
+    CRESSET_CHECK(d >= extra || size[d] >= 0, "The expanded size of the tensor (", size[d],
+                  ") isn't allowed in a leading, non-existing dimension ", d);
+    if (d < extra) continue;
+    const int64_t have = self.size(d - extra), want = size[d] == -1 ? have : size[d];
+    CRESSET_CHECK(want == have || (have == 1 && want >= 0), "The expanded size of the tensor (", want, ") must match the existing size (",
+                  have, ") at non-singleton dimension ", d, ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
+  }
+}
+
 std::string type_name(const Tensor& t) {
   const std::string type = toString(t.scalar_type());
   return t.is_complex() ? "CPU" + type + "Type" : "torch." + type + "Tensor";

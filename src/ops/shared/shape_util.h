@@ -36,6 +36,10 @@ struct SliceRange {
 };
 SliceRange clamp_slice(std::optional<int64_t> start, std::optional<int64_t> end, int64_t size);
 
+/// Raises what expand(size) of a tensor of these sizes would: `The expanded size of the tensor (3) must match the existing size (2) at
+/// ...`.
+CRESSET_API void check_expands(const Tensor& self, IntArrayRef size);
+
 /// "torch.FloatTensor" or "CPUComplexFloatType": what some errors call a tensor.
 CRESSET_API std::string type_name(const Tensor& t);
 

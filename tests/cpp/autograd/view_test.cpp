@@ -39,7 +39,7 @@ TEST(View, InPlaceOnViewMakesCopySlices) {
   Tensor base = vec({1, 1, 1, 1});
   Tensor v = base.narrow(0, 1, 2);
   v.mul_(w);
-  EXPECT_EQ(base.grad_fn()->name(), "CopySlices");
+  EXPECT_EQ(base.grad_fn()->name(), "torch::autograd::CopySlices");
   EXPECT_EQ(v.grad_fn()->name(), "AsStridedBackward0");
   (base * base).sum().backward();
   expect_values(w.grad(), {4, 6});
