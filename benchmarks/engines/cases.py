@@ -43,6 +43,7 @@ def models(batch):
         "BERT-base 128": (lambda N: N.Bert(), tokens(30522, batch)),
         "ViT-B/16": (lambda N: N.ViT(), image(batch)),
         "GPT-2 small, prompt of 128": (lambda N: N.Prompt(), tokens(50257, batch)),
+        "GPT-2 small, a token behind 128": (lambda N: N.Decode(), lambda T: T.randn(12, 2, batch, 12, 128, 64)),
         "LSTM 2x650": (lambda N: N.LanguageLSTM(650), lambda T: T.randint(0, 10000, (35, batch))),
         "U-Net 128x128": (lambda N: N.UNet(), image(batch, 128)),
         "recommender": (lambda N: N.Recommender(), lambda T: T.randint(0, 1000, (16 * batch, 26))),

@@ -260,6 +260,17 @@ def networks_of(torch) -> SimpleNamespace:
         layers = [layer for a, b in zip(sizes, sizes[1:]) for layer in (nn.Linear(a, b), nn.ReLU())]
         return nn.Sequential(*layers[:-1])
 
+    class Decode(nn.Module):
+        """GPT-2 small over one token, behind caches of shape (blocks, 2, batch, heads, past, width / heads): its logits."""
+
+        def __init__(self):
+            super().__init__()
+            self.gpt = GPT()
+
+        def forward(self, caches):
+            ids = torch.full((caches.size(2), 1), 464, dtype=torch.int64)
+            return self.gpt(ids, [[cache[0], cache[1]] for cache in caches], caches.size(4))[:, -1]
+
     class Prompt(nn.Module):
         """GPT-2 small over a prompt: the logits of its last token."""
 
@@ -282,4 +293,4 @@ def networks_of(torch) -> SimpleNamespace:
             return torch.sigmoid(self.layers(torch.cat([table(ids[:, i]) for i, table in enumerate(self.tables)], 1)))
 
     return SimpleNamespace(ResNet=ResNet, MobileNetV2=MobileNetV2, MobileNetV3=MobileNetV3, EfficientNetB0=EfficientNetB0, ViT=ViT, Bert=Bert, GPT=GPT,
-                           Prompt=Prompt, LanguageLSTM=LanguageLSTM, UNet=UNet, Recommender=Recommender, mlp=mlp)  # fmt: skip
+                           Decode=Decode, Prompt=Prompt, LanguageLSTM=LanguageLSTM, UNet=UNet, Recommender=Recommender, mlp=mlp)  # fmt: skip
