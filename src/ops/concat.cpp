@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_copy.h>
@@ -277,7 +278,10 @@ Tensor rot90_impl(const Tensor& self, int64_t k, IntArrayRef dims) {
   }
 }
 
-std::vector<Tensor> meshgrid_default(TensorList tensors) { return cresset::meshgrid(tensors, "ij"); }
+std::vector<Tensor> meshgrid_default(TensorList tensors) {
+  CRESSET_WARN_FIRST("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.");
+  return cresset::meshgrid(tensors, "ij");
+}
 
 std::vector<Tensor> meshgrid_indexing(TensorList tensors, std::string_view indexing) {
   CRESSET_CHECK(!tensors.empty(), "meshgrid expects a non-empty TensorList");

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
@@ -265,7 +266,28 @@ std::array<TensorSpec, 2> qr_shape(const Tensor& A, std::string_view mode) {
   return {column_major_spec(A, batch_and(batch_of(A), {m, columns})), r};
 }
 
-std::tuple<Tensor, Tensor> qr_impl(const Tensor& self, bool some) { return cresset::linalg_qr(self, some ? "reduced" : "complete"); }
+std::tuple<Tensor, Tensor> qr_impl(const Tensor& self, bool some) {
+  CRESSET_WARN_FIRST(
+      "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
+      "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\n"
+      "should be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')");
+  return cresset::linalg_qr(self, some ? "reduced" : "complete");
+}
+std::tuple<Tensor, Tensor, Tensor> lu_with_info(const Tensor& self, bool pivot, bool) {
+  CRESSET_WARN_FIRST(
+      "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch "
+      "release.\nLU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\n"
+      "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\n"
+      "should be replaced with\nLU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)");
+  return cresset::linalg_lu_factor_ex(self, pivot, false);
+}
+Tensor lu_solve_impl(const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots) {
+  CRESSET_WARN_FIRST(
+      "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\n"
+      "Note that torch.linalg.lu_solve has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
+      "X = torch.linalg.lu_solve(LU, pivots, B)");
+  return cresset::linalg_lu_solve(LU_data, LU_pivots, self);
+}
 
 std::array<TensorSpec, 2> geqrf_shape(const Tensor& self) {
   CRESSET_CHECK(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");

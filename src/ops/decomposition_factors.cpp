@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
@@ -32,6 +33,11 @@ Tensor linalg_cholesky_impl(const Tensor& self, bool upper) {
 }
 
 Tensor cholesky_impl(const Tensor& self, bool upper) {
+  CRESSET_WARN_FIRST(
+      "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch release.\n"
+      "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\nU = torch.cholesky(A, upper=True)\n"
+      "should be replaced with\nU = torch.linalg.cholesky(A).mH\n"
+      "This transform will produce equivalent results for all valid (symmetric positive definite) inputs.");
   check_square(self, "cholesky");
   if (!self.is_floating_point() && !self.is_complex()) cresset::detail::raise_dtype_not_implemented("cholesky_cpu", self.scalar_type());
   const auto [L, info] = cresset::linalg_cholesky_ex(self, upper, false);

@@ -38,7 +38,9 @@ TensorSpec cross_shape(const Tensor& self, const Tensor& other, int64_t dim) {
 
 Tensor cross_impl(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
   if (dim) return cresset::linalg_cross(self, other, *dim);
-  CRESSET_WARN_FIRST("Using torch.cross without specifying the dim arg is deprecated. The dimension is the first of size 3; pass dim.");
+  CRESSET_WARN_FIRST(
+      "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use "
+      "torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future release.");
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self.size(d) == 3) return cresset::linalg_cross(self, other, d);
   CRESSET_THROW(Error, "no dimension of size 3 in input");
@@ -141,6 +143,9 @@ Tensor multi_dot_impl(TensorList tensors) {
 }
 
 Tensor chain_matmul_impl(TensorList matrices) {
+  CRESSET_WARN_FIRST(
+      "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts "
+      "a list of two or more tensors rather than multiple parameters.");
   CRESSET_CHECK(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
   for (const Tensor& m : matrices) CRESSET_CHECK(m.dim() == 2, "Tensor dimension is ", m.dim(), ", expected 2 instead.");
   return matrices.size() == 1 ? matrices[0].clone() : cresset::linalg_multi_dot(matrices);

@@ -205,8 +205,9 @@ Tensor& t_inplace(Tensor& self) {
 Tensor numpy_t(const Tensor& self) {
   if (self.dim() != 2 && self.dim() != 0)
     CRESSET_WARN_FIRST(
-        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to "
-        "transpose batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future "
+        "release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the "
+        "dimensions of a tensor.");
   DimVector dims(self.dim());
   for (int64_t i = 0; i < self.dim(); ++i) dims[i] = self.dim() - 1 - i;
   return self.permute(dims);

@@ -375,6 +375,7 @@ PyObject* py_new_tensor(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOp:new_tensor", const_cast<char**>(names), &data, &dtype, &device, &requires_grad))
     return nullptr;
   const Tensor& t = unwrap(self);
+  if (is_tensor(data)) warn_of_copy("tensor.new_tensor(sourceTensor)");
   Tensor r = tensor_from_data(data, dtype == Py_None ? t.scalar_type() : to_scalar_type(dtype),
                               device == Py_None ? t.device() : to_device(device));
   if (requires_grad) require_grad_of_new(r);

@@ -178,6 +178,13 @@ bool may_be_storage(PyObject* o) {
 }
 }  // namespace
 
+void warn_of_copy(const char* call) {
+  cresset::warn(
+      str("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+          "sourceTensor.detach().clone().requires_grad_(True), rather than ",
+          call, "."));
+}
+
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) return copy_of(unwrap(data).detach(), dtype, device);
   if (may_be_storage(data)) {
@@ -279,10 +286,7 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw
   if (Ref r = modes_result("tensor", args, n, kwnames)) return r.release();
   const CreationArguments a = parse("tensor", args, n, kwnames, 1);
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_constant("torch.tensor");
-  if (is_tensor(a.data))
-    cresset::warn(
-        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-        "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
+  if (is_tensor(a.data)) warn_of_copy("torch.tensor(sourceTensor)");
   Tensor t = tensor_from_data(a.data, a.dtype, a.device);
   if (CRESSET_UNLIKELY(is_tracing())) t = cresset::detach(t);  // as PyTorch records it
   return wrap(a.finish(std::move(t)));

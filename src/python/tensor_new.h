@@ -7,6 +7,9 @@
 
 namespace cresset::python {
 
+/// Says that a tensor made of a tensor is better made by clone(); `call` is what was written.
+void warn_of_copy(const char* call);
+
 /// A tensor with a copy of nested sequences, numbers, tensors, arrays or buffers; the dtype is inferred when not given.
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device);
 /// For the argument requires_grad of what makes tensors.

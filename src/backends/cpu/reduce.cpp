@@ -279,10 +279,10 @@ void moments(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Sc
     return;
   }
   if (reduced_numel(self, mask) <= minus && minus > 0 && self.numel() > 0)
-    CRESSET_WARN_FIRST(
-        root ? "std" : "var", mean.defined() ? "_mean" : "",
-        "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output "
-        "numel).");
+    cresset::warn(
+        str(root ? "std" : "var", mean.defined() ? "_mean" : "",
+            "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output "
+            "numel)."));
   const Fold& fold = find_fold(FoldKind::Moments, self.scalar_type(), "var_cpu");
   CRESSET_DISPATCH(self.scalar_type(), "var_cpu", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     scalar_t* const to = spread.mutable_data_ptr<scalar_t>();

@@ -75,7 +75,9 @@ void check_scalars(const PointwiseCall& call, ScalarType common) {
 
 void check_condition(const PointwiseOp& op, const Tensor& condition) {
   if (condition.scalar_type() == kByte) {
-    CRESSET_WARN_FIRST("where received a uint8 condition tensor. This behavior is deprecated. Use a boolean condition instead.");
+    CRESSET_WARN_FIRST(
+        "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of PyTorch. Use a "
+        "boolean condition instead.");
     return;
   }
   CRESSET_CHECK(condition.scalar_type() == kBool, op.name, " expected condition to be a boolean tensor, but got a tensor with dtype ",
