@@ -38,6 +38,10 @@ for dtype in (cresset.float32, cresset.float64, cresset.bfloat16, cresset.float1
                 for dim in (0, 1):
                     print(name, dtype, rows, columns, which, dim, bits(fold(t, dim)), sep="|")
         weight = cresset.rand(columns, dtype=cresset.float64).to(dtype)
+        if rows > 2:
+            parts = cresset.native_batch_norm(x, weight, weight, None, None, True, 0.1, 1e-5)
+            grads = cresset.ops.aten.native_batch_norm_backward(x.flip(0), x, weight, None, None, *parts[1:], True, 1e-5, [True] * 3)
+            print("batch_norm", dtype, rows, columns, *map(bits, (*parts, *grads)), sep="|")
         print("layer_norm", dtype, rows, columns, bits(cresset.nn.functional.layer_norm(x, (columns,), weight, weight)), sep="|")
 """
 
@@ -67,7 +71,7 @@ DIGESTS = {
     "sum": "3e8d573b005f875c", "mean": "275073aab7f035b2", "nansum": "19ecccc23aad3395", "amax": "03c3b1f99bc80596",
     "amin": "290bd2237f90922d", "argmax": "3166c0a78f6453a0", "var": "77c30ee8e2460b5f", "norm 1": "8e6cae192a11113b",
     "norm 2": "f9f0f69b6dab4252", "norm inf": "3ac42683939cabc8", "prod": "95b3fbffd55e3192", "cumsum": "d383cf1f1f96fe1c",
-    "layer_norm": "56b0374f764924b1",
+    "layer_norm": "56b0374f764924b1", "batch_norm": "fb2229546e51e370",
 }
 
 
@@ -80,9 +84,9 @@ def test_every_processor_gives_the_same_bits(at_best):
 
 @pytest.mark.parametrize("level", ["baseline", "avx2"])
 def test_against_numpy_at_every_level(level):
-    """Fourier transforms, whose blocks are as wide as registers, and products of integers."""
+    """Fourier transforms, whose blocks are as wide as registers, and products of integers and of few rows."""
     here = Path(__file__).parent
-    files = [here / "test_integer_products.py", here.parent / "python/test_fft.py"]
+    files = [here / "test_integer_products.py", here / "test_few_rows.py", here.parent / "python/test_fft.py"]
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "products or lines_at_once or long_lengths", *files],
                           env={**os.environ, "CRESSET_ISA": level}, capture_output=True, text=True, timeout=600)  # fmt: skip
     if "CRESSET_ISA: " in done.stdout + done.stderr:

@@ -15,6 +15,7 @@
 #include <cresset/core/dispatch_types.h>
 
 #include "backends/cpu/convert.h"
+#include "backends/cpu/few_rows_loops.h"
 #include "backends/cpu/integer_products.h"
 #include "backends/cpu/packed_loops.h"
 
@@ -33,6 +34,7 @@ namespace {
 
 constexpr int64_t kWorthOnednn = 32 * 32 * 32;  // multiply-adds that pay for making a oneDNN primitive
 constexpr int64_t kConverted = 1 << 16;         // elements of half types worth waking a thread for
+constexpr int64_t kWorthFewRows = 1 << 18;      // multiply-adds: of fewer BLAS's copies cost nothing
 constexpr int64_t kSmall = 4096;                // multiply-adds below which a BLAS call costs more than it saves
 
 template <class T>
@@ -132,7 +134,11 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
   if constexpr (std::is_same_v<T, float>) {
     const bool done = goes_to_onednn<T>(m, n, k, x, y) &&
                       onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L);
-    if (!done) cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
+    if (done) return;
+    if (m <= kFewRows && y.transpose == CblasNoTrans && m * n * k > kWorthFewRows)
+      few_rows_product({m, n, k, alpha, a, ar.row, ar.column, b, br.row, beta, c, ldc});
+    else
+      cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
   } else if constexpr (std::is_same_v<T, double>)
     cblas_dgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
   else if constexpr (std::is_same_v<T, std::complex<float>>)

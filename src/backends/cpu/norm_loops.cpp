@@ -140,13 +140,19 @@ void sum_gradients(const T* grad, const T* x, int64_t rows, int64_t pitch, int64
 template <class T>
 void scale_rows(const T* x, T* __restrict y, int64_t rows, int64_t n, const T* scale, const T* shift) {
   for (int64_t r = 0; r < rows; ++r, x += n, y += n)
-    for (int64_t c = 0; c < n; ++c) y[c] = x[c] * scale[c] + shift[c];
+    for (int64_t c = 0; c < n; ++c) {
+      const T scaled = x[c] * scale[c];  // rounded by itself at every level
+      y[c] = scaled + shift[c];
+    }
 }
 template <class T>
 void gradient_rows(const T* grad, const T* x, T* __restrict to, int64_t rows, int64_t n, const T* mean, const T* mean_grad, const T* slope,
                    const T* factor) {
   for (int64_t r = 0; r < rows; ++r, grad += n, x += n, to += n)
-    for (int64_t c = 0; c < n; ++c) to[c] = (grad[c] - mean_grad[c] - (x[c] - mean[c]) * slope[c]) * factor[c];
+    for (int64_t c = 0; c < n; ++c) {
+      const T line = (x[c] - mean[c]) * slope[c];  // rounded by itself at every level
+      to[c] = (grad[c] - mean_grad[c] - line) * factor[c];
+    }
 }
 
 template <class T>

@@ -1,0 +1,43 @@
+"""Products of few rows with matrices whose rows are as long as pages, beside NumPy's in double precision; test_instruction_sets.py runs them at each level."""
+
+import numpy as np
+import pytest
+
+import cresset
+
+DRAW = np.random.default_rng(0)
+
+
+def drawn(*sizes):
+    return DRAW.standard_normal(sizes).astype(np.float32)
+
+
+def close(got, want):
+    assert float(np.abs(got.numpy() - want).max()) <= 2e-6 * float(np.abs(want).max())
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 7, 8])
+@pytest.mark.parametrize("k, n", [(1023, 1024), (770, 2048), (257, 512)])
+def test_products_of_few_rows(m, k, n):
+    a, b, c = drawn(m, k), drawn(k, n), drawn(m, n)
+    product = a.astype(np.float64) @ b
+    x, y, z = map(cresset.from_numpy, (a, b, c))
+    close(x @ y, product)
+    close(x.t().contiguous().t() @ y, product)  # rows that do not lie together
+    close(cresset.addmm(z, x, y, beta=0.5, alpha=-2), 0.5 * c - 2 * product)
+    close(cresset.addmm(z[0], x, y), c[0] + product)
+
+
+@pytest.mark.parametrize("width", [1000, 1021])
+def test_products_of_few_rows_with_a_part_of_wider_rows(width):
+    a, b = drawn(8, 1024), drawn(1024, 2048)
+    close(cresset.from_numpy(a) @ cresset.from_numpy(b)[:, 3 : 3 + width], a.astype(np.float64) @ b[:, 3 : 3 + width])
+
+
+def test_products_of_few_rows_keep_what_is_not_a_number():
+    a, b = drawn(4, 1024), drawn(1024, 1024)
+    a[1, 5], b[7, 9] = np.inf, np.nan
+    got = cresset.from_numpy(a) @ cresset.from_numpy(b)
+    assert got[:, 9].isnan().all() and got[1].isfinite().sum() == 0 and got[[0, 2, 3]].isnan().sum() == 3
+    out = cresset.full((4, 1024), float("nan"))
+    assert cresset.mm(cresset.from_numpy(drawn(4, 1024)), cresset.from_numpy(drawn(1024, 1024)), out=out).isfinite().all()
