@@ -21,11 +21,25 @@ struct CachedCast {
   Tensor cast;
 };
 
+// Device types one after the other: those with slots, then names that no tensor can be on, for which programs may switch autocast all the
+// same.
+constexpr std::size_t kFirstName = static_cast<std::size_t>(DeviceType::HIP);
+constexpr std::size_t kPlaces = kBackendCount + static_cast<std::size_t>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES) - kFirstName;
+static_assert(kPlaces <= 64);
+bool has_slot(DeviceType device) { return device < DeviceType::HIP; }
+std::size_t place_of(DeviceType device) {
+  const auto i = static_cast<std::size_t>(device);
+  const std::size_t place = has_slot(device) ? i : i - kFirstName + kBackendCount;
+  const bool known = has_slot(device) || device == kXPU || device == kMPS || device == kHPU || device == kMTIA || device == kIPU;
+  CRESSET_CHECK(known, "unknown device type for autocast in get_autocast_dispatch_key_from_device_type: ", DeviceTypeName(device));
+  return place;
+}
+
 struct State {
-  uint64_t enabled = 0;  // a bit for each device type
+  uint64_t enabled = 0;  // a bit for each place
   int nesting = 0;
   bool cache_enabled = true;
-  std::array<std::optional<ScalarType>, kBackendCount> dtypes;  // what was set
+  std::array<std::optional<ScalarType>, kPlaces> dtypes;  // what was set
   std::unordered_map<const TensorImpl*, CachedCast> cache;
 };
 
@@ -34,7 +48,7 @@ State& state() {
   return *s;
 }
 
-uint64_t bit_of(DeviceType device) { return uint64_t{1} << static_cast<int>(device); }
+uint64_t bit_of(DeviceType device) { return uint64_t{1} << place_of(device); }
 
 /// Calls f(tensor) for every tensor of the stack's values, those in lists included; what it returns takes the tensor's place.
 template <class F>
@@ -93,18 +107,18 @@ bool is_autocast_enabled(DeviceType device) { return state().enabled & bit_of(de
 bool is_any_autocast_enabled() { return state().enabled != 0; }
 
 void set_autocast_enabled(DeviceType device, bool enabled) {
-  if (enabled && device != kCPU) install_policies(device);
+  if (enabled && device != kCPU && has_slot(device)) install_policies(device);
   uint64_t& bits = state().enabled;
   bits = enabled ? bits | bit_of(device) : bits & ~bit_of(device);
   cresset::impl::tls_set_dispatch_key_excluded(DispatchKey::AutocastFunctionality, bits == 0);
 }
 
 ScalarType get_autocast_dtype(DeviceType device) {
-  if (const auto& set = state().dtypes[static_cast<std::size_t>(device)]) return *set;
+  if (const auto& set = state().dtypes[place_of(device)]) return *set;
   const bool brain = device == kCPU || device == kXLA || device == kHPU || device == kMAIA;
   return default_dtype_of_backend(device).value_or(brain ? ScalarType::BFloat16 : ScalarType::Half);
 }
-void set_autocast_dtype(DeviceType device, ScalarType dtype) { state().dtypes[static_cast<std::size_t>(device)] = dtype; }
+void set_autocast_dtype(DeviceType device, ScalarType dtype) { state().dtypes[place_of(device)] = dtype; }
 
 bool is_autocast_cache_enabled() { return state().cache_enabled; }
 void set_autocast_cache_enabled(bool enabled) { state().cache_enabled = enabled; }
