@@ -137,6 +137,15 @@ def _rewrite(graph):
     return changed
 
 
+def _rewritten(text):
+    """The JSON of a program with loops, None where nothing is changed or it is none: what reads it then says what is wrong."""
+    try:
+        program = json.loads(text)
+        return json.dumps(program).encode() if _rewrite(program["graph_module"]["graph"]) else None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError):
+        return None
+
+
 def with_loops(source):
     """A .pt2 file (bytes or a path) with loops for what the IR has no other form of: the source itself where there is nothing of it."""
     if not zipfile.is_zipfile(io.BytesIO(source) if isinstance(source, bytes) else source):
@@ -145,9 +154,7 @@ def with_loops(source):
         entries = {n: None for n in archive.namelist()}
         for name in entries:
             if name.endswith(".json") and "/models/" in name and any(t.encode() in (text := archive.read(name)) for t in _OPERATORS):
-                program = json.loads(text)
-                if _rewrite(program["graph_module"]["graph"]):
-                    entries[name] = json.dumps(program).encode()
+                entries[name] = _rewritten(text)
         if not any(entries.values()):
             return source
         buffer = io.BytesIO()

@@ -1,6 +1,7 @@
 """map, scan and associative_scan as one node for all steps: make_fx, export, passes and files. Numbers are PyTorch 2.13's, which also reads the files."""
 
 import io
+import zipfile
 
 import pytest
 
@@ -164,6 +165,17 @@ class Numbers(nn.Module):
 
     def forward(self, x):
         return map(lambda v: v.sum() * v.shape[0] + v.new_ones(v.shape[0] + 1).sum(), x)
+
+
+def test_a_damaged_file_is_refused():
+    file, damaged = io.BytesIO(), io.BytesIO()
+    save(export(Steps(), (cresset.ones(3, 2),)), file)
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(damaged, "w") as other:
+        for name in archive.namelist():
+            other.writestr(name, archive.read(name).replace(b'"as_graph"', b'"as_grapes"'))
+    damaged.seek(0)
+    with pytest.raises(RuntimeError, match="the control flow operator 'torch.ops.higher_order.map_impl' is not supported"):
+        load(damaged)
 
 
 def test_values_are_those_of_pytorch():
