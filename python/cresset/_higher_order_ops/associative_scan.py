@@ -55,3 +55,14 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     if reverse:
         results = [r.flip(0) for r in results]
     return pytree.tree_unflatten([r.movedim(0, dim) for r in results], spec)
+
+
+def _fake_associative_scan(combine_fn, xs, dim, reverse=False):
+    """`associative_scan` as a loop, one element after the other, with a function of elements."""
+    leaves, spec = _scanned("associative_scan", xs, dim, ValueError)
+    parts = [pytree.tree_unflatten(list(elements), spec) for elements in zip(*(leaf.unbind(0) for leaf in (x.flip(0) if reverse else x for x in leaves)))]
+    results = parts[:1]
+    for part in parts[1:]:
+        results.append(combine_fn(results[-1], part))
+    stacked = pytree.tree_map(lambda *values: cresset.stack(values[::-1] if reverse else values), *results)
+    return pytree.tree_map(lambda r: r.movedim(0, dim), stacked)

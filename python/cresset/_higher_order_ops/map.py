@@ -48,3 +48,8 @@ def map(f, xs, *args):
         _checked(xs)
         return _rare_functions._recorders["map"](f, xs, *args)
     return _stack_pytree([f(x, *args) for x in _unstack_pytree(xs)])
+
+
+def _fake_map(f, x, *args):
+    """`map`, part by part also where a program is recorded."""
+    return _stack_pytree([f(part, *args) for part in _unstack_pytree(x)])

@@ -91,3 +91,12 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
         outputs = pytree.tree_map(lambda o: o.flip(0), outputs) if reverse else outputs
     at = pytree.tree_map(lambda o: min(dim, o.dim() - 1), outputs)
     return pytree.tree_unflatten(carried, spec), pytree.tree_map(lambda o, d: o.movedim(0, d) if d else o, outputs, at)
+
+
+def _fake_scan(combine_fn, init, xs=None, dim=0, reverse=False):
+    """`scan`, step by step also where a program is recorded."""
+    before, _rare_functions._recorders = _rare_functions._recorders, None
+    try:
+        return scan(combine_fn, init, [] if xs is None else xs, dim=dim, reverse=reverse)
+    finally:
+        _rare_functions._recorders = before
