@@ -93,7 +93,7 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
     return cresset.storage.tensor_of_storage(storage, dtype, size=[size]).requires_grad_(requires_grad)
 
 
-_recorders = None  # while export or make_fx records: what runs in the place of cond, and of while_loop
+_recorders = None  # while export or make_fx records: what runs in the place of cond, while_loop, map, scan and associative_scan, by these names
 
 
 def cond(pred, true_fn, false_fn, operands=()):
@@ -108,7 +108,7 @@ def cond(pred, true_fn, false_fn, operands=()):
         raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
     if _recorders is not None:
         if isinstance(pred, Tensor):
-            return _recorders[0](pred, true_fn, false_fn, tuple(operands))
+            return _recorders["cond"](pred, true_fn, false_fn, tuple(operands))
         warnings.warn(
             "Pred is a Python constant. When used with torch.cond, it specializes on one of the branches. If you want torch.cond to preserve two branches, please "
             "make the predicate a boolean tensor or a SymBool.",
@@ -140,7 +140,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         return pytree.tree_unflatten(while_loop(lambda *values: cond_fn(*pytree.tree_unflatten(values, spec)), body, tuple(carried)), spec)
     carried = tuple(carried)
     if _recorders is not None and all(isinstance(x, Tensor) for x in carried):
-        return _recorders[1](cond_fn, body_fn, carried)
+        return _recorders["while_loop"](cond_fn, body_fn, carried)
     while cond_fn(*carried):
         new = body_fn(*carried)
         new = tuple(new) if isinstance(new, (tuple, list)) else (new,)

@@ -5,7 +5,8 @@ import operator
 import cresset
 from cresset import fx
 from cresset._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from cresset.export._control_flow import cond_operator
+from cresset.export._control_flow import Operator, cond_operator
+from cresset.export._scans import map_operator
 from cresset.export.graph_signature import ConstantArgument, CustomObjArgument
 from cresset.fx.experimental.proxy_tensor import PythonKeyTracer, _track_tree
 from cresset.fx.passes.infra.pass_base import PassBase, PassResult
@@ -98,6 +99,11 @@ class _Interpreter(fx.Interpreter):
         if target is cond_operator:
             pred, true_fn, false_fn, inputs = args
             return self.callback.call_cond(pred, true_fn, false_fn, list(inputs), self.meta)
+        if target is map_operator:
+            f, mapped, operands = args
+            return self.callback.call_map(f, list(mapped), list(operands), self.meta)
+        if isinstance(target, Operator):
+            return self.callback._call_flow(target, args, self.meta)
         if getattr(target, "__module__", None) in ("_operator", "math", "builtins"):
             return self.callback.call_sym(target, args, self.meta)
         if isinstance(target, (cresset._ops.OpOverload, cresset._ops.HigherOrderOperator)):
@@ -114,7 +120,7 @@ class _Interpreter(fx.Interpreter):
 
 
 class _ExportPassBaseDeprecatedDoNotUse(PassBase):
-    """The base class of passes over exported graphs. Override placeholder, call_operator, call_sym, call_getitem, call_cond or output: they get ProxyValues and
+    """The base class of passes over exported graphs. Override placeholder, call_operator, call_sym, call_getitem, call_cond, call_map or output: they get ProxyValues and
     the NodeMetadata of the old node, and give the ProxyValue of the new one, which the same method of this class makes. Nodes that are not touched keep their
     names."""
 
@@ -185,6 +191,15 @@ class _ExportPassBaseDeprecatedDoNotUse(PassBase):
         branches = [self._submodule(fn, inputs) for fn in (true_fn, false_fn)]
         return self._with_graphs(cond_operator, (pred, *branches, list(inputs)), meta)
 
+    def call_map(self, f, mapped_args, operands, meta):
+        """map, after its function."""
+        return self._with_graphs(map_operator, (self._submodule(f, self.inputs(f)), mapped_args, operands), meta)
+
+    def _call_flow(self, target, args, meta):
+        """while_loop, scan and associative_scan, after their functions."""
+        args = [self._submodule(a, self.inputs(a)) if isinstance(a, fx.GraphModule) else a for a in args]
+        return self._with_graphs(target, tuple(args), meta)
+
     def _submodule(self, module, inputs):
         before = self.interpreter, self.tracer
         try:
@@ -200,7 +215,8 @@ class _ExportPassBaseDeprecatedDoNotUse(PassBase):
 
     def output(self, results, meta):
         """The outputs."""
-        node = self.tracer.create_node("output", "output", (self.tracer.create_arg(pytree.tree_map(_proxy, tuple(results))),), {})
+        values = tuple(results) if isinstance(results, (list, tuple)) else results  # one value: that of a loop's condition
+        node = self.tracer.create_node("output", "output", (self.tracer.create_arg(pytree.tree_map(_proxy, values)),), {})
         node.meta.update(meta.data)
         return ProxyValue(results, node)
 

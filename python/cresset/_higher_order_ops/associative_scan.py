@@ -1,6 +1,7 @@
 """Running results of an associative function."""
 
 import cresset
+from cresset import _rare_functions
 from cresset.utils import _pytree as pytree
 
 from .scan import _scanned
@@ -26,7 +27,7 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     """x0, combine_fn(x0, x1), combine_fn(combine_fn(x0, x1), x2), … along `dim` of tensors or a structure of tensors, from the last one if `reverse`.
 
     combine_fn is associative. It is called for many pairs at once, under vmap, some 2 log2(n) times; both values of `combine_mode` ("pointwise", "generic")
-    do the same. ValueError for other arguments.
+    give the same. Programs of `export` and `make_fx` hold one step of "pointwise", for any size, and all of "generic". ValueError for other arguments.
     """
     if not callable(combine_fn):
         raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
@@ -46,7 +47,22 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
 
     if reverse:
         leaves = [leaf.flip(0) for leaf in leaves]
-    results = _prefixes(cresset.vmap(of_pair), leaves)
+    recorders = _rare_functions._recorders
+    if recorders is not None and combine_mode == "pointwise":
+        results = recorders["associative_scan"](of_pair, leaves)
+    else:
+        results = _prefixes(cresset.vmap(of_pair), leaves)
     if reverse:
         results = [r.flip(0) for r in results]
     return pytree.tree_unflatten([r.movedim(0, dim) for r in results], spec)
+
+
+def _fake_associative_scan(combine_fn, xs, dim, reverse=False):
+    """`associative_scan` as a loop, one element after the other, with a function of elements."""
+    leaves, spec = _scanned("associative_scan", xs, dim, ValueError)
+    parts = [pytree.tree_unflatten(list(elements), spec) for elements in zip(*(leaf.unbind(0) for leaf in (x.flip(0) if reverse else x for x in leaves)))]
+    results = parts[:1]
+    for part in parts[1:]:
+        results.append(combine_fn(results[-1], part))
+    stacked = pytree.tree_map(lambda *values: cresset.stack(values[::-1] if reverse else values), *results)
+    return pytree.tree_map(lambda r: r.movedim(0, dim), stacked)

@@ -1,7 +1,7 @@
 """torch.cond and torch.while_loop in exported programs: their functions become graphs, and what these use of the program around them operands."""
 
 import cresset
-from cresset import fx
+from cresset import _C, fx
 from cresset._higher_order import HigherOrderOperator
 from cresset._subclasses.fake_tensor import FakeTensor
 from cresset.fx.experimental.proxy_tensor import PythonKeyTracer, _note_value, _track_tree, is_fake_object
@@ -12,33 +12,46 @@ from cresset.utils import _pytree as pytree
 from ._effects import has_effect
 from ._errors import UserError, UserErrorType
 
-__all__ = ["cond_operator", "while_loop_operator", "record_cond", "record_while_loop"]
+__all__ = ["Operator", "cond_operator", "while_loop_operator", "record_cond", "record_while_loop"]
 
 # A recorder has a `tracer`, which is exchanged while a function is recorded; `switched(on)`, a block in which operators are recorded or not; and
 # `values(run, tensors)`: what the program itself goes on with, or None for fakes in its place.
 
 
-class _Cond(HigherOrderOperator):
+class Operator(HigherOrderOperator):
+    """A function of graphs, as programs have it. While a program is recorded it is recorded again."""
+
+    def __call__(self, /, *args, **kwargs):
+        flat = pytree.tree_leaves((args, kwargs))
+        if _C._has_torch_function(tuple(flat)):
+            return cresset.overrides.handle_torch_function(self, tuple(flat), *args, **kwargs)
+        return self.run(*args, **kwargs)
+
+    def run(self, *args):
+        """What it gives."""
+        raise NotImplementedError
+
+
+class _Cond(Operator):
     """Of two graphs with the same operands, the one that a tensor of one element chooses: its results, a tuple."""
 
     def __init__(self):
         super().__init__("cond")
 
-    def __call__(self, pred, true_fn, false_fn, operands):
-        return (true_fn if pred else false_fn)(*operands)
+    def run(self, pred, true_fn, false_fn, operands=()):
+        """See the class."""
+        return cresset.cond(pred, true_fn, false_fn, operands)
 
 
-class _WhileLoop(HigherOrderOperator):
+class _WhileLoop(Operator):
     """A graph of the carried tensors and the operands as long as another one of them gives true: the last carried tensors, a tuple."""
 
     def __init__(self):
         super().__init__("while_loop")
 
-    def __call__(self, cond_fn, body_fn, carried_inputs, additional_inputs):
-        carried = tuple(carried_inputs)
-        while cond_fn(*carried, *additional_inputs):
-            carried = tuple(body_fn(*carried, *additional_inputs))
-        return carried
+    def run(self, cond_fn, body_fn, carried_inputs, additional_inputs=()):
+        """See the class."""
+        return cresset.while_loop(lambda *v: cond_fn(*v, *additional_inputs), lambda *v: tuple(body_fn(*v, *additional_inputs)), tuple(carried_inputs))
 
 
 cond_operator, while_loop_operator = _Cond(), _WhileLoop()
@@ -77,6 +90,11 @@ class _BranchTracer(PythonKeyTracer):
         """As the tracer around it."""
         self.outer.describe(node)
 
+    @property
+    def keeps_operand_names(self):
+        """As the tracer around it."""
+        return self.outer.keeps_operand_names
+
     def create_arg(self, a):
         """Tensors that are not known come from outside."""
         if isinstance(a, cresset.Tensor) and not isinstance(a, Proxy):
@@ -86,10 +104,22 @@ class _BranchTracer(PythonKeyTracer):
         return super().create_arg(a)
 
 
-def _recorded(recorder, function, operands, initial):
+class _Probe(_BranchTracer):
+    """Leaves no trace in the program around: for what a function uses of it."""
+
+    def add(self, tensor, initial=None):
+        """A placeholder."""
+        if id(tensor) not in self.operands:
+            node = self.graph.create_node("placeholder", f"operand_{len(self.operands)}", (), {})
+            self.track(tensor, Proxy(node, self))
+            self.operands[id(tensor)] = (tensor, None, node)
+        return self.operands[id(tensor)][2]
+
+
+def _recorded(recorder, function, operands, initial, kind=_BranchTracer):
     """The tracer of one function, and its result. initial: of the tensors among the operands those outside, None where they are the same."""
     outer = recorder.tracer
-    tracer = recorder.tracer = _BranchTracer(outer)
+    tracer = recorder.tracer = kind(outer)
     try:
         tensors = [leaf for leaf in pytree.tree_leaves(operands) if isinstance(leaf, cresset.Tensor)]
         for tensor, first in zip(tensors, initial or [None] * len(tensors)):
@@ -199,6 +229,8 @@ def _installed(outer, *functions, place):
     for kind, tracer, output in functions:
         tracer.graph.output(output)
         _check(tracer, place)
+        if kind not in outer.keeps_operand_names:
+            _number(tracer.graph)
         tracer.graph.eliminate_dead_code(has_effect)
         name = f"{kind}_{sum(known.startswith(kind) for known in outer.inner)}"
         root = cresset.nn.Module()
@@ -209,7 +241,17 @@ def _installed(outer, *functions, place):
     return found
 
 
+def _number(graph):
+    """Placeholders are arg0_1, arg1_1, …"""
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    for prefix, last in (("_operand_", ""), ("arg", "_1")):  # the names may be each other's
+        for i, node in enumerate(placeholders):
+            node._rename(f"{prefix}{i}{last}")
+            node.target = node.name
+
+
 def _results(outer, leaves, proxy, fakes):
-    results = tuple(outer.fake_mode.snapshot(x) for x in leaves) if fakes else tuple(x.detach() for x in leaves)
+    own = outer.fake_mode.snapshot if fakes else cresset.Tensor.detach
+    results = tuple(own(x) if isinstance(x, cresset.Tensor) else x for x in leaves)
     _track_tree(outer, results, proxy)
     return list(results)

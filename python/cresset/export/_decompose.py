@@ -16,6 +16,7 @@ from ._control_flow import cond_operator, while_loop_operator
 from ._effects import has_effect
 from ._module_calls import ModuleCall
 from ._objects import fake_of, is_fake_object
+from ._scans import associative_scan_operator, map_operator, scan_operator
 from ._sizes import SizeExpr
 from ._symbolic_graph import merged
 from ._trace_program import Traced
@@ -114,6 +115,8 @@ class _Replaying(fx.Interpreter):
             return call_on_values(lambda pred, operands: tuple(cresset.cond(pred, *branches, operands)), pred, tuple(operands))
         if target is while_loop_operator:
             return call_on_values(self._loop, *args)
+        if target in (map_operator, scan_operator, associative_scan_operator):
+            return call_on_values(lambda *rest: target.run(self._functional(args[0]), *rest), *args[1:])
         if isinstance(target, HigherOrderOperator) and any(isinstance(a, fx.GraphModule) for a in args):
             raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
         if target in elementary() or target in preservable() and target not in self.rules:

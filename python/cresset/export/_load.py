@@ -9,6 +9,7 @@ from cresset import _C
 from cresset.utils import _pytree as pytree
 
 from ._loaded import LoadedProgram
+from ._loops_of_files import with_loops
 from ._save import archive_bytes
 
 __all__ = ["ir_module", "load", "register_dataclass"]
@@ -22,7 +23,7 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     """
     del expected_opset_version
     source = f.read() if hasattr(f, "read") else os.fspath(f)
-    program = LoadedProgram(_C._export_load(source))
+    program = LoadedProgram(_C._export_load(with_loops(source)))
     if extra_files:
         _read_extra(source, extra_files)
     return program
@@ -40,7 +41,7 @@ def _read_extra(source, extra_files):
 def ir_module(program):
     """A program as a script module, a graph of the IR: what engines and lowering take. It has copies of the tensors, unless the program is of a file."""
     if not isinstance(program, LoadedProgram):
-        program = LoadedProgram(_C._export_load(archive_bytes(program)))
+        program = LoadedProgram(_C._export_load(with_loops(archive_bytes(program))))
     return program.module()
 
 

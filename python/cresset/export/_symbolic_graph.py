@@ -57,6 +57,7 @@ class _Merging:
     def __init__(self, runs, samples):
         self.runs, self.samples = runs, samples
         self.columns = [list(run.graph.nodes) for run in runs]
+        self.divisors = {}  # of the symbols in quotients: {symbol: the greatest}
 
     def _rule(self, values, node):
         """The number or expression of the numbers of all runs."""
@@ -66,16 +67,13 @@ class _Merging:
         if found is None:
             shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
             raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
+        if isinstance(found, SizeExpr) and found.divisor != 1:
+            for symbol in found.symbols():
+                self.divisors[symbol] = max(found.divisor, self.divisors.get(symbol, 1))
         return found
 
     def check_forms(self):
-        first = self.columns[0]
-        for column in self.columns[1:]:
-            for a, b in zip(first, column):
-                if (a.op, a.target) != (b.op, b.target):
-                    raise Difference(f"runs {_where(b)} where it ran {_where(a)} before: code decides by the size")
-            if len(column) != len(first):
-                raise Difference(f"runs {len(column)} operators instead of {len(first)}: code decides by the size")
+        _check_forms(self.columns)
 
     def check_constants(self):
         first = self.runs[0].constants
@@ -95,12 +93,6 @@ class _Merging:
             for name, call in run.calls.items():
                 if constants(call) != constants(self.runs[0].calls[name]):
                     raise Difference(f"calls the module {name} with numbers that follow from the sizes, so its signature cannot be preserved")
-
-    def check_branches(self):
-        for run in self.runs[1:]:
-            if _inner_texts(run) != _inner_texts(self.runs[0]):
-                words = "gives torch.cond or torch.while_loop functions in which numbers follow from the size: such a function is exported for one size only"
-                raise Difference(words)
 
     def arguments(self, nodes):
         """{place among the leaves: expression} of one node's arguments; Difference where others than whole numbers differ."""
@@ -136,9 +128,14 @@ class _Merging:
         return result[0] if isinstance(nodes[0].meta["val"], cresset.Tensor) else result
 
 
-def _inner_texts(run):
-    """The graphs of branches and loops, with those in them, by path."""
-    return {(name, path): str(m.graph) for name, top in run.inner.items() for path, m in top.named_modules() if isinstance(m, fx.GraphModule)}
+def _check_forms(columns):
+    first = columns[0]
+    for column in columns[1:]:
+        for a, b in zip(first, column):
+            if (a.op, a.target) != (b.op, b.target):
+                raise Difference(f"runs {_where(b)} where it ran {_where(a)} before: code decides by the size")
+        if len(column) != len(first):
+            raise Difference(f"runs {len(column)} operators instead of {len(first)}: code decides by the size")
 
 
 def _equal(a, b):
@@ -156,9 +153,10 @@ def _shapes(value):
 class _Building:
     """The new graph: sizes are read at its start where they are used, and numbers are computed in front of their use."""
 
-    def __init__(self, sources):
+    def __init__(self, sources, sizes=()):
         self.graph, self.nodes, self.made = fx.Graph(), {}, {}
         self.sources = sources  # {symbol: (placeholder of the old graph, dimension, what the size is: factor * symbol + offset)}
+        self.sizes = dict(sizes)  # {expression: (placeholder, dimension)} of what is not computed
 
     def _call(self, function, args, expression, name):
         node = self.graph.create_node("call_function", function, args, {}, name=name)
@@ -183,6 +181,10 @@ class _Building:
         if isinstance(expression, int):
             return expression
         if expression in self.made:
+            return self.made[expression]
+        if expression in self.sizes:
+            placeholder, d = self.sizes[expression]
+            self.made[expression] = self._call(cresset.ops.aten.sym_size.int, (self.nodes[placeholder], d), expression, "sym_size_int")
             return self.made[expression]
         total = None
         for coefficient, symbols in expression.terms:
@@ -230,7 +232,7 @@ def merged(runs, samples, inputs=None):
     merging = _Merging(runs, samples)
     merging.check_forms()
     merging.check_constants()
-    merging.check_branches()
+    inner = merged_functions(merging, [run.inner for run in runs])
     rules = [merging.arguments(nodes) for nodes in zip(*merging.columns)]
     if samples is None:
         return None
@@ -244,18 +246,13 @@ def merged(runs, samples, inputs=None):
             sources.setdefault(symbol, (users[leaf], d, expression))
     building = _Building(sources)
     used = {s for rule in rules for e in rule.values() for s in e.symbols()}
-    return _build(base, merging, rules, building, users, inputs, used)
+    return _build(base, merging, rules, building, users, inputs, used, inner)
 
 
-def _build(base, merging, rules, building, users, inputs, used):
-    result = Traced()
-    result.called, result.inputs, result.constants, result.out_spec = base.called, base.inputs, base.constants, base.out_spec
-    result.inner, result.divisors = base.inner, {}
-    for expression in (e for rule in rules for e in rule.values() if e.divisor != 1):
-        for symbol in expression.symbols():
-            result.divisors[symbol] = max(expression.divisor, result.divisors.get(symbol, 1))
+def _nodes(building, merging, columns, rules, used):
+    """Builds the nodes of one graph: (old node, arguments, new node), the output's last, without a new node."""
     pending = True
-    for position, node in enumerate(merging.columns[0]):
+    for position, node in enumerate(columns[0]):
         if pending and node.op != "placeholder":
             pending = False
             for symbol in building.sources:
@@ -265,14 +262,68 @@ def _build(base, merging, rules, building, users, inputs, used):
         args, kwargs = _rebuilt((node.args, dict(node.kwargs)), rules[position], [0], change)
         if node.op == "output":
             building.graph.output(args[0])
-            result.outputs = _outputs(base.outputs, args[0])
+            yield node, args, None
             continue
         new = building.graph.create_node(node.op, node.target, tuple(args), kwargs, name=_wish(node))
         new.meta = copy.copy(node.meta)
-        sizes = merging.sizes([column[position] for column in merging.columns])
+        sizes = merging.sizes([column[position] for column in columns])
         if sizes is not None:
             new.meta["sizes"] = sizes
         building.nodes[node] = new
+        yield node, args, new
+
+
+def merged_functions(merging, functions):
+    """{name: graph module} of branches and loops; functions: that of each run."""
+    if any(set(f) != set(functions[0]) for f in functions[1:]):
+        raise Difference("gives torch.cond, torch.while_loop or scan other functions: code decides by the size")
+    return {name: _merged_function(merging, [f[name] for f in functions]) for name in functions[0]}
+
+
+def _merged_function(merging, modules):
+    """One of them: its numbers follow from the sizes of the tensors that it gets."""
+    children = merged_functions(merging, [{n: c for n, c in m.named_children() if isinstance(c, fx.GraphModule)} for m in modules])
+    columns = [list(m.graph.nodes) for m in modules]
+    _check_forms(columns)
+    rules = [merging.arguments(nodes) for nodes in zip(*columns)]
+    if merging.samples is None or not any(rules) and all(c is getattr(modules[0], n) for n, c in children.items()):
+        return modules[0]
+    building = _Building(*_sources(merging, columns))
+    used = {s for rule in rules for e in rule.values() if e not in building.sizes for s in e.symbols()}
+    missing = used - set(building.sources)
+    if missing:
+        words = f"gives torch.cond, torch.while_loop or scan a function with a number that follows from {', '.join(sorted(missing))}, which is no size of a tensor that it gets"
+        raise Difference(words)
+    for _ in _nodes(building, merging, columns, rules, used):
+        pass
+    root = cresset.nn.Module()
+    for name, child in children.items():
+        setattr(root, name, child)
+    return fx.GraphModule(root, building.graph, type(modules[0]).__name__)
+
+
+def _sources(merging, columns):
+    """{symbol: (placeholder, dimension, what the size is)} of a function's operands, sizes by themselves first, and {size: (placeholder, dimension)}."""
+    found = []
+    for nodes in zip(*columns):
+        if nodes[0].op == "placeholder":
+            sizes = merging.sizes(nodes) or ()
+            found += [(e.symbol is None, nodes[0], d, e) for d, e in enumerate(sizes) if isinstance(e, SizeExpr)]
+    sources, known = {}, {}
+    for _, node, d, e in sorted(found, key=lambda f: f[0]):
+        known.setdefault(e, (node, d))
+        if len(e.terms) == e.divisor == e.factor == 1 and len(e.terms[0][1]) == 1:
+            sources.setdefault(e.terms[0][1][0], (node, d, e))
+    return sources, known
+
+
+def _build(base, merging, rules, building, users, inputs, used, inner):
+    result = Traced()
+    result.called, result.inputs, result.constants, result.out_spec = base.called, base.inputs, base.constants, base.out_spec
+    result.inner, result.divisors = inner, merging.divisors
+    for node, args, new in _nodes(building, merging, merging.columns, rules, used):
+        if new is None:
+            result.outputs = _outputs(base.outputs, args[0])
     for leaf, node in enumerate(users):
         shape = node.meta["val"].shape if isinstance(node.meta.get("val"), cresset.Tensor) else ()
         if any((leaf, d) in inputs for d in range(len(shape))):

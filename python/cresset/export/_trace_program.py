@@ -20,11 +20,11 @@ from cresset.utils import _pytree as pytree
 from cresset.utils._python_dispatch import _disable_current_modes
 
 from . import _autocast
-from ._control_flow import record_cond, record_while_loop
 from ._effects import has_effect
 from ._errors import UserError, UserErrorType, data_dependent
 from ._module_calls import ModuleStack
 from ._objects import argument_of, fake_attributes, fake_of, is_fake_object, real_of
+from ._scans import RECORDERS
 from ._unchecked import UNCHECKED
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
@@ -92,7 +92,11 @@ class _Functions(cresset.overrides.TorchFunctionMode):
             self.current = before
 
 
-_OWN_FILES = tuple(f"/cresset/{part}" for part in ("export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "overrides", "_ops", "nn/modules/module.py", "_higher_order"))
+_OWN_PARTS = (
+    "export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "utils/_pytree", "overrides", "_ops", "nn/modules/module.py", "_higher_order",
+    "_rare_functions",
+)  # fmt: skip
+_OWN_FILES = tuple(f"/cresset/{part}" for part in _OWN_PARTS)
 
 
 def _stack_trace():
@@ -120,6 +124,8 @@ class _ExportTracer(PythonKeyTracer):
         node = super().create_node(*args, **kwargs)
         self.describe(node)
         return node
+
+    keeps_operand_names = ("true_graph", "false_graph", "body_graph")
 
     @property
     def inner(self):
@@ -255,7 +261,7 @@ class _Recorder(ProxyTorchDispatchMode):
     @contextlib.contextmanager
     def recording(self):
         """For a block operators of this thread are recorded."""
-        own = functools.partial(record_cond, self), functools.partial(record_while_loop, self)
+        own = {name: functools.partial(record, self) for name, record in RECORDERS.items()}
         before, _rare_functions._recorders = _rare_functions._recorders, own
         _of_calls.append(self)
         try:

@@ -102,6 +102,18 @@ def test_associative_scan_of_every_size_agrees_with_the_loop_and_keeps_the_order
         assert torch.equal(associative_scan(torch.matmul, matrices, 1, combine_mode="generic"), torch.stack(expected, 1)), size
 
 
+def test_the_same_step_by_step():
+    import importlib
+
+    forms = {n: importlib.import_module(f"cresset._higher_order_ops.{n}") for n in ("map", "scan", "associative_scan")}
+    assert forms["map"]._fake_map(lambda x, y: (x + y, None), XS, 1)[0].tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    last, outputs = forms["scan"]._fake_scan(_add, torch.zeros(3), XS, dim=1, reverse=True)
+    assert last.tolist() == [1.0, 5.0, 9.0] and outputs.tolist() == [[1.0, 1.0], [5.0, 3.0], [9.0, 5.0]]
+    assert forms["scan"]._fake_scan(_add, torch.zeros(2))[1] == []
+    for reverse, expected in ((False, [[0.0, 1.0], [2.0, 5.0], [4.0, 9.0]]), (True, [[1.0, 1.0], [5.0, 3.0], [9.0, 5.0]])):
+        assert forms["associative_scan"]._fake_associative_scan(torch.add, XS, 1, reverse=reverse).tolist() == expected
+
+
 def test_functions_of_several_results():
     assert map(lambda x, y: None, XS, XS) is None
     assert map(lambda x: {"c": [x["a"] * 2]}, {"a": torch.ones(3, 2)})["c"][0].tolist() == [[2.0, 2.0]] * 3

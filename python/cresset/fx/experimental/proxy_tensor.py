@@ -95,6 +95,8 @@ class PythonKeyTracer(Tracer):
         self.constants = {}  # id -> (tensor, value that it has)
         self.places = {}  # where a tensor lies -> its proxy; autograd gives out other objects for views and for results that it saved
 
+    keeps_operand_names = ()  # kinds of graphs of functions whose placeholders have the names of the values around
+
     @functools.cached_property
     def inner(self):
         """Graphs of functions that control flow chooses, by name."""
@@ -351,29 +353,32 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
     @contextlib.contextmanager
     def recording_control_flow(self):
-        """For a block torch.cond and torch.while_loop become nodes."""
-        own = self._flow("cond"), self._flow("while_loop")
-        before, _rare_functions._recorders = _rare_functions._recorders, own
+        """For a block cond, while_loop, map, scan and associative_scan become nodes."""
+        before, _rare_functions._recorders = _rare_functions._recorders, {name: functools.partial(self._flow, name) for name in _FLOWS}
         try:
             yield
         finally:
             _rare_functions._recorders = before
 
-    def _flow(self, name):
-        def record(*arguments):
-            if not self.enabled:
-                before, _rare_functions._recorders = _rare_functions._recorders, None
-                try:
-                    return getattr(cresset, name)(*arguments)
-                finally:
-                    _rare_functions._recorders = before
-            tensors = [t for t in pytree.tree_leaves(arguments) if isinstance(t, cresset.Tensor)]
-            if any(isinstance(t, FunctionalTensor) or cresset._C._functorch.is_batchedtensor(t) for t in tensors):
-                raise NotImplementedError(f"make_fx: torch.{name} of tensors of vmap or functionalize is not recorded. Put these inside of its functions.")
-            _refuse_gradients(tensors)
-            return getattr(cresset.export._control_flow, f"record_{name}")(self, *arguments)
-
-        return record
+    def _flow(self, name, *arguments):
+        flows = importlib.import_module("cresset.export._scans")
+        tensors = [t for t in pytree.tree_leaves(arguments) if isinstance(t, cresset.Tensor)]
+        batched = any(cresset._C._functorch.is_batchedtensor(t) for t in tensors)
+        if not self.enabled or batched and name in _IN_PARTS:
+            before, _rare_functions._recorders = _rare_functions._recorders, None
+            try:
+                return flows.PLAIN[name](*arguments)
+            finally:
+                _rare_functions._recorders = before
+        if batched:
+            raise NotImplementedError(f"make_fx: torch.{name} of tensors of vmap is not recorded. Put vmap inside of its functions.")
+        if any(isinstance(t, FunctionalTensor) for t in tensors):
+            return importlib.import_module("cresset._subclasses._functional_flow").FUNCTIONAL[name](*arguments)
+        record = functools.partial(flows.RECORDERS[name], self)
+        if cresset.is_grad_enabled() and name != "while_loop":
+            return importlib.import_module("cresset.export._flow_gradients").DIFFERENTIABLE[name](self, record, *arguments)
+        _refuse_gradients(tensors)
+        return record(*arguments)
 
     def _note_constant(self, func, args, kwargs, result, lifted, all_constant):
         """Small results of constants are constants, so that their values may be asked for."""
@@ -387,9 +392,13 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 table[id(result)] = (result, func(*values[0], **values[1]))
 
 
+_FLOWS = ("cond", "while_loop", "map", "scan", "associative_scan")
+_IN_PARTS = ("map", "scan", "associative_scan")
+
+
 def _refuse_gradients(tensors):
     if cresset.is_grad_enabled() and any(t.requires_grad for t in tensors):
-        words = "make_fx: gradients through torch.cond and torch.while_loop are not recorded."
+        words = "make_fx: gradients through torch.while_loop are not recorded."
         raise NotImplementedError(f"{words} Trace under torch.no_grad(), or with tensors that do not require a gradient.")
 
 
