@@ -34,6 +34,7 @@ REPLACED = [
     (r"\b(special|linalg|fft)\.\1_", r"\1."),
     (r"torch\.functional\.", "torch."),
     (r"'torch\._C\.TensorBase'", "'Tensor'"),
+    (r"(Could not run '[\w:.]+' with arguments from the '\w+' backend\.).*", r"\1"),  # then PyTorch lists what it was built with
 ]
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 UNIMPORTANT = re.compile(r"`torch\.jit\.\w+` is deprecated|The use of `x\.T`")

@@ -57,6 +57,13 @@ class QuantizedType(_TypeName):
         """Raises RuntimeError: whether numbers are signed is a matter of the scheme."""
         raise RuntimeError("isSignedType not supported for quantized types")
 
+    @property
+    def _stored(self):
+        """The type of the whole numbers in memory; AttributeError where several are in one byte."""
+        if self._name not in (plain := {"qint8": _C.int8, "quint8": _C.uint8, "qint32": _C.int32}):
+            raise AttributeError("_stored")
+        return plain[self._name]
+
 
 def script_number(value):
     """The whole number that scripts and archives have in place of a quantized type or a scheme; any other value as it is."""

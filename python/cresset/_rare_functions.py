@@ -311,6 +311,8 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
     are below `tol` or after `niter` steps (by default 1000). A needs at least 3 k rows (ValueError otherwise).
     """
     largest = True if largest is None else largest
+    if A.shape[-2] != A.shape[-1]:
+        raise AssertionError(f"A must be square, got shape {A.shape}")
     if A.dim() > 2:
         flat = A.reshape(-1, *A.shape[-2:])
         parts = [lobpcg(a, k, None if B is None else (B if B.dim() == 2 else B.reshape(flat.shape)[i]), None if X is None else X.reshape(len(flat), *X.shape[-2:])[i],

@@ -292,11 +292,19 @@ def _get_available_device_type():
 def _rebuild_sparse_tensor(layout, data):
     """A sparse tensor of a file, from its layout and parts. RuntimeError when they do not fit together: files may be damaged."""
     from . import sparse
+    from .serialization._options import is_read_later, when_read
+    from .sparse._validate import check_compressed, check_coordinates
 
+    now = not is_read_later()
     if layout is cresset.sparse_coo:
         indices, values, size, *coalesced = data
-        return sparse.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None, check_invariants=True)
-    return sparse.sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
+        coalesced = coalesced[0] if coalesced else None
+        if not now:
+            when_read(lambda: check_coordinates(indices, size, coalesced))
+        return sparse.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced, check_invariants=now)
+    if not now:
+        when_read(lambda: check_compressed(*data, layout))
+    return sparse.sparse_compressed_tensor(*data, layout=layout, check_invariants=now)
 
 
 def _rebuild_jagged_tensor(values, offsets, lengths, ragged_idx, low, high, requires_grad):

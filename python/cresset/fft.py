@@ -15,3 +15,5 @@ def _fill():
 
 
 _fill()
+# PyTorch leaves the Hermitian transforms of several dimensions out.
+__all__ = sorted(name for name in globals() if name[0] != "_" and name not in ("hfft2", "hfftn", "ihfft2", "ihfftn"))  # noqa: PLE0605

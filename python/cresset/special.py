@@ -14,3 +14,4 @@ def _fill():
 
 
 _fill()
+__all__ = sorted(name for name in globals() if name[0] != "_")  # noqa: PLE0605

@@ -618,7 +618,7 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
         return f"dtype={self.dtype}, device={self.device}"
 
     def _elements(self):
-        return _C._storage_view(self._untyped_storage._anchor, self.dtype, 0, [len(self)], [1])
+        return _C._storage_view(self._untyped_storage._anchor, getattr(self.dtype, "_stored", self.dtype), 0, [len(self)], [1])
 
     @property
     def device(self):

@@ -213,3 +213,33 @@ def test_elements_are_written_by_indices():
     ):
         with pytest.raises(RuntimeError, match=words):
             act()
+
+
+def test_deviations_and_storages():
+    q = torch.quantize_per_tensor(torch.arange(6.0).view(2, 3), 0.5, 2, torch.quint8)
+    assert q.std().dequantize() == 2.0 and q.std(1).dequantize().tolist() == [1.0, 1.0] and q.std(0, unbiased=False).dequantize().tolist() == [1.5] * 3
+    assert torch.std(q, dim=0, correction=2).int_repr().tolist() == [255] * 3
+    assert q.storage().tolist() == [2, 4, 6, 8, 10, 12] and q.storage()[0] == 2 and q.storage().dtype is torch.quint8
+
+
+def test_what_is_no_number():
+    nan, inf = float("nan"), float("inf")
+    assert torch.quantize_per_tensor(torch.tensor([nan, 1.0, inf, -inf]), 0.1, 3, torch.qint32).int_repr().tolist() == [-(2**31), 13, 2**31 - 1, -(2**31)]
+    for dtype, odd in ((torch.quint8, 0), (torch.qint8, 0), (torch.qint32, -(2**31))):
+        rows = torch.quantize_per_channel(torch.tensor([[nan, 1.0]]), torch.tensor([0.1]), torch.tensor([0]), 0, dtype)
+        assert rows.int_repr().tolist() == [[odd, 10]]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda q: torch.isclose(q, q), "isclose is not supported for quantized inputs."),
+        (lambda q: torch.allclose(q, torch.ones(3, 4)), "QUInt8 did not match Float"),
+        (lambda q: torch.quantize_per_channel(ROWS, torch.ones(4), torch.zeros(4).long(), -1, torch.qint8), "Got: -1Expected: [0, 2)"),
+        (lambda q: torch.quantize_per_channel(ROWS, torch.ones(4), torch.zeros(4).long(), 2, torch.qint8), "Got: 2Expected: [0, 2)"),
+    ],
+)
+def test_what_is_refused_of_quantized_tensors(one, call, words):
+    with pytest.raises(RuntimeError) as raised:
+        call(one)
+    assert words in str(raised.value)

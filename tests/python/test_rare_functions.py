@@ -124,6 +124,8 @@ def test_lobpcg(largest):
     cresset.testing.assert_close(a @ vectors, (b @ vectors) * values.unsqueeze(1), rtol=1e-3, atol=1e-3)
     with pytest.raises(ValueError, match="not applicable when the number of A rows"):
         cresset.lobpcg(a[0, :5, :5], 2)
+    with pytest.raises(AssertionError, match=r"A must be square, got shape .*\[4, 3\]"):
+        cresset.lobpcg(cresset.ones(4, 3))
 
 
 def test_methods_of_older_times():

@@ -43,7 +43,9 @@ def quantized(real, quantizer):
         place = (real.double() * (1 / scale).double() + zero).float()  # as PyTorch: product and sum are rounded to float32 once, in the other cases twice
     else:
         place = real * (1 / scale) + zero
-    whole = cresset.where(place.isnan(), cresset.tensor(float(high)), place.round())
+    # What is no number becomes what PyTorch's conversion of it gives.
+    odd = low if numbers is cresset.int32 else high if isinstance(quantizer, PerTensor) else 0
+    whole = cresset.where(place.isnan(), cresset.tensor(float(odd)), place.round())
     return QuantizedTensor(whole.double().clamp(low, high).to(numbers), quantizer)
 
 
@@ -80,12 +82,14 @@ def quantize_per_channel(input, scales, zero_points, axis, dtype):
         return recorded("quantize_per_channel", input, scales, zero_points, axis, dtype)
     _kind(dtype)
     _check_float(input)
+    if not 0 <= axis < input.dim():
+        raise RuntimeError(f"Channel axis out of range in per channel affine quantization. Got: {axis}Expected: [0, {input.dim()})")
     size = input.shape[axis]
     if scales.numel() != size:
         raise RuntimeError(f"length of scales must equal to channel, expected {size} got, {scales.numel()}")
     if zero_points.numel() != size:
         raise RuntimeError(f"length of zero_points must equal to channel expected {size} got, {zero_points.numel()}")
-    return quantized(input, _many(dtype, scales, zero_points, axis % max(input.dim(), 1)))
+    return quantized(input, _many(dtype, scales, zero_points, axis))
 
 
 def _many(dtype, scales, zero_points, axis):

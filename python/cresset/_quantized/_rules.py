@@ -2,6 +2,7 @@
 
 import cresset
 
+from .._dtype_info import word_of
 from ._functions import quantized
 from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 
@@ -17,7 +18,7 @@ _SAME = frozenset("detach alias clone contiguous".split())  # of a tensor with s
 _COMPARED = frozenset("eq ne lt le gt ge".split())
 # Computed with real numbers, the result with the same scale.
 _REAL = frozenset(
-    "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d "
+    "mean std avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d "
     "upsample_bilinear2d grid_sampler_2d leaky_relu threshold".split()
 )
 
@@ -141,6 +142,16 @@ def _refuse(func):
     )
 
 
+def _word(t):
+    return KINDS[t._quantizer.dtype][3] if isinstance(t, QuantizedTensor) else word_of(t.dtype)
+
+
+def _isclose(a, b, *args, **kwargs):
+    if _word(a) != _word(b):
+        raise RuntimeError(f"{_word(a)} did not match {_word(b)}")
+    raise RuntimeError("isclose is not supported for quantized inputs.")
+
+
 def _limits(t, low, high):
     """The whole numbers of two real ones, in t's range."""
     q = t._uniform()
@@ -243,6 +254,8 @@ def _index_put_(target, indices, values, accumulate=False):
 
 
 _RULES = {
+    "isclose": _isclose,
+    "allclose": _isclose,
     "index_put_": _index_put_, "_index_put_impl_": lambda t, indices, values, accumulate=False, unsafe=False: _index_put_(t, indices, values, accumulate),
     "index_put": lambda t, indices, values, accumulate=False: _index_put_(t._with(t._numbers.clone()), indices, values, accumulate),
     "constant_pad_nd": _constant_pad, "masked_fill_": _masked_fill_,

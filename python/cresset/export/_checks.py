@@ -8,10 +8,20 @@ from .graph_signature import CustomObjArgument
 __all__ = ["check_inputs", "reordered"]
 
 
-def reordered(kwargs, in_spec):
-    """Keyword inputs in the order of the structure, where they are the same ones."""
-    names = in_spec.children_specs[1].context
-    return {k: kwargs[k] for k in names} if kwargs.keys() == set(names) else kwargs
+def reordered(args, kwargs, in_spec):
+    """The inputs with keywords, and the keys of dicts within, in the order of the structure, where they are the same ones."""
+    args_spec, kwargs_spec = in_spec.children_specs
+    return _in_order(tuple(args), args_spec), _in_order(kwargs, kwargs_spec)
+
+
+def _in_order(value, spec):
+    kind, children = type(value), spec.children_specs
+    if kind is not spec.type or kind not in (dict, tuple, list) or len(value) != len(children):
+        return value
+    if kind is not dict:
+        return kind(map(_in_order, value, children))
+    names = spec.context
+    return {k: _in_order(value[k], child) for k, child in zip(names, children)} if value.keys() == set(names) else value
 
 
 def _place_of(path):

@@ -131,7 +131,7 @@ def unlifted_module(program, check_guards):
         expected, ranges = expected_inputs(program), program.range_constraints
 
         def before(_, args, kwargs):
-            kwargs = reordered(kwargs, signature.in_spec)
+            args, kwargs = reordered(args, kwargs, signature.in_spec)
             check_inputs(args, kwargs, signature.in_spec, expected, ranges)
             return args, kwargs
 

@@ -97,7 +97,7 @@ class Dim:
         return self.factor * value + self.offset
 
     def __repr__(self):
-        limits = "".join(f", {k}={v}" for k, v in (("min", self.min), ("max", self.max)) if v is not int_oo)
+        limits = "".join(f", {k}={v}" for k, v, usual in (("min", self.min, 2), ("max", self.max, int_oo)) if v != usual)
         return f"Dim('{self.__name__}'{limits})"
 
 

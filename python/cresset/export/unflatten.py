@@ -181,7 +181,7 @@ class UnflattenedModule(InterpreterModule):
     def process_forward_inputs(self, *args, **kwargs):
         """The leaves of a call's inputs, checked against the program. TypeError for another structure when there is no adapter."""
         in_spec = self._signature.in_spec
-        kwargs = reordered(kwargs, in_spec)
+        args, kwargs = reordered(args, kwargs, in_spec)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if is_fx_symbolic_tracing():
             return leaves

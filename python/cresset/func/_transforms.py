@@ -126,13 +126,17 @@ class _Reverse:
     def __init__(self, tree, later=False):
         """`later`: gradients may be asked for when the mode of gradients is another one, so that what the inputs come from counts in either."""
         self.outside = cresset.is_grad_enabled()
+        self._given = pytree.tree_leaves(tree)
         with cresset.enable_grad() if later else contextlib.nullcontext():
             self.tree, self.inputs = _fresh(tree)
 
     def leaving(self, tree):
-        """Results without the history that only this transform sees."""
+        """Results without the history that only this transform sees; an input that is returned is what was given."""
+        given = dict(zip(map(id, self.inputs), self._given))
 
         def cut(value):
+            if id(value) in given and value.is_leaf:
+                return given[id(value)]
             return _C._without_own_history(value, self.inputs, not self.outside) if isinstance(value, cresset.Tensor) else value
 
         return pytree.tree_map(cut, tree)
@@ -231,6 +235,9 @@ def _run_vjp(func, args, argnums, has_aux):
         aux = run.leaving(aux)
     outputs, out_spec = pytree.tree_flatten(result)
     _require_tensors(outputs, out_spec, "vjp(f, *primals)")
+    for output in outputs:
+        if not (output.is_floating_point() or output.is_complex()):
+            raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {output.dtype}")
     in_spec = pytree.tree_structure(run.tree)
 
     @_out_of_inference_mode

@@ -133,7 +133,7 @@ class Adam(Optimizer):
                 one_beta1, one_beta2 = 1 - beta1, 1 - beta2
                 check_dense("Adam", group["params"], ", please consider SparseAdam instead")
                 if group["capturable"]:
-                    check_capturable(group, group["params"])
+                    check_capturable(group, [p for p in group["params"] if p.grad is not None])
                 if group["foreach"] or group["fused"]:
                     self._step_together(group)
                     continue

@@ -201,6 +201,11 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
+    @staticmethod
+    def profile_hook_step(func):
+        """A decorator for the step of a class that is no subclass's: the hooks of its optimizers run around it."""
+        return func if getattr(func, "hooked", False) else _with_hooks(func)
+
     def _patch_step_function(self):
         """What subclasses call that do not call __init__: afterwards their class's step has the hooks around it, wherever it came from."""
         self._zero_grad_profile_name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"

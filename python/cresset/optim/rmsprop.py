@@ -77,7 +77,7 @@ class RMSprop(Optimizer):
             for group in self.param_groups:
                 check_dense("RMSprop", group["params"])
                 if group["capturable"]:
-                    check_capturable(group, group["params"])
+                    check_capturable(group, [p for p in group["params"] if p.grad is not None])
                 if group["foreach"]:
                     check_foreach(group)
                     for some in batches([p for p in group["params"] if p.grad is not None]):

@@ -22,6 +22,10 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name == "_ExperimentalConfig":
+        from cresset._profiler_c import _ExperimentalConfig
+
+        return _ExperimentalConfig
     return submodule(__name__, name)
 
 

@@ -27,6 +27,7 @@ class ProfilerAction(enum.Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4  # a device's profiler has ended by itself: a name that schedules of others mention
 
 
 class ProfilerActivity(enum.Enum):

@@ -16,7 +16,7 @@ import cresset
 from . import _files
 from ._errors import FileError, damage
 from ._files import _open_file_like, is_path
-from ._legacy import SourceChangeWarning
+from ._legacy import MAGIC_NUMBER, PROTOCOL_VERSION, SourceChangeWarning  # noqa: F401
 from ._locations import (  # noqa: F401
     _package_registry,
     default_restore_location,
@@ -50,6 +50,8 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
+SHORT_SIZE, INT_SIZE, LONG_SIZE = 2, 4, 4  # bytes of the numbers in older formats
+STORAGE_KEY_SEPARATOR = ","
 
 _RISK = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. "

@@ -36,6 +36,11 @@ class _SerializationTls(threading.local):
 _serialization_tls = _SerializationTls()
 
 
+def is_read_later():
+    """Whether storages of the file that is being read have no data yet."""
+    return _serialization_tls.later is not None
+
+
 def when_read(action):
     """Call action() when the storages of the file that is being read have their data: now, if they have."""
     if _serialization_tls.later is None:

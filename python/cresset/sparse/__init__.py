@@ -6,6 +6,7 @@
 import cresset
 
 from .. import _C
+from .._dtype_info import word_of
 from .._overridable import overridable
 from .._recorded import recorded, recording
 from . import _legacy
@@ -130,7 +131,14 @@ def _softmax(input, dim, dtype, logarithm):
         return recorded("_sparse_log_softmax" if logarithm else "_sparse_softmax", input, dim, dtype)
     from ._rules import _dim
 
+    if input.layout is not _C.sparse_coo:
+        kind = "CPU" if input.layout is _C.strided else "SparseCsrCPU"
+        raise NotImplementedError(
+            f"Could not run 'aten::_sparse_{'log_' * logarithm}softmax' with arguments from the '{kind}' backend. torch.softmax takes strided tensors."
+        )
     input = input.coalesce() if dtype is None else input.to(dtype).coalesce()
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"{'log_' * logarithm}softmax\" not implemented for '{word_of(input.dtype)}'")
     dim, count = _dim(input, dim), input.sparse_dim()
     places, values = input.indices(), input.values()
     function = cresset.log_softmax if logarithm else cresset.softmax
@@ -190,6 +198,10 @@ def mask_of(tensor, mask):
     """Tensor.sparse_mask."""
     from ._gradients import Mask
 
+    if mask.layout is _C.strided:
+        if tensor.layout not in (_C.strided, _C.sparse_coo):
+            raise RuntimeError("sparse_mask_sparse_compressed expects mask to have sparse compressed layout, got Strided")
+        raise NotImplementedError("Could not run 'aten::sparse_mask' with arguments from the 'CPU' backend. The mask has to be sparse: to_sparse() makes it so.")
     if tensor.shape != mask.shape:
         raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; self has size {list(tensor.shape)} but mask has size {list(mask.shape)}")
     return Mask.apply(tensor, mask.detach())

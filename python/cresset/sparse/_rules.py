@@ -132,6 +132,14 @@ def _pow(base, exponent):
     return _valued(base, base._v**exponent)
 
 
+@_rule("view_as_real")
+def _view_as_real(sparse):
+    """The parts of complex values as a dense dimension more."""
+    if not isinstance(sparse, Coordinates):
+        _refuse(cresset.ops.aten.view_as_real.default, (sparse,))
+    return Coordinates(sparse._i, cresset.view_as_real(sparse._v), (*sparse.shape, 2), sparse._ordered)
+
+
 @_rule("threshold_backward")
 def _threshold_backward(grad, sparse, threshold):
     sparse = coalesced(sparse) if isinstance(sparse, Coordinates) else sparse
@@ -317,7 +325,7 @@ def _mul(a, b):
 @_rule("div", "true_divide")
 def _div(a, b, *, rounding_mode=None):
     if not isinstance(a, Sparse) or isinstance(b, Sparse) and b.dim():
-        raise RuntimeError("Sparse division requires a dense scalar or tensor as divisor: a sparse one has zeros.")
+        raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {list(b.shape)} for divisor)")
     a = coalesced(a) if isinstance(a, Coordinates) and rounding_mode else a
     if _scalar(b):
         return _valued(a, cresset.div(a._v, b, rounding_mode=rounding_mode))
@@ -352,6 +360,14 @@ def _check_sum(a, b, alpha, subtracts):
     (cresset.sub if subtracts else cresset.add)(_dense_like(a), _dense_like(b), alpha=alpha)
 
 
+def _in_order(coo):
+    """Whether the indices are sorted, each once, also where nobody has said so."""
+    if coo._ordered:
+        return True
+    key = keys(coo._i, coo.shape)
+    return bool((key[1:] > key[:-1]).all())
+
+
 @_rule("add")
 def _add(a, b, *, alpha=1, subtracts=False):
     _check_sum(a, b, alpha, subtracts)
@@ -367,6 +383,9 @@ def _add(a, b, *, alpha=1, subtracts=False):
         joined = Coordinates(cresset.cat((left._i, right._i), 1), values, a.shape)
         if left._ordered and right._ordered:
             return _like(coalesced(joined), a)
+        if _in_order(left) and _in_order(right):
+            merged = coalesced(joined)
+            return Coordinates(merged._i, merged._v, a.shape)
         # Gradients that are added up again and again stay within what the dense tensor would take.
         return coalesced(joined) if joined._nnz() > joined.numel() else joined
     if isinstance(a, Sparse):
@@ -697,6 +716,10 @@ def _word(tensor):
 def _mv(a, b):
     if a.dtype != b.dtype:
         raise RuntimeError(f"expected scalar type {_word(a)} but found {_word(b)}")
+    if a.dim() != 2 or b.dim() != 1:
+        raise RuntimeError(f"mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {a.dim()} Tensor Dim: {b.dim()}")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
     return _spread(a, dense(b)[:, None] if isinstance(b, Sparse) else b[:, None])[:, 0]
 
 

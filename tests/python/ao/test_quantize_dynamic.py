@@ -69,6 +69,10 @@ def test_by_name_and_by_row():
     assert made[1][0].weight().q_per_channel_scales().shape == (2,) and not made.training and net.training
     with pytest.raises(ValueError, match="Don't know how to quantize with default settings for"):
         quantize_dynamic(net, dtype=cresset.int8)
+    with pytest.raises(RuntimeError, match="Unknown dtype specified for quantize_dynamic"):
+        quantize_dynamic(net, {nn.Linear}, cresset.int8)
+    with pytest.raises(AssertionError, match="The only supported dtypes for dynamic quantized linear are qint8 and float16, got: torch.quint8"):
+        quantize_dynamic(net, {nn.Linear}, cresset.quint8)
 
 
 def test_files():

@@ -114,6 +114,13 @@ def test_batch_sampler():
         ),
         (lambda: D.random_split(TEN, [0.5, 0.6]), ValueError, "Sum of input lengths"),
         (lambda: D.TensorDataset(cresset.ones(2), cresset.ones(3)), AssertionError, "Size mismatch between tensors"),
+        (lambda: list(D.DataLoader([1], timeout=5)), AssertionError, "_SingleProcessDataLoaderIter requires timeout == 0"),
+        (
+            lambda: list(D.DataLoader([1], num_workers=1, prefetch_factor=0)),
+            AssertionError,
+            "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter",
+        ),
+        (lambda: D.default_collate([cresset.tensor(1), 2]), TypeError, "expected Tensor as element 1 in argument 0, but got int"),
         (lambda: D.ConcatDataset([]), AssertionError, "datasets should not be an empty iterable"),
         (lambda: D.ConcatDataset([TEN])[-11], ValueError, "absolute value of index should not exceed dataset length"),
         (lambda: D.ConcatDataset([TEN])[10], IndexError, "index 10 is out of range"),
@@ -351,3 +358,14 @@ def test_parts_of_loaders_by_name():
     assert kinds.create_fetcher(kinds.Map, [5, 6, 7], True, list, False).fetch([0, 2]) == [5, 7]
     assert kinds.create_fetcher(kinds.Iterable, iter([5, 6, 7]), True, list, False).fetch([None] * 2) == [5, 6]
     assert D.ConcatDataset.cumsum([[1, 2], [3]]) == [2, 3]
+
+
+def test_types_of_samples_and_an_old_name():
+    assert [str(kind[int]).rpartition(".")[2] for kind in (D.Dataset, D.DataLoader, D.Sampler)] == ["Dataset[int]", "DataLoader[int]", "Sampler[int]"]
+
+    class Words(D.Dataset[str]):
+        pass
+
+    assert Words.__mro__[1] is D.Dataset
+    with pytest.warns(FutureWarning, match="`cummulative_sizes` attribute is renamed to `cumulative_sizes`"):
+        assert D.ConcatDataset([[1, 2], [3]]).cummulative_sizes == [2, 3]

@@ -121,16 +121,21 @@ def test_functions_fit_their_columns(step, fn, columns, words):
         assert str(error.value) == words
 
 
+IDENTITY = lambda x: x  # noqa: E731
+
+
 def test_functions_that_cannot_be_sent_are_warned_of():
     def local(x):
         return x
 
     for make in (lambda f: wrap().map(f), lambda f: wrap().filter(f), lambda f: wrap().groupby(f), lambda f: wrap().demux(2, f), lambda f: M.SequenceWrapper([1]).map(f)):
-        with pytest.warns(UserWarning, match="^Lambda function is not supported by pickle") as told:
+        with pytest.warns(UserWarning, match="^Local function is not supported by pickle") as told:
             make(lambda x: x)
         assert told[0].filename == __file__
         with pytest.warns(UserWarning, match="^Local function is not supported by pickle"):
             make(functools.partial(local))
+        with pytest.warns(UserWarning, match="^Lambda function is not supported by pickle"):
+            make(IDENTITY)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             make(times10)

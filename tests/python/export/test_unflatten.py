@@ -217,3 +217,21 @@ def test_signatures_that_cannot_be_cut_out():
         program = export(Reads(), (cresset.rand(2),), preserve_module_call_signature=("m",))
     with pytest.raises(NotImplementedError, match="unflatten: sin of the module m is used outside of it and is no output of its call"):
         unflatten(program)
+
+
+def test_keys_of_dicts_come_in_any_order():
+    class Difference(nn.Module):
+        def forward(self, x, *, k):
+            return x["p"] - x["q"] * k[0]["r"]
+
+    p, q, r = cresset.ones(1) * 5, cresset.ones(1), cresset.ones(1) * 3
+    program = export(Difference(), ({"p": p, "q": q},), {"k": [{"r": r, "s": q}]})
+    for module in (program.module(), unflatten(program)):
+        assert module({"q": q, "p": p}, k=[{"s": q, "r": r}]).item() == 2.0
+    with pytest.raises(ValueError, match="Trying to flatten user inputs with exported input tree spec"):
+        program.module()({"q": q}, k=[{"s": q, "r": r}])
+
+
+def test_names_of_ranges():
+    shown = [str(Dim("a", min=low, max=high)) for low, high in ((None, None), (2, None), (2, 9), (3, 9))]
+    assert shown == ["Dim('a', min=0)", "Dim('a')", "Dim('a', max=9)", "Dim('a', min=3, max=9)"]

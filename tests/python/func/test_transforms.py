@@ -316,3 +316,16 @@ def test_vjp_of_a_function_that_ran_without_gradients():
     (y,) = pull(cresset.tensor(1.0))
     assert not out.requires_grad and not without.requires_grad and y.requires_grad
     assert y.item() == 6.0 and cresset.autograd.grad(y, x)[0].item() == 2.0
+
+
+def test_an_input_that_is_returned_is_the_one_that_was_given(x):
+    assert vjp(lambda v: v, x)[0] is x and vjp(lambda v: (v, v), x)[0][1] is x
+    assert jacrev(lambda v: (v, v), has_aux=True)(x)[1] is x and not x.requires_grad
+    result, pull = vjp(lambda v: v, x)
+    assert pull(cresset.ones_like(x))[0].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_outputs_without_derivatives(x):
+    for call in (lambda: vjp(lambda v: v.long(), x), lambda: jacrev(lambda v: (v, v.long()))(x)):
+        with pytest.raises(RuntimeError, match="All outputs of f must be floating-point or complex Tensors, got Tensor with dtype"):
+            call()

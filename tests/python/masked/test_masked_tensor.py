@@ -234,3 +234,9 @@ def _saved(value):
     cresset.save(value, file)
     file.seek(0)
     return file
+
+
+def test_what_is_asked_of_each_element():
+    t = masked_tensor(cresset.tensor([-1.0, float("nan"), float("inf"), 2.0]), cresset.tensor([True, True, True, False]))
+    assert str(cresset.isfinite(t)).split() == ["MaskedTensor(", "[True,", "False,", "False,", "--]", ")"]
+    assert str(cresset.isreal(t)).split() == ["MaskedTensor(", "[True,", "True,", "True,", "--]", ")"]

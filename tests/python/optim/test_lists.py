@@ -253,3 +253,25 @@ def test_lbfgs_goes_on_where_numbers_overflow():
 def test_lbfgs_without_gradient():
     p = cresset.ones(2, requires_grad=True)
     assert optim.LBFGS([p], tolerance_grad=-math.inf).step(lambda: cresset.tensor([10.0])) == 10 and p.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "RMSprop"])
+def test_capturable_without_gradients_has_nothing_to_refuse(kind):
+    p = cresset.nn.Parameter(cresset.ones(2))
+    optimizer = getattr(cresset.optim, kind)([p], capturable=True)
+    assert optimizer.step() is None
+    p.grad = cresset.ones(2)
+    with pytest.raises(AssertionError, match="If capturable=True"):
+        optimizer.step()
+
+
+def test_hooks_around_a_step_that_is_decorated():
+    class Plain(cresset.optim.SGD):
+        @cresset.optim.Optimizer.profile_hook_step
+        def step(self, closure=None):
+            return "done"
+
+    optimizer, seen = Plain([cresset.nn.Parameter(cresset.ones(1))], lr=0.1), []
+    optimizer.register_step_pre_hook(lambda *args: seen.append("before"))
+    optimizer.register_step_post_hook(lambda *args: seen.append("behind"))
+    assert optimizer.step() == "done" and seen == ["before", "behind"]

@@ -31,3 +31,10 @@ def test_without_a_profile_and_twice():
         _record_function_with_args_enter(1)
     with pytest.raises(RuntimeError, match="what _record_function_with_args_enter gave was required; a int was given"):
         _record_function_with_args_exit(3)
+
+
+def test_names_of_settings():
+    assert cresset.profiler.ProfilerAction(4).name == "DEVICE_STOPPED"
+    with cresset.profiler.profile(experimental_config=cresset.profiler._ExperimentalConfig()) as profile:
+        cresset.ones(1)
+    assert profile.events()

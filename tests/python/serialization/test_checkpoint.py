@@ -346,3 +346,37 @@ def test_versions_of_modules():
         check(module, (0, 1))
     with pytest.warns(UserWarning, match="assuming that requirement is met"):
         assert check(module, (0, 1), False)
+
+
+SPARSE = [
+    lambda: cresset.eye(2).to_sparse(), lambda: cresset.eye(2).to_sparse_csr(), lambda: cresset.eye(2).to_sparse_bsr((1, 1)),
+    lambda: cresset.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (3,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", SPARSE)
+def test_sparse_tensors_of_the_older_format(make):
+    """It has the data of storages behind the objects: indices are checked when they are there."""
+    sparse = make()
+    again = through([sparse, cresset.ones(2)], False)[0]
+    assert again.layout is sparse.layout and cresset.equal(again.to_dense(), sparse.to_dense())
+
+
+def test_damaged_indices_of_the_older_format():
+    f = io.BytesIO()
+    cresset.save(cresset.sparse_coo_tensor([[3, 0x0123456789]], [1.0, 2.0], (1 << 40,)), f, _use_new_zipfile_serialization=False)
+    data = f.getvalue()
+    where = data.rindex(bytes.fromhex("8967452301000000"))
+    with pytest.raises(RuntimeError, match="found negative index"):
+        cresset.load(io.BytesIO(data[:where] + b"\xff" * 8 + data[where + 8 :]))
+
+
+def test_masked_tensors_of_the_older_format():
+    masked = cresset.masked.masked_tensor(cresset.tensor([1.0, 2.0]), cresset.tensor([True, False]))
+    again = through(masked, False, weights_only=False)
+    assert again.get_data().tolist() == [1.0, 2.0] and again.get_mask().tolist() == [True, False]
+
+
+def test_numbers_of_the_formats():
+    names = ("SHORT_SIZE", "INT_SIZE", "LONG_SIZE", "MAGIC_NUMBER", "PROTOCOL_VERSION", "STORAGE_KEY_SEPARATOR", "DEFAULT_PROTOCOL")
+    assert [getattr(serialization, n) for n in names] == [2, 4, 4, 119547037146038801333356, 1001, ",", 2]

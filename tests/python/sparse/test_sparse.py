@@ -425,3 +425,39 @@ def test_coordinates_without_memory():
     lines = ["tensor(indices=tensor(..., size=(2, 3)),", "values=tensor(..., size=(3,)),", "device='meta', size=(4, 5), layout=torch.sparse_coo)"]
     assert [line.strip() for line in repr(made).replace("cresset", "torch").splitlines()] == lines  # what PyTorch 2.13 prints
     assert torch.ones(2, 3).to_sparse().to("meta").is_meta
+
+
+def test_sums_of_sorted_coordinates_keep_each_place_once():
+    a = torch.sparse_coo_tensor([[0, 1], [1, 2]], [1.0, 2.0], (2, 3))
+    b = torch.sparse_coo_tensor([[0, 1], [1, 0]], [10.0, 20.0], (2, 3))
+    for result, values in ((a + b, [11.0, 20.0, 2.0]), (a - b, [-9.0, -20.0, 2.0]), (torch.add(a, b, alpha=3), [31.0, 60.0, 2.0])):
+        assert not result.is_coalesced() and result._indices().tolist() == [[0, 1, 1], [1, 0, 2]] and result._values().tolist() == values
+    assert (a.coalesce() + b.coalesce()).is_coalesced()
+    assert a.clone().add_(b)._nnz() == 3
+
+
+def test_parts_of_complex_coordinates():
+    z = torch.sparse_coo_tensor([[0, 1]], torch.tensor([1 + 2j, 3]), (2,))
+    assert z.real.coalesce().values().tolist() == [1.0, 3.0] and z.imag.coalesce().values().tolist() == [2.0, 0.0]
+    rows = torch.sparse_coo_tensor([[0, 1]], torch.tensor([[1 + 2j, 3], [1, 1j]]), (2, 2))
+    assert rows.imag.shape == (2, 2) and rows.imag.to_dense().tolist() == [[2.0, 0.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda s: s.mv(torch.ones(2)), RuntimeError, "mv: expected self.size(-1) == vec.size(-1)"),
+        (lambda s: s / s, RuntimeError, "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape [3, 3] for divisor)"),
+        (lambda s: torch.ones(3, 3) / s, RuntimeError, "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape [3, 3] for divisor)"),
+        (lambda s: s.sparse_mask(torch.ones(3, 3)), NotImplementedError, "'CPU' backend"),
+        (lambda s: s.to_sparse_csr().sparse_mask(torch.ones(3, 3)), RuntimeError, "sparse_mask_sparse_compressed expects mask to have sparse compressed layout, got Strided"),
+        (lambda s: torch.sparse.softmax(s.long(), 1), NotImplementedError, "\"softmax\" not implemented for 'Long'"),
+        (lambda s: torch.sparse.log_softmax(s.cfloat(), 1), NotImplementedError, "\"log_softmax\" not implemented for 'ComplexFloat'"),
+        (lambda s: torch.sparse.softmax(s.to_dense(), 1), NotImplementedError, "Could not run 'aten::_sparse_softmax' with arguments from the 'CPU' backend"),
+        (lambda s: torch.sparse.softmax(s.to_sparse_csr(), 1), NotImplementedError, "Could not run 'aten::_sparse_softmax' with arguments from the 'SparseCsrCPU' backend"),
+    ],
+)  # fmt: skip
+def test_what_sparse_operators_refuse(call, error, words):
+    with pytest.raises(error) as raised:
+        call(uncoalesced())
+    assert words in str(raised.value)

@@ -229,6 +229,12 @@ def test_a_snippet_is_alone(tmp_path):
     assert found["some/raises"] == "TOP-EXC ValueError | words\n"
 
 
+def test_refusals_of_a_missing_kernel_end_with_their_first_sentence(snippets):
+    words = "Could not run 'aten::exp' with arguments from the 'SparseCPU' backend."
+    assert snippets.plain(words + " This could be because of [CPU, Meta].") == words
+    assert snippets.plain("Could not run 'aten::exp' with arguments.") == "Could not run 'aten::exp' with arguments."
+
+
 def test_verdicts_on_snippets(snippets, capsys):
     theirs = {"a": "1\n", "b": "EXC TypeError | some words\n", "c": "2\n"}
     ours = {"a": "1\n", "b": "EXC TypeError | other words\n", "c": "3\n"}

@@ -197,9 +197,11 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None
     """A copy of the model whose Linear and recurrent layers have weights in int8 (`dtype=cresset.qint8`, the default) or float16, or whose embeddings
     have rows of quint8.
 
-    `qconfig_spec`: a set of classes or of names of modules, or a dictionary from them to QConfigs. ValueError for another dtype.
+    `qconfig_spec`: a set of classes or of names of modules, or a dictionary from them to QConfigs. ValueError for another dtype, RuntimeError with the layers named.
     """
     if not isinstance(qconfig_spec, dict):
+        if dtype not in _BY_DTYPE and qconfig_spec is not None:
+            raise RuntimeError("Unknown dtype specified for quantize_dynamic: ", str(dtype))
         if dtype not in _BY_DTYPE:
             raise ValueError(f"Don't know how to quantize with default settings for {dtype}. Provide full qconfig please")
         usual, kinds = _BY_DTYPE[dtype]

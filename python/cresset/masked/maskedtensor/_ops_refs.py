@@ -196,7 +196,7 @@ def _operators():
         **dict.fromkeys(_PASSED, _both),
         **dict.fromkeys(("unfold_backward", "col2im"), _summed),
         **dict.fromkeys(_DATA_ONLY, _on_data),
-        **dict.fromkeys(unary.UNARY_NAMES, unary.apply),
+        **dict.fromkeys((*unary.UNARY_NAMES, "isfinite", "isreal"), unary.apply),
         **dict.fromkeys(unary.INPLACE_UNARY_NAMES, unary.apply_),
         **dict.fromkeys((*binary.BINARY_NAMES, "rsub"), binary.apply),
         **dict.fromkeys(binary.INPLACE_BINARY_NAMES, binary.apply_),

@@ -157,6 +157,14 @@ def to_tensor(masked, value):
     return masked._data.masked_fill(~masked._mask, value)
 
 
+def _read(data, mask, requires_grad):
+    """A MaskedTensor of a file, over the file's own tensors: those of older formats have no data yet."""
+    from cresset.serialization._options import when_read
+
+    when_read(lambda: check(data, mask))
+    return make(data, mask, requires_grad)
+
+
 class MaskedTensor(cresset.Tensor):
     """A tensor with a mask of its shape: elements where the mask is False are left out of reductions, and operators keep the mask.
 
@@ -178,7 +186,7 @@ class MaskedTensor(cresset.Tensor):
         return make(data.detach().clone(), mask.detach().clone(), requires_grad)
 
     def __reduce_ex__(self, protocol):
-        return MaskedTensor, (self._data, self._mask, self.requires_grad)
+        return _read, (self._data, self._mask, self.requires_grad)
 
     def __deepcopy__(self, memo):
         return memo.setdefault(id(self), MaskedTensor(self._data, self._mask, self.requires_grad))

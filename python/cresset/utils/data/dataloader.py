@@ -3,6 +3,7 @@
 import multiprocessing
 import multiprocessing.context
 import os
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -201,8 +202,7 @@ class DataLoader:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
-    def __class_getitem__(cls, item):
-        return cls  # DataLoader[T] in annotations
+    __class_getitem__ = classmethod(types.GenericAlias)  # DataLoader[T] in annotations
 
     @property
     def multiprocessing_context(self):

@@ -3,6 +3,7 @@
 import bisect
 import itertools
 import math
+import types
 import warnings
 from abc import ABC, abstractmethod
 
@@ -22,8 +23,7 @@ class Dataset:
     def __add__(self, other):
         return ConcatDataset([self, other])
 
-    def __class_getitem__(cls, item):
-        return cls  # Dataset[T] in annotations
+    __class_getitem__ = classmethod(types.GenericAlias)  # Dataset[T] in annotations
 
 
 class IterableDataset(Dataset, ABC):
@@ -42,7 +42,7 @@ class TensorDataset(Dataset):
 
     def __init__(self, *tensors):
         if any(t.size(0) != tensors[0].size(0) for t in tensors):
-            raise AssertionError(f"Size mismatch between tensors: {[t.size(0) for t in tensors]}")
+            raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -109,6 +109,12 @@ class ConcatDataset(Dataset):
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @property
+    def cummulative_sizes(self):
+        """Deprecated: cumulative_sizes."""
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
 
     def __len__(self):
         return self.cumulative_sizes[-1]

@@ -1,6 +1,7 @@
 """Samplers: the order in which a loader visits a dataset."""
 
 import itertools
+import types
 
 import cresset
 
@@ -15,8 +16,7 @@ class Sampler:
     def __iter__(self):
         raise NotImplementedError("Subclasses of Sampler should implement __iter__.")
 
-    def __class_getitem__(cls, item):
-        return cls  # Sampler[int] in annotations
+    __class_getitem__ = classmethod(types.GenericAlias)  # Sampler[int] in annotations
 
 
 def _positive(name, value):

@@ -96,7 +96,7 @@ def _collate_numpy(batch, collate_fn_map):
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
     batch = tuple(batch)
-    for kind, found in (("nested", any(t.is_nested for t in batch)), ("sparse", any(t.layout != cresset.strided for t in batch))):
+    for kind, found in (("nested", any(t.is_nested for t in batch if isinstance(t, Tensor))), ("sparse", any(t.layout != cresset.strided for t in batch if isinstance(t, Tensor)))):
         if found:
             raise RuntimeError(
                 f"Batches of {kind} tensors are not currently supported by the default collate_fn; please provide a custom collate_fn to handle "

@@ -121,6 +121,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         super().__init__(loader)
+        for name, value in (("timeout", self._timeout), ("num_workers", self._num_workers)):
+            if value != 0:
+                raise AssertionError(f"_SingleProcessDataLoaderIter requires {name} == 0")
         if make := setter_of_pipes(loader):
             make()(loader.dataset, None)
         self._dataset_fetcher = Setting(loader).fetcher(loader.dataset)
@@ -218,6 +221,10 @@ class _MultiProcessingDataLoaderIter(_Numbered):
 
     def __init__(self, loader):
         super().__init__(loader)
+        if self._num_workers <= 0:
+            raise AssertionError("num_workers must be greater than 0 for MultiProcessingDataLoaderIter")
+        if self._prefetch_factor <= 0:
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         context = loader.multiprocessing_context or cresset.multiprocessing.get_context()
         setting = Setting(loader)
         if "numpy" in sys.modules:

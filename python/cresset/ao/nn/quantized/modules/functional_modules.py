@@ -16,7 +16,7 @@ class FloatFunctional(nn.Module):
         self.activation_post_process = nn.Identity()
 
     def forward(self, x):
-        raise RuntimeError("FloatFunctional is not intended to use the forward. Please use the corresponding operation")
+        raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use the underlying operation")
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """x + y"""
@@ -51,7 +51,7 @@ class FXFloatFunctional(nn.Module):
     """FloatFunctional for graphs, which have observers of their own."""
 
     def forward(self, x):
-        raise RuntimeError("FloatFunctional is not intended to use the forward. Please use the corresponding operation")
+        raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use the underlying operation")
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """x + y"""
@@ -107,7 +107,7 @@ class QFunctional(nn.Module):
         return f"scale={self.scale}, zero_point={self.zero_point}"
 
     def forward(self, x):
-        raise RuntimeError("Functional is not intended to use the forward. Please use the corresponding operation")
+        raise RuntimeError("Functional is not intended to use the 'forward'. Please use the underlying operation")
 
     def _watched(self, result):
         return self.activation_post_process(result)

@@ -60,8 +60,8 @@ def _check_unpickable_fn(fn):
         fn = fn.func
     if importlib.util.find_spec("dill") is not None:
         return
-    name = getattr(fn, "__qualname__", "")
-    kind = "Lambda" if getattr(fn, "__name__", "") == "<lambda>" else "Local" if "<locals>" in name else None
+    local = "<locals>" in getattr(fn, "__qualname__", "")
+    kind = "Local" if local else "Lambda" if getattr(fn, "__name__", "") == "<lambda>" else None
     if kind:
         advice = "please use regular python function or functools.partial instead."
         warnings.warn(f"{kind} function is not supported by pickle, {advice}", stacklevel=_outside())

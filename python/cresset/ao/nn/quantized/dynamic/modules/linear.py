@@ -57,7 +57,7 @@ class Linear(nnq.Linear):
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
-        """The quantized form of a float layer, by its `qconfig` where it has one. RuntimeError for dtypes other than qint8 and float16."""
+        """The quantized form of a float layer, by its `qconfig` where it has one. AssertionError for dtypes other than qint8 and float16."""
         from cresset.ao.nn.qat import dynamic as nnqatd
         from cresset.nn.modules.linear import NonDynamicallyQuantizableLinear
 
@@ -71,7 +71,7 @@ class Linear(nnq.Linear):
         else:
             observer = cresset.ao.quantization.default_dynamic_qconfig.weight()
         if observer.dtype not in (cresset.qint8, cresset.float16):
-            raise RuntimeError(f"Unsupported dtype specified for dynamic quantized Linear! Given: {observer.dtype}; qint8 or float16 was required.")
+            raise AssertionError(f"The only supported dtypes for dynamic quantized linear are qint8 and float16, got: {observer.dtype}")
         source = mod[0] if type(mod) is nni.LinearReLU else mod
         observer(source.weight)
         return cls._of(source, observer, observer.dtype)
