@@ -590,3 +590,11 @@ def test_functions_of_python_among_the_functions():
         with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
             owner.nothing
     assert not hasattr(cresset, "unique_dim")
+
+
+def test_the_layout_that_no_tensor_has():
+    assert cresset._mkldnn is cresset._C._mkldnn and cresset._mkldnn != cresset.strided
+    assert copy.deepcopy(cresset._mkldnn) is cresset._mkldnn
+    assert not cresset.ones(1).is_mkldnn and cresset.ones(1).layout is not cresset._mkldnn
+    with pytest.raises(NotImplementedError, match="given layout _mkldnn"):
+        cresset.zeros(2, layout=cresset._mkldnn)

@@ -55,6 +55,8 @@ def with_bytecode(data, c):
         names = archive.namelist()
         root = names[0].partition("/")[0]
         slots = _slots(read_plain(archive.read(f"{root}/data.pkl")), {})
+        for _, module in c.named_modules():  # those with a __getstate__ of their own
+            slots.setdefault(module._type().annotation_str, [name for name, *_ in module._attributes()])
         constants = {archive.read(name): name.rpartition("/")[2] for name in names if name.startswith(f"{root}/constants/")}
 
         def keep(tensor):
