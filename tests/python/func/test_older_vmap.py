@@ -78,13 +78,13 @@ def test_forward_derivatives_of_such_functions_are_vectorized():
 
 @pytest.mark.parametrize("fast_mode", [False, True])
 def test_gradcheck_gives_functions_tangents_of_tensors_without_gradients(fast_mode):
-    seen = set()
+    seen = []
 
     class Asks(cresset.autograd.Function):
         @staticmethod
         def forward(ctx, x, y):
             if cresset.autograd.forward_ad._current_level >= 0:
-                seen.add((x.requires_grad, y.requires_grad))
+                seen.append((x.requires_grad, y.requires_grad))
             return x.clone(), y.clone()
 
         @staticmethod
@@ -96,4 +96,4 @@ def test_gradcheck_gives_functions_tangents_of_tensors_without_gradients(fast_mo
         Asks.apply, inputs, check_forward_ad=True, check_undefined_grad=True, check_backward_ad=False, check_batched_grad=False,
         check_batched_forward_grad=True, fast_mode=fast_mode,
     )  # fmt: skip
-    assert seen == {(False, False)}
+    assert seen == [(False, False)] * (12 if fast_mode else 14)  # as often as in PyTorch 2.13
