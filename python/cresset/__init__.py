@@ -32,6 +32,7 @@ from ._C import (  # noqa: F401
     promote_types, set_default_dtype, set_num_threads, tensor, to_dlpack,
 )  # fmt: skip
 from ._C import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled  # noqa: F401
+from ._C import _mkldnn  # noqa: F401  # a layout: no tensor of Cresset has it
 
 
 def _take_constants():

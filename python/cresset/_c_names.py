@@ -68,6 +68,11 @@ def _is_alias_of(a, b):
 
 
 @_in_c
+def _enable_mobile_interface_call_export():
+    """Files for phones may have calls of interfaces: they may anyway."""
+
+
+@_in_c
 def _storage_id(tensor):
     """A number that tensors of one storage have in common, and no other storage has while that one lives."""
     return tensor.untyped_storage()._cdata

@@ -7,6 +7,7 @@ packages with containers of tensors put steps of their own in their place.
 
 import contextlib
 import functools
+from _thread import _local
 from typing import NamedTuple
 
 import cresset
@@ -16,7 +17,7 @@ from ._C import Tensor  # noqa: F401  (packages that replace steps take it, and 
 from .utils import _pytree as pytree
 from .utils._pytree import tree_flatten, tree_unflatten  # noqa: F401
 
-__all__ = ["VmapInfo", "apply_function", "apply_rule", "level", "vmap"]
+__all__ = ["VmapInfo", "apply_function", "apply_rule", "level", "older", "vmap"]
 
 _DOCS = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -36,6 +37,15 @@ def level(batch_size, randomness="error"):
         yield number
     finally:
         _C._vmap_pop()
+
+
+class _Older(_local):
+    """In how many calls of the older vmap a thread is, whose functions may read their ctx in forward."""
+
+    depth = 0
+
+
+older = _Older()
 
 
 @contextlib.contextmanager
@@ -302,7 +312,9 @@ def apply_function(cls, args):
     from .autograd.function import _NEEDS_SETUP_CONTEXT, Function
 
     if cls.setup_context is Function.setup_context:
-        raise RuntimeError(_NEEDS_SETUP_CONTEXT)
+        if not older.depth:
+            raise RuntimeError(_NEEDS_SETUP_CONTEXT)
+        return apply_rule(functools.partial(_generated_rule, cls), args)
     own_rule = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and own_rule:
         raise RuntimeError(
@@ -341,6 +353,17 @@ class _BatchContext:
 
     def set_materialize_grads(self, value):
         self._ctx.set_materialize_grads(value)
+
+    def _pass_marks(self, inputs, outputs):
+        """Tell the real ctx of inputs and outputs, pairs of the plain and the batched ones, what this one was told."""
+
+        def own(pair, marks):
+            return [t for t, b in zip(*pair, strict=True) if any(b is m for m in self.__dict__.get(marks, ()))]
+
+        if dirty := own(inputs, "_dirty"):
+            self._ctx.mark_dirty(*dirty)
+        if constant := own(outputs, "_non_differentiable"):
+            self._ctx.mark_non_differentiable(*constant)
 
     def _put_on(self, tensors, dims):
         return tuple(t if d is None else _C._add_batch_dim(t, d, self._number) for t, d in zip(tensors, dims, strict=True))
@@ -389,6 +412,21 @@ def _as_tuple(values):
     return values if isinstance(values, tuple) else (values,)
 
 
+def _forward_with_ctx(cls, info, in_dims, results):
+    """The forward of such a rule for a Function whose own one takes the ctx."""
+
+    def forward(ctx, *inputs):
+        with level(*info) as number:
+            inner = ctx._batch_context = _BatchContext(ctx, number)
+            given = _wrap(inputs, in_dims, number)
+            result = cls.forward(inner, *given)
+            plain = results(_as_tuple(result), inputs, given, number)
+            inner._pass_marks((inputs, given), (plain, _as_tuple(result)))
+        return plain if isinstance(result, tuple) else plain[0]
+
+    return forward
+
+
 def _generated_rule(cls, info, in_dims, *args):
     """The rule of a Function with generate_vmap_rule: a Function whose forward, backward and jvp are those of cls under vmap."""
     from .autograd.function import Function
@@ -399,6 +437,16 @@ def _generated_rule(cls, info, in_dims, *args):
     def unwrap(values, number, dims=None):
         return _unwrap(values, number, batch_size, dims)
 
+    def results(values, inputs, given, number):
+        # An input that comes back as it was, or changed in place, stays the input, with the examples where it has them.
+        returned[:] = [next((i for i, g in enumerate(given) if g is v and in_dims[i] is not None), None) for v in values]
+        plain = list(unwrap(values, number))
+        out_dims[:] = [0 if isinstance(v, cresset.Tensor) else None for v in plain]
+        for k, i in enumerate(returned):
+            if i is not None:
+                plain[k], out_dims[k] = inputs[i], in_dims[i]
+        return tuple(plain)
+
     class Generated(Function):
         generate_vmap_rule = True
 
@@ -407,14 +455,8 @@ def _generated_rule(cls, info, in_dims, *args):
             with level(batch_size, randomness) as number:
                 given = _wrap(inputs, in_dims, number)
                 result = cls.forward(*given)
-                # An input that comes back as it was, or changed in place, stays the input, with the examples where it has them.
-                returned[:] = [next((i for i, g in enumerate(given) if g is v and in_dims[i] is not None), None) for v in _as_tuple(result)]
-                plain = list(unwrap(_as_tuple(result), number))
-                out_dims[:] = [0 if isinstance(v, cresset.Tensor) else None for v in plain]
-                for k, i in enumerate(returned):
-                    if i is not None:
-                        plain[k], out_dims[k] = inputs[i], in_dims[i]
-            return tuple(plain) if isinstance(result, tuple) else plain[0]
+                plain = results(_as_tuple(result), inputs, given, number)
+            return plain if isinstance(result, tuple) else plain[0]
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -424,15 +466,7 @@ def _generated_rule(cls, info, in_dims, *args):
                 given = _wrap(inputs, in_dims, number)
                 wrapped = tuple(w if i is None else given[i] for w, i in zip(_wrap(outputs, out_dims, number), returned))
                 cls.setup_context(inner, given, wrapped if isinstance(output, tuple) else wrapped[0])
-
-                def own(tensors, batched, marks):
-                    return [t for t, b in zip(tensors, batched) if any(b is m for m in inner.__dict__.get(marks, ()))]
-
-                dirty, constant = own(inputs, given, "_dirty"), own(outputs, wrapped, "_non_differentiable")
-                if dirty:
-                    ctx.mark_dirty(*dirty)
-                if constant:
-                    ctx.mark_non_differentiable(*constant)
+                inner._pass_marks((inputs, given), (outputs, wrapped))
 
         @staticmethod
         def backward(ctx, *grads):
@@ -453,6 +487,9 @@ def _generated_rule(cls, info, in_dims, *args):
                     plain[k] = next((t for t, g, d in zip(tangents, given, in_dims) if g is v and g is not t and d == out_dims[k]), plain[k])
             return tuple(plain) if isinstance(result, tuple) else plain[0]
 
+    if cls.setup_context is Function.setup_context:
+        Generated.forward = staticmethod(_forward_with_ctx(cls, info, in_dims, results))
+        Generated.setup_context = staticmethod(Function.setup_context)
     Generated.__name__ = f"Vmapped{cls.__name__}"
     if cls.jvp is Function.jvp:
         Generated.jvp = Function.jvp

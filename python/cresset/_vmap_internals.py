@@ -3,7 +3,7 @@
 import functools
 
 from ._C import Tensor
-from ._vmap import _get_name
+from ._vmap import _get_name, older
 from ._vmap import vmap as _new
 from .utils import _pytree as pytree
 
@@ -66,7 +66,11 @@ def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
             kept[:] = [None if o is None else d for o, d in zip(outputs, _dims_of(out_dims, len(outputs), name))]
             return tuple(o for o in outputs if o is not None)
 
-        found = iter(_new(checked, in_dims)(*args))
+        older.depth += 1
+        try:
+            found = iter(_new(checked, in_dims)(*args))
+        finally:
+            older.depth -= 1
         results = tuple(None if dim is None else next(found).movedim(0, dim) for dim in kept)
         return results[0] if single else results
 

@@ -597,3 +597,11 @@ def test_modules_of_operators_say_what_they_have():
     special, fft = cresset.special.__all__, cresset.fft.__all__
     assert len(special) == 56 and {"airy_ai", "psi", "zeta"} <= set(special) and all(callable(getattr(cresset.special, n)) for n in special)
     assert len(fft) == 19 and "Tensor" in fft and "fftn" in fft and "hfftn" not in fft
+
+
+def test_the_layout_that_no_tensor_has():
+    assert cresset._mkldnn is cresset._C._mkldnn and cresset._mkldnn != cresset.strided
+    assert copy.deepcopy(cresset._mkldnn) is cresset._mkldnn
+    assert not cresset.ones(1).is_mkldnn and cresset.ones(1).layout is not cresset._mkldnn
+    with pytest.raises(NotImplementedError, match="given layout _mkldnn"):
+        cresset.zeros(2, layout=cresset._mkldnn)

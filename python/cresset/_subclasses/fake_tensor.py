@@ -455,6 +455,8 @@ class FakeTensorMode(TorchDispatchMode):
             return cresset.device("cpu")
         if func._schema.name in ("aten::copy_", "aten::_copy_from", "aten::set_"):
             return tensors[0].fake_device
+        if func._schema.name in ("aten::embedding", "aten::_embedding_bag") and args[0].device.type == "meta":
+            return args[0].device  # places in a table without values may lie anywhere
         common, number = None, None
         for place, value in enumerate((*args, *kwargs.values())):
             if _is_index(func) and place == 1:

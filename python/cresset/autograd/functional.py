@@ -210,7 +210,7 @@ def _units(tensor):
 
 def _forward_jacobian(func, inputs, is_tuple):
     """All columns of an input at once: the tangents of the outputs for its directions, under vmap."""
-    from cresset._vmap import vmap
+    from cresset._vmap_internals import _vmap  # functions may be called in it that read their ctx in forward
 
     shape = {}
 
@@ -224,7 +224,7 @@ def _forward_jacobian(func, inputs, is_tuple):
                 return tuple(cresset.zeros_like(p) if t is None else t for p, t in parts)
 
         if inputs[i].numel():
-            return vmap(push)(_units(inputs[i]))
+            return _vmap(push)(_units(inputs[i]))
         shape["tuple"], outputs = _tensors(func(*inputs), _OUTPUTS, "jacobian")
         shape["sizes"] = [o.size() for o in outputs]
         return tuple(o.new_zeros((0, *o.shape)) for o in outputs)

@@ -8,6 +8,7 @@ import itertools
 import warnings
 
 import cresset
+from cresset._vmap_internals import _vmap
 
 from . import forward_ad
 from .function import Function
@@ -350,19 +351,20 @@ def _check_batched_backward(func, inputs, tensors, count=5):
                 )
 
 
-def _check_batched_forward(func, inputs, tensors, count=5):
+def _check_batched_forward(func, inputs, tensors, count=2):
     """Tangents for several directions under vmap are what they are one by one."""
     for n, x in tensors:
 
         def push(direction, n=n):
             with forward_ad.dual_level():
-                values = [forward_ad.make_dual(v.detach(), direction) if i == n else v for i, v in enumerate(inputs)]
+                values = [v.detach() if isinstance(v, cresset.Tensor) else v for v in inputs]
+                values[n] = forward_ad.make_dual(values[n], direction)
                 parts = [forward_ad.unpack_dual(o) for o in _tuple(func(*values)) if _is_differentiable(o)]
                 return tuple(cresset.zeros_like(p) if t is None else t for p, t in parts)
 
         directions = cresset.randn(count, *x.shape, dtype=x.dtype, device=x.device)
         try:
-            batched = cresset.vmap(push)(directions)
+            batched = _vmap(push)(directions)
         except RuntimeError as error:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n{_BATCHED_FORWARD}") from error
         single = [push(d) for d in directions]
@@ -407,7 +409,7 @@ class _ForwardCheck:
                     dual = forward_ad.make_dual(dual, direction)
                 elif not others_undefined:
                     dual = forward_ad.make_dual(dual, cresset.zeros_like(dual))
-                duals.append(dual.requires_grad_())
+                duals.append(dual)
             outputs = _tensors(self.func(*duals))
             unpacked = [forward_ad.unpack_dual(outputs[place]) for place in self.places]
             return [

@@ -10,8 +10,8 @@ import weakref
 import cresset
 from cresset import _C
 
-from . import _dataclasses, _definitions, _marks
-from ._types import UnknownType, is_named_tuple, type_of_annotation
+from . import _dataclasses, _definitions, _marks, _state
+from ._types import UnknownModule, UnknownType, is_named_tuple, type_of_annotation
 
 __all__ = ["NO_INHERITANCE", "qualified_name", "type_of_class", "class_of_type", "is_script_class", "script_class", "interface"]
 
@@ -52,7 +52,7 @@ def type_of_class(cls):
     elif _marks.is_interface(cls):
         made = _interface(cls)
     elif issubclass(cls, cresset.nn.Module):
-        raise UnknownType(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+        return _type_of_module(cls)  # remembered by the modules that have it
     elif cls.__module__ in ("builtins", "typing") or not hasattr(cls, "__dict__") or issubclass(cls, BaseException):
         raise UnknownType(f"Unknown type name '{cls.__name__}'")
     else:
@@ -60,6 +60,15 @@ def type_of_class(cls):
     _types[cls] = made
     _C._jit_remember_class(made.qualified_name(), cls)
     return made
+
+
+def _type_of_module(cls):
+    """The type that modules of a class have already: the one that bears the name of the class."""
+    name = qualified_name(cls)
+    for concrete in _state.concrete_types:
+        if concrete.cls is cls and concrete.type is not None and concrete.type.qualified_name() == name:
+            return concrete.type
+    raise UnknownModule(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead", cls)
 
 
 def _stand_in(cls):

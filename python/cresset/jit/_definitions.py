@@ -14,7 +14,7 @@ from cresset.nn import common_types
 
 from . import _marks
 from ._source import SourceOf, closure_names, evaluator
-from ._types import UnknownType, type_of_annotation
+from ._types import UnknownModule, UnknownType, type_of_annotation
 
 __all__ = ["definition_of", "definition_of_class_method", "definition_of_text", "definitions_of_text", "annotations_of", "evaluator_of_class", "Resolver", "python_signature", "types_in_comments"]
 
@@ -57,6 +57,9 @@ def _types_of(function, lookup):
         elif annotation is not None and not _size_of_alias(annotation):
             try:
                 out[name] = type_of_annotation(annotation, evaluate)
+            except UnknownModule as error:
+                if typing.get_origin(annotation) in (list, dict):
+                    raise ValueError(f"Unknown type annotation: '{error.cls}' at {_first_line(function)}") from None
             except (UnknownType, NameError, AttributeError, SyntaxError):
                 pass
             except ValueError as error:

@@ -190,6 +190,21 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         self.save(buffer, _extra_files)
         return buffer.getvalue()
 
+    def _save_to_buffer_for_lite_interpreter(self, _extra_files=None, _save_mobile_debug_info=False, _use_flatbuffer=False):
+        """The bytes of an archive with bytecode for PyTorch's runtime for phones; `mobile._load_for_lite_interpreter` reads it, and `load`, too.
+        Where the code came from is always in it. NotImplementedError for flatbuffers."""
+        if _use_flatbuffer:
+            raise NotImplementedError("_save_to_buffer_for_lite_interpreter: flatbuffers are not part of Cresset. Leave _use_flatbuffer False.")
+        from .mobile._save import with_bytecode
+
+        return with_bytecode(self.save_to_buffer(_extra_files), self._c)
+
+    def _save_for_lite_interpreter(self, f, _extra_files=None, _save_mobile_debug_info=False, _use_flatbuffer=False):
+        """Write `_save_to_buffer_for_lite_interpreter` to a path."""
+        data = self._save_to_buffer_for_lite_interpreter(_extra_files, _save_mobile_debug_info, _use_flatbuffer)
+        with open(f, "wb") as file:
+            file.write(data)
+
     def get_methods(self):
         """Names of the compiled methods."""
         return self._c._method_names()

@@ -13,11 +13,19 @@ from cresset._awaits import _Await
 from cresset._C import AnyType, DictType, FutureType, ListType, NoneType, OptionalType, TensorType, TupleType
 from cresset._same_names import own_module
 
-__all__ = ["UnknownType", "type_of_annotation", "type_of_value", "is_named_tuple", "unwrap_final"]
+__all__ = ["UnknownModule", "UnknownType", "type_of_annotation", "type_of_value", "is_named_tuple", "unwrap_final"]
 
 
 class UnknownType(TypeError):
     """A Python type or value that scripts have no type for; the text says which and why."""
+
+
+class UnknownModule(UnknownType):
+    """A class of modules of which no script has one yet."""
+
+    def __init__(self, text, cls):
+        super().__init__(text)
+        self.cls = cls
 
 
 _SIMPLE = {

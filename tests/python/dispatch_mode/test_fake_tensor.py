@@ -247,3 +247,17 @@ def test_sizes_are_numbers_in_an_environment():
         assert mode.shape_env is env and x.shape == (3, 4) and type(x.shape[0]) is int and (x @ x.t()).shape == (3, 3)
         with pytest.raises(DynamicOutputShapeException):
             x.nonzero()
+
+
+def test_tables_on_meta_are_looked_up_with_indices_of_the_cpu():
+    def look():
+        table = torch.nn.EmbeddingBag(10, 3, mode="sum", device="meta")
+        places, offsets = torch.tensor([1, 2, 4, 5, 4, 3, 2, 9]), torch.tensor([0, 4])
+        return table(places, offsets), torch.nn.functional.embedding(places, table.weight)
+
+    real = look()
+    with FakeTensorMode():
+        fake = look()
+        with pytest.raises(FakeTensorDeviceMismatchError):
+            torch.ones(3, device="meta") + torch.ones(3)
+    assert [(f.shape, f.device.type) for f in fake] == [(r.shape, "meta") for r in real] == [((2, 3), "meta"), ((8, 3), "meta")]

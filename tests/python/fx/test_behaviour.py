@@ -312,3 +312,23 @@ def test_make_fx_of_a_subclass_made_inside(mode):
 def test_layers_say_what_they_take(layer, inputs):
     """The code of a layer that is traced by itself; PyTorch 2.13 prints the same line."""
     assert f"def forward(self, {inputs}) -> torch.Tensor:" in fx.symbolic_trace(layer).code
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+@pytest.mark.parametrize("options", [{}, {"dtype": torch.float32}, {"dtype": torch.float32, "device": "cpu"}])
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        ("linspace", "linspace.out(1, 5, 4, "),
+        ("logspace", "logspace.out(1, 5, 4, "),
+        ("arange", "arange.start_out(1, 5, 4, "),
+    ],
+)
+def test_factories_with_out_are_recorded_without_options(mode, options, function, call):
+    def f(o):
+        return getattr(torch, function)(1, 5, 4, out=o, **options)
+
+    out = torch.empty(1 if function == "arange" else 4)
+    made = make_fx(f, tracing_mode=mode)(torch.empty_like(out))
+    assert f"{function} = torch.ops.aten.{call}out = o_1);  o_1 = None" in made.code
+    assert made(out) is out and torch.equal(out, getattr(torch, function)(1, 5, 4))

@@ -161,3 +161,19 @@ def test_dimensions_of_squeeze_and_unsqueeze():
     for wrong in (4, -5):
         with pytest.raises(IndexError, match=rf"expected to be in range of \[-4, 3\], but got {wrong}"):
             ones.unsqueeze(wrong)
+
+
+@pytest.mark.parametrize("make", [torch.empty_like, torch.zeros_like, torch.ones_like, torch.Tensor.clone, torch.Tensor.to, torch.Tensor.contiguous])
+def test_memory_formats(make):
+    nt = nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])
+    for kept in (torch.preserve_format, torch.contiguous_format):
+        assert make(nt, memory_format=kept).is_contiguous()
+    if make is torch.Tensor.contiguous:
+        assert make(nt, memory_format=torch.channels_last) is nt
+        return
+    for refused, name in ((torch.channels_last, "ChannelsLast"), (torch.channels_last_3d, "ChannelsLast3d")):
+        words = f"empty_like_nested only supports memory format Preserve or Contiguous, but got {name} instead."
+        if make is torch.Tensor.clone:
+            words = f"Nested tensor clone supports Preserve and Contiguous memory formats, called clone with memory format: {name}"
+        with pytest.raises(RuntimeError, match=words):
+            make(nt, memory_format=refused)

@@ -447,7 +447,9 @@ _OPTIONS = ("dtype", "layout", "device", "pin_memory", "memory_format")
 
 
 def _with_options(name, kwargs):
-    """The options that a factory function has for what is left out, in the order of the schemas."""
+    """The options that a factory function has for what is left out, in the order of the schemas. With out= it has none."""
+    if kwargs.get("out") is not None and name.removesuffix("_like") in _FACTORIES:
+        return {k: v for k, v in kwargs.items() if k not in _OPTIONS or k == "memory_format"}
     if name in _FACTORIES and "device" not in kwargs:
         kwargs = {**kwargs, "device": cresset.get_default_device() if hasattr(cresset, "get_default_device") else cresset.device("cpu"), "pin_memory": False}
     elif name.endswith("_like") and name.removesuffix("_like") in _FACTORIES and "pin_memory" not in kwargs:

@@ -23,6 +23,9 @@ zeros_like ones_like empty_like full_like rand_like randn_like zero_ fill_ copy_
 """.split())  # fmt: skip
 
 
+_FORMATS = {cresset.channels_last: "ChannelsLast", cresset.channels_last_3d: "ChannelsLast3d"}
+
+
 def _base(name):
     if not name.startswith("__"):
         return name
@@ -159,6 +162,16 @@ def _handles(*names):
 # Elementwise ------------------------------------------------------------------------------------------------------------
 
 
+def _check_format(base, given):
+    """RuntimeError for a memory format that sequences of sizes have not. contiguous() takes any: the buffer has one order."""
+    name = next((_FORMATS[x] for x in given if isinstance(x, cresset.memory_format) and x in _FORMATS), None)
+    if name is None or base == "contiguous":
+        return
+    if base == "clone":
+        raise RuntimeError(f"Nested tensor clone supports Preserve and Contiguous memory formats, called clone with memory format: {name}")
+    raise RuntimeError(f"empty_like_nested only supports memory format Preserve or Contiguous, but got {name} instead.")
+
+
 def _pointwise(func, name, args, kwargs):
     nt = next(x for x in (*args, *kwargs.values()) if is_strided(x))
     base = _base(name)
@@ -174,6 +187,7 @@ def _pointwise(func, name, args, kwargs):
             raise RuntimeError("Expected both self and other to be nested, but got a nested self and non-nested other")
         return x
 
+    _check_format(base, (*args, *kwargs.values()))
     kwargs = {k: plain(v) for k, v in kwargs.items() if k != "memory_format" and not (k == "layout" and v is cresset.strided)}
     values = [plain(x) for x in args if not isinstance(x, cresset.memory_format)]
     result = func(*values, **kwargs)
