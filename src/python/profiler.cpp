@@ -88,13 +88,12 @@ Ref list_of(const std::vector<T>& items, Ref (*convert)(const T&)) {
 
 // (sizes, or a list of sizes; strides; type; value; tensors)
 Ref input_to_python(const profiler::Input& input) {
-  std::vector<std::vector<int64_t>> sizes;
-  for (const profiler::TensorInput& t : input.tensors) sizes.push_back(t.sizes);
-  const bool one = std::string_view(input.type) != "TensorList";
-  const Ref all_sizes = !one ? list_of_values(sizes) : list_of_values(sizes.empty() ? std::vector<int64_t>() : sizes.front());
-  const Ref strides = list_of_values(one && !input.tensors.empty() ? input.tensors.front().strides : std::vector<int64_t>());
+  std::vector<std::vector<int64_t>> all;
+  for (const profiler::TensorInput& t : input.tensors) all.push_back(t.sizes);
+  const bool is_list = std::string_view(input.type) == "TensorList";
+  const Ref sizes = is_list ? list_of_values(std::move(all)) : list_of_values(input.sizes()), strides = list_of_values(input.strides());
   const Ref value = checked(to_python(input.value, false)), tensors = list_of(input.tensors, &tensor_to_python);
-  return checked(Py_BuildValue("(OOsOO)", all_sizes.get(), strides.get(), input.type, value.get(), tensors.get()));
+  return checked(Py_BuildValue("(OOsOO)", sizes.get(), strides.get(), input.type, value.get(), tensors.get()));
 }
 
 // (name, overload, begin, end, parent, scope, sequence number, forward thread, device milliseconds, device index, args, inputs, stack)

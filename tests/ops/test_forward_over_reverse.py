@@ -21,8 +21,12 @@ def outputs_with_gradients(row, call):
     def f(*inputs):
         now = dict(zip(map(id, leaves), inputs))
         moved = call.map(lambda t: now.get(id(t), t))
-        return tuple(t for t in op_samples.flat(row.op()(*moved.args, **moved.kwargs)) if t.requires_grad)
+        results = op_samples.flat(row.op()(*moved.args, **moved.kwargs))
+        if not places:  # the first call, with leaves: tangents come with tensors that require no gradient
+            places.extend(i for i, t in enumerate(results) if t.requires_grad)
+        return tuple(results[i] for i in places)
 
+    places = []
     return f if leaves and cresset.float32 not in [*call.args, *call.kwargs.values()] and f(*leaves) else None
 
 

@@ -62,6 +62,11 @@ struct Input {
   std::vector<TensorInput> tensors;  // one, or the members of a TensorList, of which undefined ones have no address
   const char* type = "";             // "float", "long int", "TensorList", "Scalar", "ScalarList", or nothing
   IValue value;                      // what is neither tensor nor list of tensors
+
+  /// Those of a tensor; none for lists and others.
+  std::vector<int64_t> sizes() const { return is_tensor() ? tensors.front().sizes : std::vector<int64_t>(); }
+  std::vector<int64_t> strides() const { return is_tensor() ? tensors.front().strides : std::vector<int64_t>(); }
+  bool is_tensor() const { return !tensors.empty() && std::string_view(type) != "TensorList"; }
 };
 
 /// What only some records have.

@@ -526,6 +526,9 @@ def gradgradcheck(
 
     def gradients(*args):
         values, given = args[: len(args) - count], args[len(args) - count :]
+        # Tangents are given to tensors that require no gradient.
+        wanted = [isinstance(i, cresset.Tensor) and i.requires_grad for i in inputs]
+        values = [v.requires_grad_() if want and not v.requires_grad else v for v, want in zip(values, wanted)]
         results = _differentiable(func(*values))
         xs = [v for v in values if isinstance(v, cresset.Tensor) and v.requires_grad]
         given = [g.to(o.dtype) for g, o in zip(given, results)]

@@ -64,8 +64,8 @@ TEST(Profiler, KeepsInputsWhenAsked) {
   });
   const auto& sum = r.at("aten::sum").details->inputs;
   ASSERT_EQ(sum.size(), 4u);
-  EXPECT_EQ(sum[0].tensors.at(0).sizes, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(sum[0].tensors.at(0).strides, (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(sum[0].sizes(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(sum[0].strides(), (std::vector<int64_t>{3, 1}));
   EXPECT_STREQ(sum[0].type, "float");
   EXPECT_STREQ(sum[1].type, "ScalarList");
   EXPECT_EQ(sum[2].value.toBool(), true);

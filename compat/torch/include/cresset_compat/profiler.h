@@ -97,7 +97,7 @@ class KinetoEvent {
         forward_thread_(record.forward_thread),
         scope_(static_cast<uint8_t>(record.scope)) {
     if (!record.details) return;
-    for (const cresset::profiler::Input& input : record.details->inputs) shapes_.push_back(input.sizes);
+    for (const cresset::profiler::Input& input : record.details->inputs) shapes_.push_back(input.sizes());
     stack_ = record.details->stack;
   }
   const std::string& name() const { return name_; }
@@ -179,7 +179,7 @@ class LegacyEvent {
     LegacyEvent event("push", *record.name, record.begin, thread, handle);
     event.sequence_ = record.sequence_nr;
     if (record.details)
-      for (const cresset::profiler::Input& input : record.details->inputs) event.shapes_.push_back(input.sizes);
+      for (const cresset::profiler::Input& input : record.details->inputs) event.shapes_.push_back(input.sizes());
     return event;
   }
   static LegacyEvent memory_of(const cresset::profiler::MemoryRecord& record, uint64_t thread) {
