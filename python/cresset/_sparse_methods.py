@@ -11,10 +11,10 @@ _FUNCTIONS = (
 LAZY_NAMES = dict.fromkeys(_FUNCTIONS, "sparse")
 
 
-def _convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None):
+def _convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None, node=None):
     from .sparse._create import asked_for
 
-    return asked_for(tensor, layout, blocksize, sparse_dim, dense_dim)
+    return asked_for(tensor, layout, blocksize, sparse_dim, dense_dim, node)
 
 
 @tensor_method
@@ -39,7 +39,7 @@ def to_sparse_csr(self, dense_dim=None):
     """The matrix with compressed rows."""
     if recording():
         return recorded("to_sparse_csr", self, dense_dim)
-    return _convert(self, _C.sparse_csr, dense_dim=dense_dim)
+    return _convert(self, _C.sparse_csr, dense_dim=dense_dim, node="ToSparseCsrBackward0")
 
 
 @tensor_method
@@ -47,7 +47,7 @@ def to_sparse_csc(self, dense_dim=None):
     """The matrix with compressed columns."""
     if recording():
         return recorded("to_sparse_csc", self, dense_dim)
-    return _convert(self, _C.sparse_csc, dense_dim=dense_dim)
+    return _convert(self, _C.sparse_csc, dense_dim=dense_dim, node="ToSparseCscBackward0")
 
 
 @tensor_method
@@ -55,7 +55,7 @@ def to_sparse_bsr(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed rows."""
     if recording():
         return recorded("to_sparse_bsr", self, blocksize, dense_dim)
-    return _convert(self, _C.sparse_bsr, blocksize, dense_dim=dense_dim)
+    return _convert(self, _C.sparse_bsr, blocksize, dense_dim=dense_dim, node="ToSparseBsrBackward0")
 
 
 @tensor_method
@@ -63,7 +63,7 @@ def to_sparse_bsc(self, blocksize, dense_dim=None):
     """The matrix in blocks of this size (two numbers, that divide its own), with compressed columns."""
     if recording():
         return recorded("to_sparse_bsc", self, blocksize, dense_dim)
-    return _convert(self, _C.sparse_bsc, blocksize, dense_dim=dense_dim)
+    return _convert(self, _C.sparse_bsc, blocksize, dense_dim=dense_dim, node="ToSparseBscBackward0")
 
 
 @tensor_method

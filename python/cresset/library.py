@@ -39,7 +39,7 @@ def define(qualname, schema=None, alias_analysis="", *, lib=None, tags=()):
         library = qualname
 
         def old_form(f):
-            library.impl(library.define(schema, alias_analysis, tags=tags), f)
+            library.impl(library._define(schema, alias_analysis, tags), f)
             return f
 
         return old_form

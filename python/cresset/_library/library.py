@@ -62,7 +62,12 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema, alias_analysis="", *, tags=()):
-        """Declare an operator by its schema text, without namespace; returns its name, without."""
+        """Declare an operator by its schema text; returns its name as the schema writes it, without the overload."""
+        self._define(schema, alias_analysis, tags)
+        return schema.split("(")[0].split(".")[0].strip()
+
+    def _define(self, schema, alias_analysis="", tags=()):
+        """`define`, which returns the name with its overload, without namespace."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE", "PURE_FUNCTION"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         written = schema.split("(")[0]

@@ -247,7 +247,7 @@ def _run_vjp(func, args, argnums, has_aux):
         if spec != out_spec:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: "
-                f"{_stars(spec)}, primal output: {_stars(out_spec)}"
+                f"{pytree.treespec_pprint(spec)}, primal output: {pytree.treespec_pprint(out_spec)}"
             )
         for i, (c, out) in enumerate(zip(given, outputs)):
             if c.shape != out.shape:
@@ -257,10 +257,6 @@ def _run_vjp(func, args, argnums, has_aux):
         return pytree.tree_unflatten(run.gradients(outputs, given, retain_graph, create_graph), in_spec)
 
     return run.leaving(result), vjp_fn, aux
-
-
-def _stars(spec):
-    return str(pytree.tree_unflatten(["*"] * spec.num_leaves, spec)).replace("'", "")
 
 
 def vjp(func, *primals, has_aux=False):

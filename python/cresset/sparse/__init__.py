@@ -72,12 +72,15 @@ def mm(mat1, mat2, reduce=None):
 
     reduce: "sum" (the product), or "mean", "amax" or "max", "amin" or "min" of what meets in each row of a CSR matrix mat1.
     """
-    from ._gradients import Product
+    from ._gradients import Product, under
+    from ._tensor import Coordinates
 
     if recording():
         return recorded("_sparse_mm", mat1, mat2, *([] if reduce is None else [reduce]))
     if reduce in (None, "sum"):
-        return Product.apply(mat1, mat2)
+        both = isinstance(mat1, Coordinates) and isinstance(mat2, Coordinates)
+        name = "SparseMmReduceImpl" if reduce else "SparseSparseMatmul" if both else "SparseAddmm"
+        return under(Product, name + "Backward0").apply(mat1, mat2)
     if reduce == "prod":
         raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
     rows, columns = mat1.to_sparse()._indices()
@@ -117,13 +120,14 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
 
 def sum(input, dim=None, dtype=None):
     """The sum of a sparse tensor, over all elements or the dimensions `dim`, with sparse gradient: strided where no sparse dimension is left."""
-    from ._gradients import Sum
+    from ._gradients import Sum, under
 
     if recording():
         dims = [] if dim is None else [[dim] if isinstance(dim, int) else list(dim)]
         return recorded("_sparse_sum", input, *dims, **({} if dtype is None else {"dtype": dtype}))
     input = input if dtype is None else input.to(dtype)
-    return Sum.apply(input, None if dim is None else tuple([dim] if isinstance(dim, int) else dim))
+    name = "SumBackward0" if dim is None else "SparseSumBackward0"
+    return under(Sum, name).apply(input, None if dim is None else tuple([dim] if isinstance(dim, int) else dim))
 
 
 def _softmax(input, dim, dtype, logarithm):

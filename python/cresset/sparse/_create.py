@@ -139,13 +139,13 @@ def batched(matrices, batch, layout):
     return Compressed(pointers, others, values, (*batch, *matrices[0].shape), layout)
 
 
-def convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None):
+def convert(tensor, layout, blocksize=None, sparse_dim=None, dense_dim=None, node="ToSparseBackward1"):
     """A strided or sparse tensor in this layout, differentiable."""
-    from ._gradients import Convert
+    from ._gradients import Convert, under
 
     if layout is tensor.layout and sparse_dim is None and (not blocksize or tuple(blocksize) == tensor._blocksize()):
         return tensor
-    return Convert.apply(tensor, layout, blocksize, sparse_dim, dense_dim)
+    return under(Convert, node).apply(tensor, layout, blocksize, sparse_dim, dense_dim)
 
 
 NAMES = {
@@ -168,10 +168,11 @@ def _two_sizes(blocksize, who):
     return tuple(sizes)
 
 
-def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=None):
+def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=None, node=None):
     """`convert` as Tensor.to_sparse: a RuntimeError for arguments that say nothing about this pair of layouts, or contradict the tensor."""
     if sparse_dim is not None and layout is not None:
         raise TypeError("to_sparse() takes 0 positional arguments but 1 was given")
+    node = node or f"ToSparseBackward{int(sparse_dim is None)}"
     layout = layout or _C.sparse_coo
     strided, same = tensor.layout is _C.strided, tensor.layout is layout
     compressed = isinstance(tensor, Compressed)
@@ -219,7 +220,7 @@ def asked_for(tensor, layout=None, blocksize=None, sparse_dim=None, dense_dim=No
         of_parts = importlib.import_module("cresset._subclasses.fake_sparse").of_parts
         form = {"blocksize": blocksize, "sparse_dim": sparse_dim if strided else None, "dense_dim": dense_dim}
         return of_parts(tensor.shape, tensor.dtype, layout, [tensor], **{k: v for k, v in form.items() if v is not None})
-    return convert(tensor, layout, blocksize, sparse_dim if strided else None, dense_dim)
+    return convert(tensor, layout, blocksize, sparse_dim if strided else None, dense_dim, node)
 
 
 def converted(tensor, layout, blocksize, sparse_dim=None, dense_dim=None):
@@ -266,7 +267,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     where the numbers of indices, values and sizes do not fit; check_invariants=True checks every index as well.
     """
     from . import check_sparse_tensor_invariants as checks
-    from ._gradients import FromParts
+    from ._gradients import FromParts, under
 
     if indices is None and size is None:
         raise TypeError("sparse_coo_tensor() received an invalid combination of arguments: indices and values, or a size, are required.")
@@ -303,7 +304,8 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     if (checks.is_enabled() if check_invariants is None else check_invariants) and not indices.is_meta:
         check_coordinates(indices, size, is_coalesced)
     leaf = values.detach() if requires_grad else values
-    return FromParts.apply(indices, leaf, size, bool(is_coalesced)).requires_grad_(requires_grad or values.requires_grad)
+    make = under(FromParts, "SparseCooTensorWithDimsAndTensorsBackward0")
+    return make.apply(indices, leaf, size, bool(is_coalesced)).requires_grad_(requires_grad or values.requires_grad)
 
 
 def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None):

@@ -1,5 +1,7 @@
 """Derivatives of what turns sparse tensors into their parts and back, and of products whose gradient is sparse."""
 
+import functools
+
 import cresset
 
 from .. import _C
@@ -8,6 +10,22 @@ from ._create import coalesced, coordinates, matched
 from ._tensor import Compressed, Coordinates, Sparse
 
 Function = cresset.autograd.Function
+
+
+def node(name):
+    """Decorator: nodes of the function are called as PyTorch calls those of the operator."""
+
+    def named(function):
+        function._backward_cls.__name__ = function._backward_cls.__qualname__ = name
+        return function
+
+    return named
+
+
+@functools.cache
+def under(function, name):
+    """The function with nodes of another name."""
+    return node(name)(type(function)(function.__name__, (function,), {"__doc__": function.__doc__, "__module__": function.__module__}))
 
 
 def pattern_of(grad, like):
@@ -47,6 +65,7 @@ def _blocks(grad, like):
     return grad[rows[:, :, None], columns[:, None, :]]
 
 
+@node("SparseCompressedTensorBackward0")
 class FromParts(Function):
     """Values to a sparse tensor."""
 
@@ -62,6 +81,7 @@ class FromParts(Function):
         return None, gathered(grad, ctx.like), None, None
 
 
+@node("ValuesBackward0")
 class Values(Function):
     """A sparse tensor to its values."""
 
@@ -76,6 +96,7 @@ class Values(Function):
         return like._with(grad) if isinstance(like, Compressed) else Coordinates(like._i, grad, like.shape, like._ordered)
 
 
+@node("CoalesceBackward0")
 class Coalesce(Function):
     @staticmethod
     def forward(ctx, sparse):
@@ -86,6 +107,7 @@ class Coalesce(Function):
         return grad
 
 
+@node("ToDenseBackward0")
 class ToDense(Function):
     @staticmethod
     def forward(ctx, sparse, masked):
@@ -97,6 +119,7 @@ class ToDense(Function):
         return pattern_of(grad, coalesced(ctx.like) if isinstance(ctx.like, Coordinates) else ctx.like) if ctx.masked else grad, None
 
 
+@node("ToSparseBackward1")
 class Convert(Function):
     """A strided or sparse tensor to another layout."""
 
@@ -113,6 +136,7 @@ class Convert(Function):
         return grad, None, None, None, None
 
 
+@node("SparseMaskBackward0")
 class Mask(Function):
     """A strided tensor to a sparse one with the places of another."""
 
@@ -125,6 +149,7 @@ class Mask(Function):
         return _create.dense(grad) if isinstance(grad, Sparse) else grad, None
 
 
+@node("SparseAddmmBackward0")
 class Product(Function):
     """sparse.mm: the gradient of a sparse factor is sparse, at its places."""
 
@@ -162,6 +187,7 @@ def _second(ctx, grad, a, b):
     return _create.dense(result) if isinstance(result, Sparse) else result
 
 
+@node("SparseSumBackward0")
 class Sum(Function):
     """sparse.sum: the gradient is sparse, at the places of the input."""
 
@@ -178,6 +204,7 @@ class Sum(Function):
         return pattern_of(grad, coalesced(ctx.like) if isinstance(ctx.like, Coordinates) else ctx.like), None
 
 
+@node("EmbeddingBackward0")
 class EmbeddingRows(Function):
     """Rows of a table, whose gradient is sparse: the rows that were taken."""
 

@@ -118,6 +118,15 @@ def _conversion(function):
     return to_sparse
 
 
+def _compressed(sparse, layout, blocksize, dense_dim):
+    """to_sparse_csr and its like: to_sparse, but for the name of the node."""
+    from ._create import asked_for
+
+    if recording():
+        return sparse.to_sparse(layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+    return asked_for(sparse, layout, blocksize, None, dense_dim, f"ToSparse{str(layout)[-3:].capitalize()}Backward0")
+
+
 def _of_layout(name, expected):
     def refuse(self):
         raise RuntimeError(f"{name} expected sparse {expected} compressed tensor layout but got {self._word()}")
@@ -325,9 +334,9 @@ class Compressed(Sparse):
 
 
 for _name, _layout in (("csr", _C.sparse_csr), ("csc", _C.sparse_csc)):
-    setattr(Sparse, f"to_sparse_{_name}", lambda self, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, dense_dim=dense_dim))
+    setattr(Sparse, f"to_sparse_{_name}", lambda self, dense_dim=None, _layout=_layout: _compressed(self, _layout, None, dense_dim))
 for _name, _layout in (("bsr", _C.sparse_bsr), ("bsc", _C.sparse_bsc)):
-    setattr(Sparse, f"to_sparse_{_name}", lambda self, blocksize, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, blocksize=blocksize, dense_dim=dense_dim))
+    setattr(Sparse, f"to_sparse_{_name}", lambda self, blocksize, dense_dim=None, _layout=_layout: _compressed(self, _layout, blocksize, dense_dim))
 for _class, _names in (
     (Sparse, "to_dense"),
     (Coordinates, "_indices _values indices values coalesce _coalesced_ sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_"),

@@ -282,3 +282,12 @@ def test_functional_optimizers_of_ones_own():
         assert as_functional_optim("own", a=1) == {"a": 1}
     finally:
         del functional_optim_map["own"]
+
+
+@pytest.mark.parametrize("make", [averagers.PeriodicModelAverager, hierarchical_model_averager.HierarchicalModelAverager])
+def test_averagers_need_a_group(make):
+    """PyTorch 2.13 asks for the group before it looks at the numbers."""
+    with pytest.raises(TypeError) as raised:
+        make(0)
+    assert str(raised.value) == "Invariant encountered: value was None when it should not be"
+    assert "init_process_group" in raised.value.__notes__[0]

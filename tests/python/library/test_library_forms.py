@@ -114,3 +114,18 @@ def test_kernels_get_numbers_that_were_given_in_the_place_of_tensors():
     finally:
         library._destroy()
     assert [type(s) for s in seen] == [int, float, bool, torch.Tensor] and seen[:3] == [1, 2.5, True]
+
+
+def test_define_gives_the_name_as_it_was_written(lib):
+    """Values of PyTorch 2.13: with the namespace where one was written, without the overload. The decorator knows the overload all the same."""
+    assert lib.define("libforms::named(Tensor x) -> Tensor") == "libforms::named"
+    assert lib.define("named.over(Tensor x, int y) -> Tensor") == "named"
+    assert lib.define("libforms::named.third (Tensor x, float y) -> Tensor") == "libforms::named"
+    lib.impl("libforms::named", lambda x: x + 1, "CPU")
+    assert torch.ops.libforms.named(torch.ones(1)).item() == 2
+
+    @define(lib, "libforms::named.fourth(Tensor x, str y) -> Tensor")
+    def fourth(x, y):
+        return x + len(y)
+
+    assert torch.ops.libforms.named(torch.ones(1), "ab").item() == 3

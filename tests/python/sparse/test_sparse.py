@@ -461,3 +461,32 @@ def test_what_sparse_operators_refuse(call, error, words):
     with pytest.raises(error) as raised:
         call(uncoalesced())
     assert words in str(raised.value)
+
+
+def test_nodes_are_called_as_those_of_pytorch():
+    """Names of PyTorch 2.13."""
+
+    def name(result):
+        assert type(result.grad_fn).__name__ == result.grad_fn.name() and result.grad_fn.name() in str(result)
+        return result.grad_fn.name().replace("Backward", " ")
+
+    dense, vector, place = torch.eye(4, requires_grad=True), torch.ones(2, requires_grad=True), torch.tensor([[0, 1], [1, 0]])
+    coo, csr, csc = (made.detach().requires_grad_() for made in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_sparse_csc()))
+    made = torch.sparse_coo_tensor(place, vector, (2, 2))
+    assert [name(made), name(made.coalesce()), name(torch.sparse_csr_tensor(torch.arange(3), place[1], vector, (2, 2)))] == [
+        "SparseCooTensorWithDimsAndTensors 0", "Coalesce 0", "SparseCompressedTensor 0"
+    ]  # fmt: skip
+    assert [name(dense.to_sparse()), name(dense.to_sparse(1)), name(dense.to_sparse(layout=torch.sparse_csr))] == ["ToSparse 1", "ToSparse 0", "ToSparse 1"]
+    assert [name(csr.to_sparse()), name(csr.to_sparse(2)), name(coo.to_sparse(layout=torch.sparse_csc))] == ["ToSparse 1", "ToSparse 0", "ToSparse 1"]
+    assert [name(t.to_sparse_csr()) for t in (dense, coo, csc)] == ["ToSparseCsr 0"] * 3
+    assert [name(t.to_sparse_csc()) for t in (dense, coo, csr)] == ["ToSparseCsc 0"] * 3
+    assert [name(t.to_sparse_bsr((2, 2))) for t in (dense, coo, csr, csc)] == ["ToSparseBsr 0"] * 4
+    assert [name(t.to_sparse_bsc((2, 2))) for t in (dense, coo, csr, csc)] == ["ToSparseBsc 0"] * 4
+    for t in (coo, csr, csc):
+        assert [name(t.to_dense()), name(t.coalesce().values() if t is coo else t.values()), name(dense.sparse_mask(t.detach()))] == ["ToDense 0", "Values 0", "SparseMask 0"]
+        assert [name(torch.sparse.mm(t, dense)), name(torch.sparse.mm(t.detach(), dense))] == ["SparseAddmm 0"] * 2
+    assert [name(torch.sparse.mm(coo, coo)), name(torch.sparse.mm(csr, csr)), name(torch.sparse.mm(csr, dense, "sum"))] == [
+        "SparseSparseMatmul 0", "SparseAddmm 0", "SparseMmReduceImpl 0"
+    ]  # fmt: skip
+    assert [name(torch.sparse.sum(coo)), name(torch.sparse.sum(coo, 1)), name(torch.sparse.sum(coo, [0, 1]))] == ["Sum 0", "SparseSum 0", "SparseSum 0"]
+    assert name(torch.nn.functional.embedding(torch.tensor([0]), dense, sparse=True)) == "Embedding 0"

@@ -4,6 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 
 from cresset import distributed as dist
+from cresset._hints import with_hint
 
 from . import utils
 
@@ -11,10 +12,12 @@ __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
 
 class ModelAverager(ABC):
-    """Averages over a group (the default one without); `step` counts the calls."""
+    """Averages over a group (the default one without; TypeError where there is none); `step` counts the calls."""
 
     def __init__(self, process_group=None):
         self.process_group = process_group if process_group is not None else dist.group.WORLD
+        if self.process_group is None:
+            raise with_hint(TypeError("Invariant encountered: value was None when it should not be"), "Call init_process_group first, or give a process_group.")
         self.step = 0
 
     @abstractmethod
