@@ -24,13 +24,6 @@ constexpr int64_t kLanes = CRESSET_ISA_VECTOR_BYTES / sizeof(float), kStrip = 25
 constexpr int64_t kDeep = 4;                                                        // rows of b at a time
 constexpr int64_t kTerms = 256;  // that are added before they are added to the others: a long chain of sums loses digits
 
-FloatRegister load(const float* p) {
-  FloatRegister v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-void store(FloatRegister v, float* p) { __builtin_memcpy(p, &v, sizeof v); }
-
 // sums[r] += a[r] of `Deep` rows of b, for R rows from `row` on, over columns [0, n) of a strip.
 template <int R, int Deep>
 void add_rows(const FewRows& p, int64_t row, int64_t k, const float* b, int64_t n, float (*sums)[kStrip]) {
@@ -40,11 +33,11 @@ void add_rows(const FewRows& p, int64_t row, int64_t k, const float* b, int64_t 
   int64_t j = 0;
   for (; j + kLanes <= n; j += kLanes) {
     FloatRegister from[Deep];
-    for (int d = 0; d < Deep; ++d) from[d] = load(b + d * p.ldb + j);
+    for (int d = 0; d < Deep; ++d) from[d] = load_register(b + d * p.ldb + j);
     for (int r = 0; r < R; ++r) {
-      FloatRegister sum = load(sums[row + r] + j);
+      FloatRegister sum = load_register(sums[row + r] + j);
       for (int d = 0; d < Deep; ++d) sum = multiply_add(factor[r][d] - FloatRegister{}, from[d], sum);
-      store(sum, sums[row + r] + j);
+      store_register(sum, sums[row + r] + j);
     }
   }
   for (; j < n; ++j)

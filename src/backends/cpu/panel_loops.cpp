@@ -29,13 +29,6 @@ constexpr int64_t kMostDepth = 768;  // inputs of a block: the rows' part of the
 constexpr int kMostRows = 12;        // their sums fit into the registers
 constexpr int64_t kLine = 64;        // bytes
 
-FloatRegister load(const float* p) {
-  FloatRegister v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-void store(FloatRegister v, float* p) { __builtin_memcpy(p, &v, sizeof v); }
-
 // The blocks of inputs, all of nearly the same depth.
 template <class F>
 void for_blocks(int64_t inputs, const F& f) {
@@ -72,12 +65,12 @@ void tile(const Tile& t, Ahead ahead) {
   for (int r = 0; r < R; ++r)
     for (int h = 0; h < 2; ++h) {
       if (t.adds)
-        sums[0][r][h] = load(t.c + r * t.ldc + h * kLanes);
+        sums[0][r][h] = load_register(t.c + r * t.ldc + h * kLanes);
       else if (t.bias)
-        sums[0][r][h] = load(t.bias + h * kLanes);
+        sums[0][r][h] = load_register(t.bias + h * kLanes);
     }
   const auto step = [&](int64_t i, FloatRegister(&to)[R][2]) __attribute__((always_inline)) {
-    const FloatRegister x = load(t.panel + i * kPanel), y = load(t.panel + i * kPanel + kLanes);
+    const FloatRegister x = load_register(t.panel + i * kPanel), y = load_register(t.panel + i * kPanel + kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const FloatRegister factor = t.a[r * t.lda + i] - FloatRegister{};
@@ -97,7 +90,7 @@ void tile(const Tile& t, Ahead ahead) {
     for (int h = 0; h < 2; ++h) {
       FloatRegister sum = sums[0][r][h];
       for (int u = 1; u < kChains; ++u) sum += sums[u][r][h];
-      store(sum, t.c + r * t.ldc + h * kLanes);
+      store_register(sum, t.c + r * t.ldc + h * kLanes);
     }
 }
 
