@@ -62,7 +62,9 @@ bool names_dims(const std::string& name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 /// Their dimensions are those of the result, which has one more.
-bool adds_a_dim(std::string_view base) { return base == "unsqueeze" || base == "unsqueeze_" || base == "stack" || base == "diag_embed"; }
+bool adds_a_dim(std::string_view base) {
+  return base == "unsqueeze" || base == "unsqueeze_" || base == "unsqueeze_copy" || base == "stack" || base == "diag_embed";
+}
 /// In place they change what the tensor looks like, not its values.
 bool changes_view(std::string_view base) {
   return base == "unsqueeze_" || base == "squeeze_" || base == "transpose_" || base == "t_" || base == "swapaxes_";

@@ -14,6 +14,7 @@
 #include "ops/ops_decl_concat.h"
 #include "ops/shared/number_range.h"
 #include "ops/shared/pointwise.h"
+#include "ops/shared/promotion.h"
 #include "ops/shared/shape_util.h"
 #include "ops/shared/structured.h"
 
@@ -100,11 +101,12 @@ Tensor column_stack_impl(TensorList tensors) {
 Tensor block_diag_impl(TensorList tensors) {
   if (tensors.empty()) return cresset::empty({1, 0});
   int64_t width = 0;
+  const ScalarType type = result_type_of(tensors);  // one without dimensions does not widen the others
   std::vector<Tensor> blocks;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     CRESSET_CHECK(tensors[i].dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
                   tensors[i].dim(), " dimensions");
-    blocks.push_back(cresset::atleast_2d(tensors[i]));
+    blocks.push_back(cresset::atleast_2d(tensors[i]).to(type));
     width += blocks.back().size(1);
   }
   std::vector<Tensor> rows;

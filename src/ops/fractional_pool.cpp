@@ -53,9 +53,11 @@ std::array<TensorSpec, 2> fractional_max_pool3d_shape(const Tensor& self, IntArr
   return pooled(self, kernel_size, output_size, random_samples, 3);
 }
 
-TensorSpec fractional_max_pool_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef, IntArrayRef output_size,
-                                              const Tensor& indices) {
-  const std::size_t n = output_size.size();
+namespace {
+
+TensorSpec pooled_backward(std::size_t n, const Tensor& grad_output, const Tensor& self, IntArrayRef output_size, const Tensor& indices) {
+  CRESSET_CHECK(output_size.size() == n, "fractional_max_pool", n, "d_backward(): output_size must have ", n, " elements; got ",
+                output_size);
   CRESSET_CHECK(self.dim() == grad_output.dim() && self.dim() > static_cast<int64_t>(n), "fractional_max_pool", n,
                 "d_backward(): a gradient with the dimensions of the input was required; got ", grad_output.sizes(), " for ", self.sizes());
   DimVector sizes(self.sizes());
@@ -64,6 +66,18 @@ TensorSpec fractional_max_pool_backward_shape(const Tensor& grad_output, const T
                 "fractional_max_pool", n, "d_backward(): a gradient and int64 indices of size ", sizes, " were required; got ",
                 grad_output.sizes(), " and ", indices.sizes());
   return spec_like(self, self.sizes());
+}
+
+}  // namespace
+
+TensorSpec fractional_max_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef, IntArrayRef output_size,
+                                                const Tensor& indices) {
+  return pooled_backward(2, grad_output, self, output_size, indices);
+}
+
+TensorSpec fractional_max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef, IntArrayRef output_size,
+                                                const Tensor& indices) {
+  return pooled_backward(3, grad_output, self, output_size, indices);
 }
 
 }  // namespace cresset::ops

@@ -570,3 +570,50 @@ def test_what_does_not_expand_to_a_product(call, sizes, own, dim):
     assert str(found.value) == words
     with pytest.raises(RuntimeError, match="linalg.matrix_norm: Order bad not supported"):
         cresset.linalg.matrix_norm(cresset.ones(3), "bad")
+
+
+def test_blocks_take_the_type_of_those_with_dimensions():
+    ones, zero = cresset.ones, cresset.ones((), dtype=cresset.float64)
+    assert cresset.block_diag(ones(2, 3, dtype=cresset.complex64), zero).dtype == cresset.complex64
+    assert cresset.block_diag(ones(2), zero).dtype == cresset.float32
+    assert cresset.block_diag(ones(2), ones(2, dtype=cresset.float64)).dtype == cresset.float64
+
+
+def test_rows_to_renorm_count_from_the_end():
+    table = cresset.tensor([[3.0, 4.0], [6.0, 8.0], [0.3, 0.4]])
+    cresset.ops.aten.embedding_renorm_(table, cresset.tensor([-2, 2]), 5.0, 2.0)
+    np.testing.assert_allclose(table.numpy(), [[3, 4], [3, 4], [0.3, 0.4]], rtol=1e-5)
+    with pytest.raises(IndexError, match=r"select\(\): index -4 out of range for tensor of size \[3, 2\] at dimension 0"):
+        cresset.ops.aten.embedding_renorm_(table, cresset.tensor([-4]), 5.0, 2.0)
+
+
+def test_vmap_of_a_new_dimension_counted_from_the_end():
+    x = cresset.ones(4, 2, 3)
+    for dim, sizes in ((-1, (4, 2, 3, 1)), (-3, (4, 1, 2, 3)), (0, (4, 1, 2, 3))):
+        assert cresset.vmap(lambda t, dim=dim: cresset.unsqueeze_copy(t, dim))(x).shape == sizes
+
+
+@pytest.mark.parametrize("n", [65535, 65536, 100_003, 300_000])
+@pytest.mark.parametrize("step", [1, 2])
+def test_long_dot_products(n, step):
+    draws = np.random.default_rng(n).standard_normal((2, n * step))
+    a, b = (cresset.tensor(d)[::step] for d in draws)
+    exact = float(np.dot(draws[0][::step], draws[1][::step]))
+    assert cresset.dot(a, b).item() == pytest.approx(exact, rel=1e-10, abs=1e-9)
+    assert cresset.dot(a.float(), b.float()).item() == pytest.approx(exact, rel=1e-3, abs=1e-2)
+
+
+def test_output_sizes_of_fractional_pools():
+    for n, op in ((2, cresset.ops.aten.fractional_max_pool2d_backward), (3, cresset.ops.aten.fractional_max_pool3d_backward)):
+        x, g, at = cresset.ones(1, 1, *[4] * n), cresset.ones(1, 1, *[2] * n), cresset.zeros(1, 1, *[2] * n, dtype=cresset.int64)
+        assert op(g, x, [2] * 5, [2] * n, at).flatten().tolist() == [2.0**n] + [0.0] * (4**n - 1)  # the windows' sizes are not asked for
+        with pytest.raises(RuntimeError, match=rf"fractional_max_pool{n}d_backward\(\): output_size must have {n} elements; got \[2, 2, 2, 2\]"):
+            op(g, x, [2] * n, [2] * 4, at)
+
+
+def test_a_mask_sets_where_it_holds():
+    x = cresset.arange(6.0).view(2, 3)
+    x[x > 2] = cresset.tensor([7.0])
+    assert x.tolist() == [[0, 1, 2], [7, 7, 7]] and x._version == 1
+    x.index_put_((x > 2,), cresset.ones(1, 1))  # of any shape, where one element fills
+    assert x.tolist() == [[0, 1, 2], [1, 1, 1]]

@@ -56,11 +56,13 @@ void embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, 
 Tensor& embedding_renorm(Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
   ops::embedding_renorm_meta(self, indices, max_norm, norm_type);
   Indices rows = read_indices(indices);
+  for (int64_t& r : rows) {
+    CRESSET_CHECK_INDEX(r >= -self.size(0) && r < self.size(0), "select(): index ", r, " out of range for tensor of size ", self.sizes(),
+                        " at dimension 0");
+    if (r < 0) r += self.size(0);
+  }
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  for (int64_t r : rows)
-    CRESSET_CHECK_INDEX(r >= 0 && r < self.size(0), "select(): index ", r, " out of range for tensor of size ", self.sizes(),
-                        " at dimension 0");
   CRESSET_DISPATCH(self.scalar_type(), "embedding_renorm_", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     using C = opmath_type<scalar_t>;
     scalar_t* const base = self.mutable_data_ptr<scalar_t>();

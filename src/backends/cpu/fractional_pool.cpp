@@ -16,12 +16,13 @@ struct Windows {
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   int64_t planes = 1, channels;
 
+  // The shapes have been checked: output_size has 2 or 3 elements, kernel_size as many or none (a gradient does not ask for it).
   Windows(const Tensor& self, IntArrayRef kernel_size, IntArrayRef output_size) {
-    const std::size_t n = kernel_size.size();
+    const std::size_t n = output_size.size();
     for (std::size_t d = 0; d < n; ++d) {
       in[3 - n + d] = self.size(self.dim() - static_cast<int64_t>(n - d));
       out[3 - n + d] = output_size[d];
-      kernel[3 - n + d] = kernel_size[d];
+      if (!kernel_size.empty()) kernel[3 - n + d] = kernel_size[d];
     }
     for (int64_t d = 0; d < self.dim() - static_cast<int64_t>(n); ++d) planes *= self.size(d);
     channels = self.size(-static_cast<int64_t>(n) - 1);
@@ -98,9 +99,9 @@ void fractional_max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArray
   fractional_max_pool(self, kernel_size, output_size, random_samples, {0, 1, 2}, out, indices);
 }
 
-void fractional_max_pool_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef output_size,
+void fractional_max_pool_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef, IntArrayRef output_size,
                                   const Tensor& indices, const Tensor& out) {
-  const Windows w(self, kernel_size, output_size);
+  const Windows w(self, {}, output_size);
   const Tensor g = grad_output.contiguous(), at = indices.contiguous();
   const int64_t* const place = at.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < at.numel(); ++i)

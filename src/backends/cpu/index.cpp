@@ -249,6 +249,10 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
   // What does not fit is said before types are; without indices the place is one element.
   const bool one_type = self.scalar_type() == values.scalar_type();
   if (one_type) ops::index_put_meta(self, indices, values, accumulate, false);
+  if (one_type && !accumulate && values.numel() == 1 && is_whole_mask(self, indices) && !is_expanded(self)) {
+    fill_where(self, *indices[0], values);
+    return self;
+  }
   if (indices.size() == 0 && values.dim() > 0)
     CRESSET_THROW(Error, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape []");
   const ops::IndexPlan plan = ops::plan_index(self, indices);
@@ -259,10 +263,6 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
                 target);
   if (!one_type) ops::index_put_meta(self, indices, values, accumulate, false);
   if (selects_nothing(indices)) return self;
-  if (!accumulate && values.numel() == 1 && is_whole_mask(self, indices) && !is_expanded(self)) {
-    fill_where(self, *indices[0], values);
-    return self;
-  }
   const Indices offsets = plan_offsets(plan);
   const Blocks blocks(plan.self, plan.first, plan.count);
   const bool one = values.numel() == 1, aliased = values.is_alias_of(self);

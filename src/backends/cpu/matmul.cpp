@@ -4,6 +4,7 @@
 #include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_matmul.h>
 
 #include "backends/cpu/gemm.h"
@@ -75,9 +76,24 @@ void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scala
        1);
 }
 
+// The products of many terms are summed in parts of one length, so that the result does not depend on the number of threads.
 void dot(const Tensor& self, const Tensor& tensor, const Tensor& out) {
+  constexpr int64_t kPart = 32768;
   const Tensor row = readable(self.unsqueeze(0)), column = readable(tensor.unsqueeze(1));
-  gemm("dot", out.scalar_type(), 1, 1, self.numel(), 1, matrix(row), matrix(column), 0, out.mutable_data_ptr(), 1);
+  const int64_t n = self.numel(), bytes = out.element_size();
+  const MatrixRef a = matrix(row), b = matrix(column);
+  const auto part = [&](int64_t begin, int64_t end, void* to) {
+    const MatrixRef x{static_cast<const char*>(a.data) + begin * a.column * bytes, a.row, a.column};
+    const MatrixRef y{static_cast<const char*>(b.data) + begin * b.row * bytes, b.row, b.column};
+    gemm("dot", out.scalar_type(), 1, 1, end - begin, 1, x, y, 0, to, 1);
+  };
+  if (n < 2 * kPart || !isFloatingType(out.scalar_type()) || bytes < 4) return part(0, n, out.mutable_data_ptr());
+  const Tensor sums = cresset::empty({n / kPart}, out.options());
+  auto* to = static_cast<char*>(sums.mutable_data_ptr());
+  parallel_for(0, sums.numel(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) part(i * kPart, i + 1 == sums.numel() ? n : (i + 1) * kPart, to + i * bytes);
+  });
+  Tensor(out).copy_(sums.sum());
 }
 
 void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out) { batched("bmm", self, mat2, 0, 1, out); }

@@ -119,7 +119,7 @@ void prepare_out(const TensorSpec& spec, const Tensor& out) {
 
 Tensor& sized(Tensor& out, IntArrayRef sizes) {
   cresset::detail::check_sizes_nonnegative(sizes);
-  prepare_out({DimVector(sizes), out.scalar_type(), out.device()}, out);
+  prepare_out({DimVector(sizes), out.scalar_type(), out.device(), {}}, out);
   return out;
 }
 
