@@ -469,6 +469,8 @@ def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     singular = found is not None and found.kind == "raises" and re.search("singular|is zero|not positive-definite", str(ours.error))
     if (values or singular) and (extreme := extremes(call)):
         found.text = f"[{extreme}] {found.text}"
+    if values and shares_an_out(call):
+        found.text = f"{found.text} (an out is an input)"
     if found is not None and call.mode not in ("plain", "function"):
         found.text = f"[{call.mode}] {found.text}"
     if found is not None and found.kind in ("value", "memory", "shape") and (how := contradicts_itself(call, ours)):
@@ -501,6 +503,12 @@ def agrees_without_ties(call: Call) -> bool:
         return theirs.error is None and first_difference(changed, theirs, ours) is None
     except NoComparison:
         return False
+
+
+def shares_an_out(call: Call) -> bool:
+    """Has an out the memory of another argument?"""
+    outs = {call.kwargs[name].memory for name in call.written if isinstance(call.kwargs.get(name), View)}
+    return len([v for v in call.views() if v.memory in outs]) > len(outs)
 
 
 def other_refusal(call: Call, theirs: Outcome, ours: Outcome, found: Difference) -> Difference:

@@ -77,6 +77,10 @@ def products():
         yield f"matmul {m}x{k}x{n}", 0, 2 * m * k * n, lambda m=m, k=k, n=n: bind(T.mm, T.randn(m, k), T.randn(k, n))
     yield "linear 64x784x512", 0, 2 * 64 * 784 * 512, lambda: bind(F.linear, T.randn(64, 784), T.randn(512, 784), T.randn(512))
     yield "matmul 512 transposed", 0, 2 * 512**3, lambda: bind(lambda a, b: a.t().mm(b.t()), T.randn(512, 512), T.randn(512, 512))
+    for m, k, n in ((64, 2048, 64), (16, 4096, 256), (8, 2048, 2048)):
+        for how, first in (("", False), (" both", True)):
+            yield (f"matmul {m}x{k}x{n}{how} transposed", 0, 2 * m * k * n,
+                   lambda m=m, k=k, n=n, first=first: bind(T.mm, T.randn(k, m).t() if first else T.randn(m, k), T.randn(n, k).t()))
     yield "bmm 16x128", 0, 2 * 16 * 128**3, lambda: bind(T.bmm, T.randn(16, 128, 128), T.randn(16, 128, 128))
     yield "matmul 512 bfloat16", 0, 2 * 512**3, lambda: bind(T.mm, T.randn(512, 512).to(T.bfloat16), T.randn(512, 512).to(T.bfloat16))
     yield "matmul 512 float64", 0, 2 * 512**3, lambda: bind(T.mm, T.randn(512, 512, dtype=T.float64), T.randn(512, 512, dtype=T.float64))

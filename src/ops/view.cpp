@@ -97,6 +97,8 @@ Tensor view_size(const Tensor& self, IntArrayRef size) {
 }
 
 Tensor reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) {
+  CRESSET_CHECK(size.size() == stride.size(), "dimensionality of sizes (", size.size(), ") must match dimensionality of strides (",
+                stride.size(), ")");
   return make_view(self, size, stride, self.storage_offset());
 }
 

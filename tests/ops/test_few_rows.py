@@ -1,4 +1,5 @@
-"""Products of few rows with matrices whose rows are as long as pages, beside NumPy's in double precision; test_instruction_sets.py runs them at each level."""
+"""Products of few rows with matrices whose rows are as long as pages, and of operands by columns, beside NumPy's in double precision; test_instruction_sets.py
+runs them at each level."""
 
 import numpy as np
 import pytest
@@ -41,3 +42,18 @@ def test_products_of_few_rows_keep_what_is_not_a_number():
     assert got[:, 9].isnan().all() and got[1].isfinite().sum() == 0 and got[[0, 2, 3]].isnan().sum() == 3
     out = cresset.full((4, 1024), float("nan"))
     assert cresset.mm(cresset.from_numpy(drawn(4, 1024)), cresset.from_numpy(drawn(1024, 1024)), out=out).isfinite().all()
+
+
+@pytest.mark.parametrize("m, k, n", [(64, 512, 64), (16, 1030, 257), (40, 130, 515), (515, 130, 40), (300, 700, 20), (8, 600, 520), (2, 700, 700), (128, 128, 128)])
+@pytest.mark.parametrize("first_by_columns", [False, True])
+def test_products_of_a_second_operand_by_columns(m, k, n, first_by_columns):
+    a, b, c = drawn(m, k), drawn(n, k), drawn(m, n + 3)
+    product = a.astype(np.float64) @ b.T
+    x, y, z = map(cresset.from_numpy, (a, b, c))
+    x = x.t().contiguous().t() if first_by_columns else x
+    close(x @ y.t(), product)
+    close(cresset.addmm(z[:, :n], x, y.t(), beta=0.5, alpha=-2), 0.5 * c[:, :n] - 2 * product)
+    out = z.clone()
+    cresset.addmm(z[0, :n], x, y.t(), out=out[:, 1 : n + 1])  # beside it nothing is written
+    close(out[:, 1 : n + 1], c[0, :n] + product)
+    assert out[:, 0].equal(z[:, 0]) and out[:, n + 1 :].equal(z[:, n + 1 :])

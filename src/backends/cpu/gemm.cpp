@@ -13,11 +13,13 @@
 #include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
+#include <cresset/ops/from_blob.h>
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/few_rows_loops.h"
 #include "backends/cpu/integer_products.h"
 #include "backends/cpu/packed_loops.h"
+#include "ops/shared/structured.h"
 
 namespace cresset::cpu {
 
@@ -195,10 +197,57 @@ Parts bands(int64_t m, int64_t n) {
   return {(m + height - 1) / height, 1, height, n};
 }
 
+template <class T>
+void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc);
+
+// A matrix of floats in memory, and a copy of it by rows.
+Tensor matrix_at(const float* data, int64_t rows, int64_t columns, MatrixRef strides) {
+  return from_blob(const_cast<float*>(data), {rows, columns}, {strides.row, strides.column}, TensorOptions(kFloat));
+}
+Tensor by_rows(const float* data, int64_t rows, int64_t columns, MatrixRef strides) {
+  const Tensor copy = detail::empty_cpu({rows, columns}, kFloat);
+  ops::copy_data(matrix_at(data, rows, columns, strides), copy);
+  return copy;
+}
+
+// With AVX-512 oneDNN reads a second operand by columns one number of each line at a time, which costs 0.2 to 2 ns an element, and the
+// first one by columns beside it up to ten times the product. The smaller of the two is copied into the other order (0.1 to 0.4 ns an
+// element), and where that is the first one, or none has to be, the product of the other way round is computed and turned back. False
+// where the product is as quick as it lies. Figures: docs/design/pointwise.md, Products.
+bool turned_gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, MatrixRef ar, const float* b, MatrixRef br, float beta,
+                 float* c, int64_t ldc) {
+  constexpr int64_t kFewRowsOfTurned = 16, kFewColumns = 16, kCopied = 1 << 18;
+  const Operand x = operand(ar, m, k), y = operand(br, k, n);
+  if (y.transpose == CblasNoTrans || m == 1 || n == 1 || !onednn_copies_columns() || !goes_to_onednn<float>(m, n, k, x, y)) return false;
+  const bool by_columns = x.transpose == CblasTrans;
+  if (m < kFewRowsOfTurned) {
+    if (!by_columns) return false;
+    const Tensor rows = by_rows(a, m, k, ar);
+    blas_gemm<float>(m, n, k, alpha, rows.const_data_ptr<float>(), {nullptr, k, 1}, b, br, beta, c, ldc);
+    return true;
+  }
+  const int64_t turned = (by_columns ? 0 : m * k) + (beta == 0 ? 1 : 2) * m * n;
+  if (turned > k * n) {
+    if (n <= kFewColumns || k * n > kCopied) return false;
+    const Tensor rows = by_rows(b, k, n, br);
+    blas_gemm<float>(m, n, k, alpha, a, ar, rows.const_data_ptr<float>(), {nullptr, n, 1}, beta, c, ldc);
+    return true;
+  }
+  const Tensor left = by_columns ? Tensor() : by_rows(a, k, m, {nullptr, ar.column, ar.row});
+  const MatrixRef turned_b{nullptr, br.column, br.row}, turned_c{nullptr, 1, ldc};
+  const Tensor result = beta == 0 ? detail::empty_cpu({n, m}, kFloat) : by_rows(c, n, m, turned_c);
+  blas_gemm<float>(n, m, k, alpha, b, turned_b, by_columns ? a : left.const_data_ptr<float>(),
+                   by_columns ? MatrixRef{nullptr, ar.column, ar.row} : MatrixRef{nullptr, m, 1}, beta, result.data_ptr<float>(), m);
+  ops::copy_data(result, matrix_at(c, n, m, turned_c));
+  return true;
+}
+
 // The pool's threads take parts of the result, rather than OpenBLAS's own threads: those would be a second set beside the pool, and wait
 // for each other when the machine is busy.
 template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
+  if constexpr (std::is_same_v<T, float>)
+    if (turned_gemm(m, n, k, alpha, a, ar, b, br, beta, c, ldc)) return;
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   const bool vector = m == 1 || n == 1;
   const bool few_terms =
