@@ -81,6 +81,10 @@ def products():
         for how, first in (("", False), (" both", True)):
             yield (f"matmul {m}x{k}x{n}{how} transposed", 0, 2 * m * k * n,
                    lambda m=m, k=k, n=n, first=first: bind(T.mm, T.randn(k, m).t() if first else T.randn(m, k), T.randn(n, k).t()))
+    for batch, n in ((1000, 4), (128, 8), (500, 16)):
+        yield f"bmm {batch}x{n}", 0, 2 * batch * n**3, lambda batch=batch, n=n: bind(T.bmm, T.randn(batch, n, n), T.randn(batch, n, n))
+    yield ("matmul 2048 complex64 and a vector", 8 * 2048**2, 8 * 2048**2,
+           lambda: bind(T.mv, T.randn(2048, 2048).to(T.complex64), T.randn(2048).to(T.complex64)))
     yield "bmm 16x128", 0, 2 * 16 * 128**3, lambda: bind(T.bmm, T.randn(16, 128, 128), T.randn(16, 128, 128))
     yield "matmul 512 bfloat16", 0, 2 * 512**3, lambda: bind(T.mm, T.randn(512, 512).to(T.bfloat16), T.randn(512, 512).to(T.bfloat16))
     yield "matmul 512 float64", 0, 2 * 512**3, lambda: bind(T.mm, T.randn(512, 512, dtype=T.float64), T.randn(512, 512, dtype=T.float64))

@@ -57,3 +57,31 @@ def test_products_of_a_second_operand_by_columns(m, k, n, first_by_columns):
     cresset.addmm(z[0, :n], x, y.t(), out=out[:, 1 : n + 1])  # beside it nothing is written
     close(out[:, 1 : n + 1], c[0, :n] + product)
     assert out[:, 0].equal(z[:, 0]) and out[:, n + 1 :].equal(z[:, n + 1 :])
+
+
+@pytest.mark.parametrize("m, k, n", [(2, 2, 2), (3, 5, 4), (4, 4, 4), (5, 7, 9), (8, 8, 8), (1, 30, 6), (6, 30, 1), (16, 16, 16), (7, 13, 33), (2, 50, 40), (9, 3, 17)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_small_products(m, k, n, dtype):
+    """Batches of matrices too small for BLAS, each operand by rows and by columns, beside what is no number in what beta = 0 replaces."""
+    a, b, c = (DRAW.standard_normal((3, *sizes)).astype(dtype) for sizes in ((m, k), (k, n), (m, n)))
+    tolerance = 1e-5 if dtype in (np.float32, np.complex64) else 1e-13
+    want = np.einsum("bik,bkj->bij", a, b)
+    for x in (cresset.from_numpy(a), cresset.from_numpy(a.swapaxes(1, 2).copy()).transpose(1, 2)):
+        for y in (cresset.from_numpy(b), cresset.from_numpy(b.swapaxes(1, 2).copy()).transpose(1, 2)):
+            np.testing.assert_allclose(x.bmm(y).numpy(), want, rtol=tolerance, atol=tolerance * 10)
+            np.testing.assert_allclose((x[0] @ y[0]).numpy(), want[0], rtol=tolerance, atol=tolerance * 10)
+            added = cresset.baddbmm(cresset.from_numpy(c), x, y, beta=-2, alpha=0.5)
+            np.testing.assert_allclose(added.numpy(), 0.5 * want - 2 * c, rtol=tolerance, atol=tolerance * 10)
+            assert cresset.baddbmm(cresset.full((3, m, n), float("nan"), dtype=x.dtype), x, y, beta=0).isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("m, k", [(300, 70), (70, 300), (1, 3000)])
+def test_complex_products_with_a_vector(m, k, dtype):
+    a, v, w = (DRAW.standard_normal((*sizes, 2)).astype(np.float64).view(np.complex128)[..., 0].astype(dtype) for sizes in ((m, k), (k,), (m,)))
+    tolerance = 1e-4 if dtype == np.complex64 else 1e-12
+    x, y, z = map(cresset.from_numpy, (a, v, w))
+    for matrix in (x, x.t().contiguous().t()):
+        np.testing.assert_allclose((matrix @ y).numpy(), a @ v, rtol=tolerance, atol=tolerance * 10)
+        np.testing.assert_allclose((z @ matrix).numpy(), w @ a, rtol=tolerance, atol=tolerance * 10)
+        np.testing.assert_allclose(cresset.addmv(z, matrix, y, beta=2, alpha=1j).numpy(), 2 * w + 1j * (a @ v), rtol=tolerance, atol=tolerance * 10)

@@ -1,4 +1,4 @@
-// gemm: OpenBLAS for float, double and complex; own loops for integers and for products too small to be worth a call;
+// gemm: OpenBLAS for float, double and complex; own tiles for integers and for products too small to be worth a call;
 // half types go through float; bfloat16 and the products of floats at which it is faster through oneDNN.
 #include "backends/cpu/gemm.h"
 
@@ -17,8 +17,8 @@
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/few_rows_loops.h"
-#include "backends/cpu/integer_products.h"
 #include "backends/cpu/packed_loops.h"
+#include "backends/cpu/tile_products.h"
 #include "ops/shared/structured.h"
 
 namespace cresset::cpu {
@@ -37,7 +37,9 @@ namespace {
 constexpr int64_t kWorthOnednn = 32 * 32 * 32;  // multiply-adds that pay for making a oneDNN primitive
 constexpr int64_t kConverted = 1 << 16;         // elements of half types worth waking a thread for
 constexpr int64_t kWorthFewRows = 1 << 18;      // multiply-adds: of fewer BLAS's copies cost nothing
-constexpr int64_t kSmall = 4096;                // multiply-adds below which a BLAS call costs more than it saves
+// Multiply-adds up to which a BLAS call costs more than it saves.
+template <class T>
+constexpr int64_t kSmall = is_complex_v<T> ? 512 : 4096;
 
 template <class T>
 void small_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
@@ -47,7 +49,7 @@ void small_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef 
       for (int64_t j = 0; j < n; ++j) row[j] = T(0);
     else if (beta != T(1))
       for (int64_t j = 0; j < n; ++j) row[j] *= beta;
-    if (br.column == 1) {
+    if (br.column == 1 && n > 1) {
       for (int64_t p = 0; p < k; ++p) {
         const T x = alpha * a[i * ar.row + p * ar.column];
         const T* const from = b + p * br.row;
@@ -68,10 +70,20 @@ void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRe
   constexpr int64_t kFewRows = 4;              // with the columns of b they are products of vectors
   constexpr int64_t kPartRows = 64;            // that pay for copying b for each part
   constexpr int64_t kWork = int64_t{1} << 16;  // multiply-adds worth waking a thread for
-  const auto product = m < kFewRows && br.column != 1 ? small_gemm<T> : find_integer_product<T>();
+  const auto product = m < kFewRows && br.column != 1 ? small_gemm<T> : find_tile_product<T>();
   parallel_for(0, m, std::max<int64_t>(kPartRows, kWork / std::max<int64_t>(1, n * k)), [&](int64_t begin, int64_t end) {
     product(end - begin, n, k, alpha, a + begin * ar.row, ar, b, br, beta, c + begin * ldc, ldc);
   });
+}
+
+// Too few multiply-adds for BLAS, or no terms.
+template <class T>
+void small_product(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c,
+                   int64_t ldc) {
+  constexpr bool has_tiles = std::is_same_v<T, float> || std::is_same_v<T, double>;
+  if constexpr (has_tiles)
+    if (k > 1 && m > 1 && n > 1) return find_tile_product<T>()(m, n, k, alpha, a, ar, b, br, beta, c, ldc);
+  small_gemm<T>(m, n, k, alpha, a, ar, b, br, beta, c, ldc);
 }
 
 struct Operand {
@@ -90,49 +102,59 @@ bool goes_to_onednn(int64_t m, int64_t n, int64_t k, const Operand& a, const Ope
   return std::is_same_v<T, float> && onednn_sgemm_is_faster(a.transpose == CblasTrans, b.transpose == CblasTrans, m, n, k, a.ld, b.ld);
 }
 
+template <class T>
+void blas_gemv(CBLAS_TRANSPOSE t, int64_t rows, int64_t columns, T alpha, const T* matrix, blasint ld, const T* v, int64_t step, T beta,
+               T* out, int64_t out_step) {
+  const auto M = static_cast<blasint>(rows), N = static_cast<blasint>(columns), from = static_cast<blasint>(std::max<int64_t>(step, 1)),
+             to = static_cast<blasint>(out_step);
+  if constexpr (std::is_same_v<T, float>)
+    cblas_sgemv(CblasRowMajor, t, M, N, alpha, matrix, ld, v, from, beta, out, to);
+  else if constexpr (std::is_same_v<T, double>)
+    cblas_dgemv(CblasRowMajor, t, M, N, alpha, matrix, ld, v, from, beta, out, to);
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    cblas_cgemv(CblasRowMajor, t, M, N, &alpha, matrix, ld, v, from, &beta, out, to);
+  else
+    cblas_zgemv(CblasRowMajor, t, M, N, &alpha, matrix, ld, v, from, &beta, out, to);
+}
+
+template <class T>
+T blas_dot(int64_t n, const T* a, int64_t a_step, const T* b, int64_t b_step) {
+  const auto N = static_cast<blasint>(n), x = static_cast<blasint>(std::max<int64_t>(a_step, 1)),
+             y = static_cast<blasint>(std::max<int64_t>(b_step, 1));
+  if constexpr (std::is_same_v<T, float>)
+    return cblas_sdot(N, a, x, b, y);
+  else
+    return cblas_ddot(N, a, x, b, y);
+}
+
+// A part of a product of one row or one column, for which plain gemm is far from memory speed.
+template <class T>
+void vector_part(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
+  const Operand x = operand(ar, m, k), y = operand(br, k, n);
+  if constexpr (!is_complex_v<T>)
+    if (m == 1 && n == 1) {
+      const T before = beta == T(0) ? T(0) : beta * *c;
+      *c = before + alpha * blas_dot(k, a, ar.column, b, br.row);
+      return;
+    }
+  if (m == 1 && y.transpose == CblasNoTrans)
+    blas_gemv(CblasTrans, k, n, alpha, b, y.ld, a, ar.column, beta, c, 1);
+  else if (m == 1)
+    blas_gemv(CblasNoTrans, n, k, alpha, b, y.ld, a, ar.column, beta, c, 1);
+  else if (x.transpose == CblasNoTrans)
+    blas_gemv(CblasNoTrans, m, k, alpha, a, x.ld, b, br.row, beta, c, ldc);
+  else
+    blas_gemv(CblasTrans, k, m, alpha, a, x.ld, b, br.row, beta, c, ldc);
+}
+
 // A part of a product. `vector`: the whole product has one row or one column.
 template <class T>
 void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c,
                int64_t ldc) {
+  if (vector) return vector_part(m, n, k, alpha, a, ar, b, br, beta, c, ldc);
   const Operand x = operand(ar, m, k), y = operand(br, k, n);
   const auto M = static_cast<blasint>(m), N = static_cast<blasint>(n), K = static_cast<blasint>(k),
              L = static_cast<blasint>(std::max<int64_t>(ldc, n));
-  if constexpr (!is_complex_v<T>) {
-    // For a matrix-vector product plain gemm is far from memory speed.
-    const auto gemv = [&](CBLAS_TRANSPOSE t, blasint rows, blasint columns, const T* matrix, blasint ld, const T* v, blasint step, T* out,
-                          blasint out_step) {
-      if constexpr (std::is_same_v<T, float>)
-        cblas_sgemv(CblasRowMajor, t, rows, columns, alpha, matrix, ld, v, step, beta, out, out_step);
-      else
-        cblas_dgemv(CblasRowMajor, t, rows, columns, alpha, matrix, ld, v, step, beta, out, out_step);
-    };
-    if (vector && m == 1 && n == 1) {
-      const auto a_step = static_cast<blasint>(std::max<int64_t>(ar.column, 1)),
-                 b_step = static_cast<blasint>(std::max<int64_t>(br.row, 1));
-      const T before = beta == T(0) ? T(0) : beta * *c;
-      if constexpr (std::is_same_v<T, float>)
-        *c = before + alpha * cblas_sdot(K, a, a_step, b, b_step);
-      else
-        *c = before + alpha * cblas_ddot(K, a, a_step, b, b_step);
-      return;
-    }
-    if (vector && m == 1) {
-      const auto step = static_cast<blasint>(std::max<int64_t>(ar.column, 1));
-      if (y.transpose == CblasNoTrans)
-        gemv(CblasTrans, K, N, b, y.ld, a, step, c, 1);
-      else
-        gemv(CblasNoTrans, N, K, b, y.ld, a, step, c, 1);
-      return;
-    }
-    if (vector && n == 1) {
-      const auto step = static_cast<blasint>(std::max<int64_t>(br.row, 1));
-      if (x.transpose == CblasNoTrans)
-        gemv(CblasNoTrans, M, K, a, x.ld, b, step, c, static_cast<blasint>(ldc));
-      else
-        gemv(CblasTrans, K, M, a, x.ld, b, step, c, static_cast<blasint>(ldc));
-      return;
-    }
-  }
   if constexpr (std::is_same_v<T, float>) {
     const bool done = goes_to_onednn<T>(m, n, k, x, y) &&
                       onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L);
@@ -340,8 +362,8 @@ void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixR
   const Tensor sums = detail::empty_cpu({m * n}, kFloat);
   auto* const to = sums.data_ptr<float>();
   if (beta != 0) load_function(type, ComputeType::Float)(to, rows, n, m);
-  if (k == 0 || m * n * k <= kSmall)  // BLAS's products with a vector would not even apply beta to nothing
-    small_gemm<float>(m, n, k, alpha, fa, x.matrix, fb, y.matrix, beta, to, n);
+  if (k == 0 || m * n * k <= kSmall<float>)  // BLAS's products with a vector would not even apply beta to nothing
+    small_product<float>(m, n, k, alpha, fa, x.matrix, fb, y.matrix, beta, to, n);
   else
     blas_gemm<float>(m, n, k, alpha, fa, x.matrix, fb, y.matrix, beta, to, n);
   store_function(ComputeType::Float, type)(rows, to, n, m);
@@ -373,8 +395,8 @@ void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, con
       half_gemm(m, n, k, alpha.to<float>(), pa, a, pb, b, beta.to<float>(), pc, ldc);
     } else {
       const auto x = alpha.to<scalar_t>(), y = beta.to<scalar_t>();
-      if (k == 0 || m * n * k <= kSmall) {
-        small_gemm<scalar_t>(m, n, k, x, pa, a, pb, b, y, pc, ldc);
+      if (k == 0 || m * n * k <= kSmall<scalar_t>) {
+        small_product<scalar_t>(m, n, k, x, pa, a, pb, b, y, pc, ldc);
       } else if constexpr (std::is_integral_v<scalar_t>) {
         integer_gemm<scalar_t>(m, n, k, x, pa, a, pb, b, y, pc, ldc);
       } else {
