@@ -50,6 +50,14 @@ Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
   return cresset::copy_(copy, grad);
 }
 
+/// Does nobody but the tensor hold its memory? The base of a view that only the view holds goes with it.
+bool owns_memory(const Tensor& t) {
+  if (!t.has_storage()) return false;
+  const auto* view = impl::get_view_autograd_meta(t);
+  const bool with_base = view && view->shared_ && view->has_bw_view() && view->backward_info().base.use_count() == 1;
+  return t.unsafeGetTensorImpl()->unsafe_storage().use_count() == (with_base ? 2 : 1);
+}
+
 /// First gradient: keeps the tensor itself when nobody else holds it or its memory, except for hooks that see it afterwards.
 Tensor first_gradient(Tensor&& grad, const Tensor& variable, bool seen_by_hooks) {
   const std::size_t holders = seen_by_hooks ? 2 : 1;
@@ -57,7 +65,7 @@ Tensor first_gradient(Tensor&& grad, const Tensor& variable, bool seen_by_hooks)
   if (GradMode::is_enabled()) return clone_with_layout(grad, variable);
   if (wrapper && grad.use_count() <= holders && fits) return cresset::detach(grad);
   if (is_seen_by_modes(grad) && grad.use_count() <= holders && fits) return detach_seen_by_modes(grad);
-  if (grad.use_count() <= holders && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 && fits) {
+  if (grad.use_count() <= holders && owns_memory(grad) && fits) {
     grad.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
     return std::move(grad);
   }

@@ -20,3 +20,21 @@ def test_too_few_gradients_of_a_wrong_kind():
         Two.apply(x, y).sum().backward()
     with pytest.raises(TypeError, match="'int' object is not iterable"):
         x.sum().backward(5)
+
+
+def test_a_first_gradient_that_is_a_view_is_kept():
+    """The gradients of a linear layer's weight and of a broadcast bias are views of products and sums that nobody else has."""
+    x, w, b = cresset.randn(5, 4), cresset.randn(3, 4, requires_grad=True), cresset.randn(3, requires_grad=True)
+    seen = {}
+    for name, parameter in (("w", w), ("b", b)):
+        parameter.register_hook(lambda g, name=name: seen.__setitem__(name, g.data_ptr()))
+    cresset.nn.functional.linear(x, w, b).sum().backward()
+    assert seen == {"w": w.grad.data_ptr(), "b": b.grad.data_ptr()}
+    assert not w.grad._is_view() and not b.grad._is_view() and w.grad.stride() == (4, 1) and w.grad._version == 0
+    # One whose base the program holds is not.
+    bases, w.grad = [], None
+    w.register_hook(lambda g: bases.append(g._base))
+    cresset.nn.functional.linear(x, w).sum().backward()
+    before = bases[0].clone()
+    w.grad.zero_()
+    assert bases[0].equal(before) and before.abs().sum() > 0
