@@ -561,3 +561,29 @@ def test_lists_of_parameters_as_inputs():
     x = cresset.randn(3, 1, 2)
     inputs = [x, None][: len(list(graph.inputs())) - 4]
     assert cresset.allclose(cresset._C._jit_run_graph(graph, [*inputs, *parameters])[0][0], module(x)[0])
+
+
+def test_constants_are_preserved_by_name():
+    class Scaled(nn.Module):
+        __constants__ = ["k"]
+
+        def __init__(self):
+            super().__init__()
+            self.k = 3
+
+        def forward(self, x):
+            return x * self.k
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Scaled()
+
+        def forward(self, x):
+            return self.inner(x)
+
+    jit = cresset.jit
+    assert jit.freeze(jit.script(Scaled().eval()), preserved_attrs=["k"]).k == 3
+    frozen = jit.freeze(jit.script(Outer().eval()), preserved_attrs=["inner.k"])
+    assert frozen.inner.k == 3 and frozen(cresset.ones(1)).tolist() == [3]
+    assert not hasattr(jit.freeze(jit.script(Scaled().eval())), "k")

@@ -617,3 +617,9 @@ def test_a_mask_sets_where_it_holds():
     assert x.tolist() == [[0, 1, 2], [7, 7, 7]] and x._version == 1
     x.index_put_((x > 2,), cresset.ones(1, 1))  # of any shape, where one element fills
     assert x.tolist() == [[0, 1, 2], [1, 1, 1]]
+
+
+def test_rates_that_are_no_numbers():
+    for rate in (math.nan, -1.0):
+        with pytest.raises(RuntimeError, match="invalid Poisson rate, expected rate to be non-negative"):
+            cresset.poisson(cresset.tensor([1.0, rate]))

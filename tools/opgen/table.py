@@ -271,7 +271,7 @@ class Table:
             if key not in shared:
                 shared[key] = f"{camel(base)}Backward{count.get(base, 0)}"
                 count[base] = count.get(base, 0) + 1
-            row.node = shared[key]
+            row.node = NAMED.get(row.schema.key, shared[key])
 
     def _load(self, path, errors):
         text = path.read_text()
@@ -334,6 +334,8 @@ def named_rows(raw):
 
 # Operators whose graph nodes have lower numbers than those of overloads that stand before them: people know the names from printed tensors.
 NUMBERED_FIRST = {"clamp.Tensor", "fmod.Scalar", "pow.Tensor_Scalar", "remainder.Scalar", "sort"}
+# Those that have a name without a number.
+NAMED = {"copy_": "CopyBackwards"}
 
 
 def camel(name):

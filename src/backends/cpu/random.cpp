@@ -208,7 +208,7 @@ Tensor poisson(const Tensor& self, const std::optional<Generator>& generator) {
   CRESSET_RANDOM_FLOAT(self, "poisson_cpu", [&] {
     const auto* rate = rates.const_data_ptr<scalar_t>();
     for (int64_t i = 0; i < rates.numel(); ++i)
-      CRESSET_CHECK(!(static_cast<double>(rate[i]) < 0), "invalid Poisson rate, expected rate to be non-negative");
+      CRESSET_CHECK(static_cast<double>(rate[i]) >= 0, "invalid Poisson rate, expected rate to be non-negative");
     filled(out, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
       auto* to = t.mutable_data_ptr<scalar_t>();
       for (int64_t i = 0; i < t.numel(); ++i) to[i] = static_cast<scalar_t>(sample_poisson(static_cast<double>(rate[i]), g));

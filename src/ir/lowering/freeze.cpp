@@ -148,6 +148,10 @@ class Freezing {
     // Whoever calls a submodule's method needs the submodule as it is.
     if (const std::size_t dot = name.rfind('.'); dot != std::string::npos && !at.type()->hasAttribute(rest) && at.type()->findMethod(rest))
       return preserve(name.substr(0, dot));
+    if (at.type()->hasConstant(rest)) {
+      asked_constants_.push_back({at._ivalue(), rest});
+      return;
+    }
     CRESSET_CHECK(at.type()->hasAttribute(rest), "freeze: there is no attribute or method '", name, "' to preserve.");
     AttributeSlot slot{at._ivalue(), rest};
     kept_.insert(slot);
@@ -356,6 +360,7 @@ class Freezing {
         });
     }
     for (const AttributeSlot& s : asked_) keep_path_to(s);
+    for (const AttributeSlot& s : asked_constants_) keep_path_to(s);
     for (const AttributeSlot& s : kept_)
       if (!is_module_value(s.value())) tensor_copies_.announce(s.value());
     const ObjectPtr root = rebuilt(module_._ivalue());
@@ -416,6 +421,8 @@ class Freezing {
       const std::size_t at = type->addAttribute(a.name, attribute_type, a.is_parameter, a.is_buffer);
       to->set_slot(at, is_module_value(v) ? IValue(rebuilt(v.toObject())) : copier_.copy(v));
     }
+    for (const AttributeSlot& s : asked_constants_)
+      if (s.object.get() == from.get() && !type->hasConstant(s.name)) type->addConstant(s.name, old->getConstant(s.name));
     return to;
   }
 
@@ -444,6 +451,7 @@ class Freezing {
   std::vector<FrozenMethod> methods_;
   std::vector<ModuleReads> reads_;  // one a method
   std::set<AttributeSlot> used_, kept_, asked_, remaining_;
+  std::vector<AttributeSlot> asked_constants_;
   std::unordered_set<const void*> whole_;
   std::unordered_map<const void*, ObjectPtr> objects_;
   std::unordered_set<std::string> class_names_;
