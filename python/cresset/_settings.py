@@ -42,6 +42,10 @@ def set_float32_matmul_precision(precision):
         warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting stays", stacklevel=2)
         return
     _state["matmul"] = precision
+    from .backends import cuda, mkldnn
+
+    cuda.matmul._place.set("ieee" if precision == "highest" else "tf32")
+    mkldnn.matmul._place.set({"highest": "ieee", "high": "tf32", "medium": "bf16"}[precision])
 
 
 def are_deterministic_algorithms_enabled():

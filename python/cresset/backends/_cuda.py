@@ -3,6 +3,7 @@
 import contextlib
 import enum
 
+from .. import _settings
 from ._precision import Settings
 
 __all__ = [
@@ -77,10 +78,19 @@ blas_workspace_size = cublas_workspace_size = cublaslt_workspace_size = _needs_c
 class cuBLASModule:
     """Settings of matrix products: kept, and read by no one here."""
 
-    allow_tf32 = False
     allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation = False
     fp32_precision = Settings.fp32_precision
+
+    @property
+    def allow_tf32(self):
+        """The older form of `set_float32_matmul_precision`: True is "high", False "highest"."""
+        return _settings.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        _settings._state["matmul"] = "high" if value else "highest"
+        self._place.set("tf32" if value else "ieee")
 
 
 class cuFFTPlanCacheAttrContextProp:
