@@ -3,8 +3,7 @@
 import contextlib
 import enum
 
-from .. import _settings
-from ._precision import Settings
+from ._precision import Settings, matmul_precision, set_matmul_precision
 
 __all__ = [
     "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "blas_workspace_size", "can_use_cudnn_attention", "can_use_efficient_attention",
@@ -85,12 +84,11 @@ class cuBLASModule:
     @property
     def allow_tf32(self):
         """The older form of `set_float32_matmul_precision`: True is "high", False "highest"."""
-        return _settings.get_float32_matmul_precision() != "highest"
+        return matmul_precision() != "highest"
 
     @allow_tf32.setter
     def allow_tf32(self, value):
-        _settings._state["matmul"] = "high" if value else "highest"
-        self._place.set("tf32" if value else "ieee")
+        set_matmul_precision("high" if value else "highest", "cuda")
 
 
 class cuFFTPlanCacheAttrContextProp:
