@@ -272,7 +272,12 @@ def _py_impl(self, key):
     """Decorator: a kernel written in Python for a dispatch key of this overload, until it is deleted from py_kernels.
 
     Where the operator has a kernel for that key already, the new one answers only inside of `_dispatch.python.enable_python_dispatcher`.
+    `key` may be a subclass of TorchDispatchMode or Tensor instead: what that does with this overload, in place of its `__torch_dispatch__`;
+    called as fn(mode, *args, **kwargs) and fn(*args, **kwargs).
     """
+    if isinstance(key, type):
+        return _py_impl_of_class(self, key)
+
     def register(fn):
         kind = _C.DispatchKey.__members__[key] if isinstance(key, str) else key
         name = kind.name
@@ -288,6 +293,30 @@ def _py_impl(self, key):
         return fn
 
     return register
+
+
+def _py_impl_of_class(self, cls):
+    def rule(who, func, types, args, kwargs):
+        fn = self.py_kernels.get(cls)
+        if fn is None:
+            return who.__torch_dispatch__(func, types, args, kwargs)
+        return fn(*args, **kwargs) if issubclass(cls, _C.TensorBase) else fn(who, *args, **kwargs)
+
+    def register(fn):
+        if cls in self.py_kernels:
+            raise RuntimeError(f"Trying to override a python impl for {cls} on operator {self.name()}")
+        if not hasattr(cls, "__torch_dispatch__"):
+            raise AssertionError(f"py_impl: a DispatchKey, or a class with __torch_dispatch__ was required; {cls} was given.")
+        _C._register_torch_dispatch_rule(self, cls, rule)
+        self.py_kernels[cls] = fn
+        return fn
+
+    return register
+
+
+def _can_decompose(self):
+    """Is the operator a composition of others, which `decompose` runs?"""
+    return self.has_kernel_for_dispatch_key("CompositeImplicitAutograd")
 
 
 def _decompose(self, *args, **kwargs):
@@ -310,7 +339,7 @@ def _fallthrough_keys(self):
 OpOverload._schema = property(lambda self: FunctionSchema(self._schema_text), doc="The schema in parts.")
 OpOverload.tags = property(_tags_of, doc="The operator's tags.")
 OpOverload._defined_in_python = property(_defined_in_python, doc="Was it declared by a library written in Python?")
-OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
+OpOverload.py_impl, OpOverload.decompose, OpOverload._can_decompose = _py_impl, _decompose, _can_decompose
 OpOverload.py_kernels = property(lambda self: _kept(self, "_py_kernels", _PyKernels), doc="What py_impl has registered: {DispatchKey: function}.")
 OpOverload._dispatch_cache = property(lambda self: _kept(self, "_calls", dict), doc="Empty: calls keep nothing that goes out of date.")
 OpOverload._fallthrough_keys = _fallthrough_keys

@@ -8,6 +8,7 @@ import cresset
 
 from . import _C
 from ._overridable import overridable
+from .backends._precision import matmul_precision, set_matmul_precision
 
 __all__ = [
     "e", "inf", "nan", "pi", "newaxis", "get_float32_matmul_precision", "set_float32_matmul_precision", "are_deterministic_algorithms_enabled",
@@ -26,12 +27,12 @@ has_lapack, has_mkl, has_openmp, has_spectral = True, False, False, True
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 _warned: set[str] = set()
-_state = {"matmul": "highest", "deterministic": False, "warn_only": False, "warn_always": False, "fill": True}
+_state = {"deterministic": False, "warn_only": False, "warn_always": False, "fill": True}
 
 
 def get_float32_matmul_precision():
     """How precise matrix products in float32 have to be at least. They are always "highest" inside."""
-    return _state["matmul"]
+    return matmul_precision()
 
 
 def set_float32_matmul_precision(precision):
@@ -41,7 +42,7 @@ def set_float32_matmul_precision(precision):
 
         warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting stays", stacklevel=2)
         return
-    _state["matmul"] = precision
+    set_matmul_precision(precision)
 
 
 def are_deterministic_algorithms_enabled():

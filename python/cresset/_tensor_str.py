@@ -1,6 +1,7 @@
 """The text of a tensor: values in columns, summarised when there are many, then device, dtype and gradient."""
 
 import contextlib
+import dataclasses
 import math
 
 import cresset
@@ -8,15 +9,16 @@ import cresset
 __all__ = ["set_printoptions", "get_printoptions", "printoptions"]
 
 
-class _Options:
-    precision = 4
-    threshold = 1000
-    edgeitems = 3
-    linewidth = 80
-    sci_mode = None
+@dataclasses.dataclass
+class __PrinterOptions:
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
 
 
-PRINT_OPTS = _Options()
+PRINT_OPTS = __PrinterOptions()
 
 _PROFILES = {
     "default": (4, 1000, 3, 80),
@@ -288,8 +290,8 @@ def _str(self, *, tensor_contents=None):
             if tangent is not None:
                 suffixes.append(f"tangent={tangent}")
     text = _add_suffixes(prefix + text, suffixes, indent, False)
-    # A parameter that keeps the type of what it was made from.
-    return f"Parameter({text})" if getattr(self, "_is_param", False) and type(self).__name__ != "Parameter" else text
+    # A parameter of a class of its own, or that keeps the type of what it was made from.
+    return f"Parameter({text})" if isinstance(self, cresset.nn.Parameter) and type(self).__name__ != "Parameter" else text
 
 
 _COMPLEX_OF = {"float32": cresset.complex64, "float64": cresset.complex128}

@@ -516,6 +516,11 @@ def _mapped_file(path, shared, nbytes):
 
 
 class _TypedMeta(type):
+    def __getattr__(cls, name):
+        if name == "dtype" and (fixed := cls.__dict__.get("_fixed")) is not None:
+            return _dtype(fixed)
+        raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+
     def __instancecheck__(cls, instance):
         wanted = cls.__dict__.get("_fixed")
         if wanted is None:

@@ -7,6 +7,8 @@
 
 #include "autograd/formulas.h"
 #include "autograd/generated_support.h"
+#include "ops/shared/lifted.h"
+#include "ops/shared/seen_values.h"
 
 #include <algorithm>
 #include <complex>
@@ -55,9 +57,10 @@ Tensor identity_like(const Tensor& x) { return cresset::eye(x.size(-1), x.option
 Tensor gaps(const Tensor& a) { return a.unsqueeze(-2) - a.unsqueeze(-1) + cresset::eye(a.size(-1), a.options()); }
 Tensor without_diagonal(const Tensor& x) { return x - embed(diagonal_of(x)); }
 
-/// Raises when a loss depends on the phase of complex vectors; `phase` holds what must vanish.
+/// Raises when a loss depends on the phase of complex vectors; `phase` holds what must vanish. Where no values are to be asked for (under
+/// vmap, in a trace), nothing is known.
 void check_gauge(const char* op, const char* what, const Tensor& phase) {
-  if (phase.is_meta() || phase.numel() == 0) return;
+  if (!ops::has_seen_values(phase) || ops::modes_look() || phase.numel() == 0) return;
   AutoGradMode off(false);
   const double worst = cresset::abs(cresset::to(phase.detach(), kDouble)).max().item<double>();
   CRESSET_CHECK(!(worst > 1e-2), op, ": The ", what,
@@ -277,7 +280,8 @@ Tensor inv_jvp(const Tensor& A_t, const Tensor& inverse) { return -times(inverse
 // ---- determinants: d det = det tr(A^-1 dA) -----------------------------------------------------------------------------
 
 namespace {
-bool any_singular(const Tensor& det) { return !det.is_meta() && cresset::any(cresset::eq(det, 0)).item<bool>(); }
+// Modes of Python, which may trace, see the formula that holds for all matrices.
+bool any_singular(const Tensor& det) { return ops::modes_look() || (!det.is_meta() && cresset::any(cresset::eq(det, 0)).item<bool>()); }
 
 // The gradient of det without its inverse, for singular matrices: conj(det U det Vh) U diag(products of the other singular values) Vh.
 Tensor cofactors(const Tensor& A) {

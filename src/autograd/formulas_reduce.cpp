@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "autograd/formulas.h"
+#include "ops/shared/lifted.h"
 
 namespace cresset::autograd::formulas {
 
@@ -227,9 +228,12 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& given, int64_t dim, co
   if (self.numel() <= 1) return grad;
   const Tensor g = conjugate(self);
   const Tensor r = conjugate(result);
-  const Tensor zero = cresset::eq(g, 0);
-  const Tensor plain = cresset::div(cumsum_backward(cresset::mul(grad, r), dim), cresset::masked_fill(g, zero, 1));
-  if (!cresset::any(zero).item<bool>()) return plain;
+  // A mode of Python, which may trace, is not to see a question for values.
+  if (!ops::modes_look()) {
+    const Tensor zero = cresset::eq(g, 0);
+    const Tensor plain = cresset::div(cumsum_backward(cresset::mul(grad, r), dim), cresset::masked_fill(g, zero, 1));
+    if (!cresset::any(zero).item<bool>()) return plain;
+  }
   // With zeros on the way: d result[j] / d self[i] is the product of self[..j] without self[i], added up one i at a time.
   std::vector<Tensor> columns;
   const int64_t n = self.size(dim);
@@ -249,7 +253,8 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& given, int64_t dim, co
 Tensor cumprod_jvp(const Tensor& given_t, const Tensor& given, const Tensor& result, int64_t dim) {
   const Tensor self_t = cresset::to(given_t, result.scalar_type()), self = cresset::to(given, result.scalar_type());
   if (self.numel() <= 1) return self_t;
-  if (!cresset::any(cresset::eq(self, 0)).item<bool>()) return cresset::mul(result, cresset::cumsum(cresset::div(self_t, self), dim));
+  if (!ops::modes_look() && !cresset::any(cresset::eq(self, 0)).item<bool>())
+    return cresset::mul(result, cresset::cumsum(cresset::div(self_t, self), dim));
   // d[j] = d[j - 1] * self[j] + result[j - 1] * self_t[j]
   std::vector<Tensor> tangents = {cresset::select(self_t, dim, 0)};
   for (int64_t j = 1; j < self.size(dim); ++j)

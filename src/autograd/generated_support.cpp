@@ -75,8 +75,8 @@ void check_inplace_slow(const Tensor& self, bool any_requires_grad) {
   const DifferentiableViewMeta* view = impl::get_view_autograd_meta(self);
   if (view && view->has_bw_view()) {
     handle_view_on_rebase(*view);  // how the view came to be says more than whose it is
-    const Tensor& base = view->backward_info().base;
-    CRESSET_CHECK(!(base.requires_grad() && base.is_leaf()),
+    // The view may itself be the leaf: arange(6.).view(2, 3).requires_grad_(), whose base has no gradient.
+    CRESSET_CHECK(!(impl::requires_grad(self) && view->backward_info().base.is_leaf()),
                   "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   CRESSET_CHECK(!(impl::requires_grad(self) && self.is_leaf()),

@@ -69,8 +69,11 @@ Tensor stack_impl(TensorList tensors, int64_t dim) {
     CRESSET_CHECK(tensors[i].sizes() == first.sizes(), "stack expects each tensor to be equal size, but got ", first.sizes(),
                   " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
   // In front of a dimension the tensors are joined along it, so that the result has their memory format.
-  if (dim < first.dim() && first.numel() != 0)
-    return cresset::cat(tensors, dim).unflatten(dim, {static_cast<int64_t>(tensors.size()), first.size(dim)});
+  if (dim < first.dim() && first.numel() != 0) {
+    DimVector sizes(first.sizes());
+    sizes.insert(sizes.begin() + dim, static_cast<int64_t>(tensors.size()));
+    return cresset::_unsafe_view(cresset::cat(tensors, dim), sizes);  // of memory that nobody else has: no view
+  }
   std::vector<Tensor> rows;
   rows.reserve(tensors.size());
   for (const Tensor& t : tensors) rows.push_back(t.unsqueeze(dim));
@@ -201,8 +204,8 @@ Tensor repeat_impl(const Tensor& self, IntArrayRef repeats) {
   if (negative)
     for (int64_t d = 0; d < n; ++d)
       CRESSET_CHECK(repeats[d] >= 0, "Trying to create tensor with negative dimension ", target[d], ": ", target);
-  // Splitting every dimension by 1 is always a view, and so is merging a fresh contiguous copy.
-  return self.reshape(split).expand(tiled).clone(MemoryFormat::Contiguous).view(target);
+  // Splitting every dimension by 1 is always a view. Merging a fresh contiguous copy is none: nobody else has the memory.
+  return cresset::_unsafe_view(self.reshape(split).expand(tiled).clone(MemoryFormat::Contiguous), target);
 }
 
 Tensor tile_impl(const Tensor& self, IntArrayRef dims) {

@@ -61,6 +61,8 @@ Tensor& copy_into(Tensor& self, const Tensor& src, bool non_blocking) {
     check_no_partial_overlap(self, from);
   }
   if (self.numel() == 0) return self;
+  if (from.is_complex() && !self.is_complex() && self.scalar_type() != kBool)
+    CRESSET_WARN_ONCE("Casting complex values to real discards the imaginary part");
   // Only host memory converts: a device copies elements of one type.
   if (from.scalar_type() != self.scalar_type() && is_host(self) != is_host(from)) {
     if (is_host(from)) {

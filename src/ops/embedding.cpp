@@ -32,7 +32,8 @@ Tensor embedding_impl(const Tensor& weight, const Tensor& indices, int64_t, bool
   if (rows.dim() == 1) return weight.index_select(0, rows);
   DimVector sizes(rows.sizes());
   sizes.push_back(weight.size(1));
-  return weight.index_select(0, rows.reshape({-1})).reshape(sizes);
+  const Tensor chosen = weight.index_select(0, rows.reshape({-1}));
+  return chosen.is_contiguous() ? cresset::_unsafe_view(chosen, sizes) : chosen.reshape(sizes);
 }
 
 TensorSpec embedding_dense_backward_shape(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t, bool) {

@@ -114,7 +114,8 @@ Tensor affine_grid_generator_impl(const Tensor& theta, IntArrayRef size, bool al
   DimVector sizes{size[0]};
   for (int64_t d = 2; d < n + 2; ++d) sizes.push_back(size[static_cast<std::size_t>(d)]);
   sizes.push_back(n);
-  return cresset::bmm(points, theta.transpose(1, 2)).reshape(sizes);
+  const Tensor rows = cresset::bmm(points, theta.transpose(1, 2));
+  return rows.is_contiguous() ? cresset::_unsafe_view(rows, sizes) : rows.reshape(sizes);
 }
 
 Tensor affine_grid_generator_backward_impl(const Tensor& grad, IntArrayRef size, bool align_corners) {

@@ -158,11 +158,10 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
   CRESSET_CHECK(value && PyBool_Check(value), "requires_grad must be a bool");
   const Tensor& t = unwrap(self);
   const bool wanted = value == Py_True;
-  if (!t.is_leaf())
-    CRESSET_CHECK(wanted,
-                  "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
-                  "doesn't require "
-                  "differentiation use var_no_grad = var.detach().");
+  CRESSET_CHECK(t.is_leaf(), "you can only change requires_grad flags of leaf variables.",
+                wanted ? ""
+                       : " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
+                         "var.detach().");
   CRESSET_CHECK(!wanted || t.requires_grad() || isDifferentiableType(t.scalar_type()),
                 "only Tensors of floating point and complex dtype can require gradients");
   t.requires_grad_(wanted);

@@ -66,3 +66,18 @@ def test_channels_last_of_sizes_one_and_none():
 def test_blocks_of_negative_count():
     with pytest.raises(RuntimeError, match=r"calculated shape of the array of sliding blocks as \(-4, -3\), which is too small \(non-positive\)"):
         cresset.nn.functional.fold(cresset.randn(1, 12, 12), (4, 5), (2, 2), dilation=8)
+
+
+@pytest.mark.parametrize("place", [3, -1])
+def test_sorters_stay_inside(place):
+    with pytest.raises(RuntimeError, match=r"torch.searchsorted\(\): sorter index out of range"):
+        cresset.searchsorted(I([5, 1, 3]), I([2]), sorter=I([1, 2, place]))
+
+
+@pytest.mark.parametrize("dtype, value", [(cresset.float16, -1e9), (cresset.bfloat16, 1e60), (cresset.float8_e5m2, 1e9)])
+@pytest.mark.parametrize("index", [0, slice(0, 2), ..., [0, 1], (slice(None), 1)])
+def test_numbers_beyond_a_reduced_type_become_infinite(dtype, value, index):
+    x = cresset.zeros(2, 2, dtype=dtype)
+    x[index] = value
+    there = x.float() != 0
+    assert there.any() and x.float()[there].eq(float("inf") if value > 0 else -float("inf")).all()

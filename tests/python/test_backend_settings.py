@@ -20,6 +20,12 @@ STEPS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def unset():
+    for place in PLACES:
+        place.fp32_precision = "none"
+
+
 def test_precision_goes_down_the_tree():
     for place, name, expected in STEPS:
         if place is not None:
@@ -64,3 +70,25 @@ def test_capability_of_a_lowered_level(level, capability, monkeypatch):
         pytest.skip("a processor with AVX2 is needed")
     monkeypatch.setenv("CRESSET_ISA", level)
     assert cresset.backends.cpu.get_cpu_capability() == capability
+
+
+def test_older_switches_of_precision():
+    """set_float32_matmul_precision and allow_tf32 are two names of one setting, which the tree shows."""
+    cuda = cresset.backends.cuda
+
+    def shown():
+        return cresset.get_float32_matmul_precision(), cuda.matmul.allow_tf32, cuda.matmul.fp32_precision, mkldnn.matmul.fp32_precision
+
+    try:
+        cuda.matmul.allow_tf32 = True
+        assert shown() == ("high", True, "tf32", "none")
+        cresset.set_float32_matmul_precision("medium")
+        assert shown() == ("medium", True, "tf32", "bf16")
+        cresset.set_float32_matmul_precision("high")
+        assert shown() == ("high", True, "tf32", "tf32")
+        cuda.matmul.allow_tf32 = False
+        assert shown() == ("highest", False, "ieee", "tf32")
+    finally:
+        cresset.set_float32_matmul_precision("highest")
+    assert shown() == ("highest", False, "ieee", "ieee")
+    assert not cudnn.is_acceptable(cresset.ones(1))

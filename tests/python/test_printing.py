@@ -80,3 +80,11 @@ def test_parameters_that_keep_their_type():
     with cresset._subclasses.fake_tensor.FakeTensorMode() as mode:
         fake = cresset.nn.Parameter(mode.from_tensor(x))
         assert repr(fake) == "Parameter(FakeTensor(..., size=(2,), requires_grad=True))", repr(fake)
+
+
+def test_parameters_of_a_class_of_their_own():
+    class Mine(cresset.nn.Parameter):
+        pass
+
+    assert repr(Mine(cresset.ones(1))) == "Parameter containing:\nParameter(Mine([1.], requires_grad=True))"
+    assert repr(cresset.nn.Parameter(cresset.ones(1))) == "Parameter containing:\ntensor([1.], requires_grad=True)"

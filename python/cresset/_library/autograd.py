@@ -87,7 +87,8 @@ def _flat_gradients(op, positional, call, gradients):
 def make_kernel(op, formula):
     """A kernel for the key Autograd. `formula()` gives (backward, setup_context), both may be None."""
 
-    def forward(ctx, call, *flat):
+    def forward(ctx, *values):
+        *flat, call = values
         args = call.inputs.nested(flat)
         with _C._ExcludeDispatchKeyGuard(_autograd_keys):
             result = op.redispatch(call.keys & _below, *args, **call.kwargs)
@@ -96,7 +97,7 @@ def make_kernel(op, formula):
         call.outputs = _Layout(results)
         backward, setup_context = formula()
         ctx._call, ctx._backward = call, backward
-        flat_needs = ctx.needs_input_grad[1:]
+        flat_needs = ctx.needs_input_grad[:-1]
         ctx.needs_input_grad = call.inputs.nested(flat_needs)
         if setup_context is not None:
             if call.kwargs:
@@ -114,7 +115,7 @@ def make_kernel(op, formula):
             )
         gradients = ctx._backward(ctx, *ctx._call.outputs.nested(flat_gradients))
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-        return (None, *_flat_gradients(op, positional, ctx._call, gradients))
+        return (*_flat_gradients(op, positional, ctx._call, gradients), None)
 
     name = f"GeneratedBackwardFor_{op.namespace}_{op.__name__.replace('.', '_')}"
     function = type(name, (cresset.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
@@ -126,7 +127,7 @@ def make_kernel(op, formula):
         call.keys, call.kwargs = keys, _add_keyword_defaults(op, kwargs) if has_kwargs else {}
         call.inputs = _Layout(args)
         call.numbers = [None if isinstance(a, cresset.Tensor) or _is_tensor_list(a) else a for a in args]
-        flat = function.apply(call, *call.inputs.flat(args))
+        flat = function.apply(*call.inputs.flat(args), call)
         flat = flat if isinstance(flat, tuple) else (flat,)
         results = call.outputs.nested(flat)
         return results[0] if call.single else results

@@ -6,6 +6,7 @@ import weakref
 
 from .. import _C
 from .._hints import with_hint
+from .._layout_kernels import KEYS, kernels
 from .._ops import OpOverload, OpOverloadPacket, _forget, declared_by_programs, declared_in_python
 from .._tags import name_of
 from .utils import lookup_op
@@ -27,13 +28,15 @@ _PUBLIC = (os.path.dirname(__file__) + os.sep, _PACKAGE + "library.py")  # where
 _impls = set()  # "ns/name/key" of every kernel that a Library has registered
 
 
-def _undo(block, definitions, kernels, all_kernels):
+def _undo(block, definitions, own, all_kernels):
     block.reset()
     for qualname in definitions:
         _forget(qualname)
         declared_in_python.discard(qualname)
         declared_by_programs.discard(qualname)
-    all_kernels -= kernels
+    all_kernels -= own
+    for entry in own:
+        kernels.pop(entry, None)
 
 
 class Library:
@@ -121,6 +124,8 @@ class Library:
         self._impl(name, fn, key, with_keyset=with_keyset, depth=2)
         self._op_impls.add(entry)
         _impls.add(entry)
+        if key in KEYS:
+            kernels[entry] = fn
 
     def _key(self, call, name, given):
         """The dispatch key of a registration: the given one or the block's; an IMPL block has one for good."""

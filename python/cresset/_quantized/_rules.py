@@ -3,6 +3,7 @@
 import cresset
 
 from .._dtype_info import word_of
+from .._layout_kernels import kernel_of, kernels
 from ._functions import quantized
 from ._tensor import KINDS, PerChannel, PerTensor, QuantizedTensor
 
@@ -25,6 +26,8 @@ _REAL = frozenset(
 
 def apply(func, args, kwargs):
     """The operator `func` with a quantized tensor among its arguments."""
+    if kernels and (kernel := kernel_of(func, "QuantizedCPU")) is not None:
+        return kernel(*args, **kwargs)
     namespace, _, name = func._schema.name.partition("::")
     if namespace in ("quantized", "_quantized", "sparse"):
         from ._operators._register import functions

@@ -82,7 +82,13 @@ def _output_gradients(outputs, gradients, batched=False):
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Add into .grad of the leaves (or of `inputs`) the gradients of `tensors`, each weighted with its grad_tensor."""
     tensors = _as_tuple(tensors)
-    grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
     if inputs is not None and not isinstance(inputs, (cresset.Tensor, graph.GradientEdge)) and len(inputs) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     inputs = () if inputs is None else _as_tuple(inputs)

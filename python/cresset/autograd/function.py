@@ -174,16 +174,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         except TypeError:
             cls.forward(*(args if separate else (None, *args)), **kwargs)  # raises with Python's own words
             raise
-        bound.apply_defaults()
-        if bound.kwargs:
-            named = any(isinstance(v, _C.TensorBase) for v in bound.kwargs.values())
-            if named and any(isinstance(v, _C.TensorBase) and _C._functorch.is_batchedtensor(v) for v in (*args, *bound.kwargs.values())):
+        given = {}  # for parameters that have no position; left out, they keep their defaults
+        for name, value in bound.arguments.items():
+            kind = signature.parameters[name].kind
+            given.update({name: value} if kind is kind.KEYWORD_ONLY else value if kind is kind.VAR_KEYWORD else {})
+        if given:
+            named = any(isinstance(v, _C.TensorBase) for v in given.values())
+            if named and any(isinstance(v, _C.TensorBase) and _C._functorch.is_batchedtensor(v) for v in (*args, *given.values())):
                 raise NotImplementedError(
                     "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to autograd.Function. "
-                    f"Got: {bound.kwargs}"
+                    f"Got: {given}"
                 )
-            error = TypeError(f"forward() got an unexpected keyword argument '{next(iter(bound.kwargs))}'")
-            raise with_hint(error, f"{cls.__name__}: forward has keyword-only parameters ({', '.join(bound.kwargs)}); make them positional.")
+            error = TypeError(f"forward() got an unexpected keyword argument '{next(iter(given))}'")
+            raise with_hint(error, f"{cls.__name__}: forward has keyword-only parameters ({', '.join(given)}); make them positional.")
+        bound.apply_defaults()
         return bound.args if separate else bound.args[1:]
 
 

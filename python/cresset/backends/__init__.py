@@ -128,7 +128,7 @@ cuda = _module(
     preferred_blas_library=_preference("_BlasBackend", default="Cublas", cublas="Cublas", hipblas="Cublas", cublaslt="Cublaslt", hipblaslt="Cublaslt", ck="Ck"),
 )  # fmt: skip
 cudnn = _settings(
-    _module("cudnn", is_available=_no, version=lambda: None, enabled=True, benchmark=False, deterministic=False, allow_tf32=True),
+    _module("cudnn", is_available=_no, is_acceptable=lambda tensor: False, version=lambda: None, enabled=True, benchmark=False, deterministic=False, allow_tf32=True),
     enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True,
 )  # fmt: skip
 for _name in _cuda.__all__:

@@ -3,7 +3,7 @@
 import contextlib
 import enum
 
-from ._precision import Settings
+from ._precision import Settings, matmul_precision, set_matmul_precision
 
 __all__ = [
     "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "blas_workspace_size", "can_use_cudnn_attention", "can_use_efficient_attention",
@@ -77,10 +77,18 @@ blas_workspace_size = cublas_workspace_size = cublaslt_workspace_size = _needs_c
 class cuBLASModule:
     """Settings of matrix products: kept, and read by no one here."""
 
-    allow_tf32 = False
     allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation = False
     fp32_precision = Settings.fp32_precision
+
+    @property
+    def allow_tf32(self):
+        """The older form of `set_float32_matmul_precision`: True is "high", False "highest"."""
+        return matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        set_matmul_precision("high" if value else "highest", "cuda")
 
 
 class cuFFTPlanCacheAttrContextProp:

@@ -4,7 +4,7 @@ import sys
 import types
 from contextlib import contextmanager
 
-__all__ = ["Precision", "Settings", "allow_nonbracketed_mutation", "disable_global_flags", "flags_frozen"]
+__all__ = ["Precision", "Settings", "allow_nonbracketed_mutation", "disable_global_flags", "flags_frozen", "matmul_precision", "set_matmul_precision"]
 
 _KNOWN = ("none", "ieee", "tf32", "bf16")
 _frozen = [False]
@@ -98,12 +98,28 @@ def allow_nonbracketed_mutation():
 
 _everywhere = Precision()
 _cuda = Precision(_everywhere, "cuda")
+_products = {"cuda": Precision(_cuda, "cuda"), "mkldnn": Precision(_everywhere)}
+_matmul = ["highest"]
+
+
+def matmul_precision():
+    """"highest", "high" or "medium": what products of float32 were last allowed by one of the older switches."""
+    return _matmul[0]
+
+
+def set_matmul_precision(name, *libraries):
+    """Set it, for all libraries or those named; RuntimeError for another name."""
+    if name not in ("highest", "high", "medium"):
+        raise RuntimeError(f"{name} is not one of 'highest', 'high', or 'medium'")
+    _matmul[0] = name
+    for library in libraries or _products:
+        _products[library].set("ieee" if name == "highest" else "tf32" if name == "high" or library == "cuda" else "bf16")
 
 
 def install(package, mkldnn, cudnn, cuda):
     """Give the modules their places."""
     sys.modules[package].__class__ = Backends
     sys.modules[package].__dict__["_place"] = _everywhere
-    mkldnn.__dict__.update(_place=_everywhere, **{name: Operation(Precision(_everywhere)) for name in ("matmul", "conv", "rnn")})
+    mkldnn.__dict__.update(_place=_everywhere, matmul=Operation(_products["mkldnn"]), **{name: Operation(Precision(_everywhere)) for name in ("conv", "rnn")})
     cudnn.__dict__.update(_place=_cuda, **{name: Operation(Precision(_cuda, "cuda", "tf32")) for name in ("conv", "rnn")})
-    cuda.matmul._place = Precision(_cuda, "cuda")
+    cuda.matmul._place = _products["cuda"]

@@ -3,6 +3,7 @@
 from cresset import _C
 from cresset.jit._recursive import RecursiveScriptModule, _adopt
 
+from ._sizes import Symbol, ValueRanges, int_oo
 from .exported_program import ExportedProgram
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
@@ -76,8 +77,9 @@ class LoadedProgram(ExportedProgram):
 
     @property
     def range_constraints(self):
-        """{symbol: (least, most)}; None where there is no bound."""
-        return _C._export_ranges(self._program)
+        """{symbol of a size: ValueRanges}"""
+        limits = _C._export_ranges(self._program)
+        return {Symbol(s): ValueRanges(-int_oo if least is None else least, int_oo if most is None else most) for s, (least, most) in limits.items()}
 
     @property
     def state_dict(self):

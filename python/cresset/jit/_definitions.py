@@ -5,6 +5,7 @@ import inspect
 import re
 import sys
 import textwrap
+import types
 import typing
 
 from cresset import _C
@@ -129,6 +130,8 @@ _SIZES = {f"_size_{n}_t": getattr(common_types, f"_size_{n}_t") for n in range(1
 
 
 def _alternatives(annotation):
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return (annotation,)
     inner = tuple(t for t in typing.get_args(annotation) if t is not type(None))
     return (annotation, typing.Union[inner]) if inner else (annotation,)
 

@@ -4,6 +4,7 @@ import cresset
 
 from .. import _C
 from .._dtype_info import word_of
+from .._layout_kernels import kernel_of, kernels
 from ._create import NAMES, coalesced, compress, convert, coordinates, dense, empty_like, from_dense, keys, matched
 from ._tensor import Compressed, Coordinates, Sparse
 
@@ -20,6 +21,8 @@ def _rule(*names):
 
 def apply(func, args, kwargs):
     """The operator `func` with a sparse tensor among its arguments."""
+    if kernels and (kernel := kernel_of(func, _backend(args))) is not None:
+        return kernel(*args, **kwargs)
     name = func._schema.name.partition("::")[2]
     if name in ("zeros", "empty") and isinstance(kwargs.get("out"), Coordinates):
         return kwargs["out"].sparse_resize_and_clear_(tuple(args[0]), len(args[0]), 0)
@@ -43,12 +46,15 @@ def apply_named(name, args, kwargs):
     return _RULES[name](*args, **kwargs)
 
 
-def _refuse(func, args):
+def _backend(args):
     kinds = [a for a in args if isinstance(a, Sparse)] or [a for many in args if isinstance(many, (list, tuple)) for a in many if isinstance(a, Sparse)]
-    backend = "SparseCPU" if not kinds or kinds[0].is_sparse else "SparseCsrCPU"
+    return "SparseCPU" if not kinds or kinds[0].is_sparse else "SparseCsrCPU"
+
+
+def _refuse(func, args):
     overload = func._schema.overload_name
     raise NotImplementedError(
-        f"Could not run '{func._schema.name}{'.' + overload if overload else ''}' with arguments from the '{backend}' backend. "
+        f"Could not run '{func._schema.name}{'.' + overload if overload else ''}' with arguments from the '{_backend(args)}' backend. "
         "This could be because the operator doesn't exist for this backend; to_dense() gives a tensor that every operator knows."
     )
 

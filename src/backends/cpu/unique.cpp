@@ -248,6 +248,11 @@ void searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool, bool 
   const Tensor sequence = sorted_sequence.to(type).contiguous(), values = self.to(type).contiguous();
   const Tensor places = sorter && sorter->defined() ? sorter->contiguous() : Tensor();
   const int64_t n = sequence.size(-1), per_row = sequence.dim() == 1 ? values.numel() : values.size(-1);
+  if (places.defined()) {
+    const int64_t *const first = places.const_data_ptr<int64_t>(), *const last = first + places.numel();
+    CRESSET_CHECK(std::all_of(first, last, [n](int64_t at) { return at >= 0 && at < n; }),
+                  "torch.searchsorted(): sorter index out of range");
+  }
   CRESSET_DISPATCH(type, "searchsorted_out_cpu", CRESSET_REAL_AND_BOOL_TYPES, [&] {
     const scalar_t* const base = n ? sequence.const_data_ptr<scalar_t>() : nullptr;
     const scalar_t* const v = values.const_data_ptr<scalar_t>();

@@ -199,14 +199,18 @@ Tensor number_like(const Tensor& self, const Scalar& value) {
 }  // namespace
 
 void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& value) {
+  // Of a reduced type, a number that is too large becomes infinite: scores[:, 0] = -1e9.
+  const bool as_tensor = is_recorded() || ops::modes_look() || isReducedFloatingType(self.scalar_type());
+  const Tensor number = as_tensor ? number_like(self, value) : Tensor();
   Sliced s = apply(self, indices);
-  if (!s.indices.empty()) {
-    s.view.index_put_(s.indices, number_like(self, value));
-  } else if (is_recorded() || ops::modes_look()) {
-    s.view.fill_(number_like(self, value));
-  } else {
+  if (!s.indices.empty())
+    s.view.index_put_(s.indices, as_tensor ? number : number_like(self, value));
+  else if (!as_tensor)
     s.view.fill_(value);
-  }
+  else if (s.view.dim() == 0)
+    s.view.copy_(number);
+  else
+    s.view.fill_(number);
 }
 
 }  // namespace indexing

@@ -29,7 +29,6 @@ OTHER_OPERATORS = {
     "bert": "no _assert_tensor_metadata in front of to",
     "llama": "no _assert_tensor_metadata, and no to where nothing changes",
     "lstm": "results that nobody uses are not taken out",
-    "index": "a number is filled in, not a constant tensor",
     "loss": "losses broadcast without an operator of their own",
 }
 
@@ -401,6 +400,9 @@ def test_loaded_programs_are_exported_programs(tmp_path):
     assert isinstance(loaded, ExportedProgram)
     assert str(loaded.graph_signature) == str(found.graph_signature)
     assert_same(loaded.state_dict, found.state_dict)
+    sizes = export(Sizes(), (cresset.rand(5, 4), {"k": cresset.rand(3)}), dynamic_shapes=({0: Dim("b", min=3)}, None))
+    save(sizes, tmp_path / "sizes.pt2")
+    assert str(load(tmp_path / "sizes.pt2").range_constraints) == str(sizes.range_constraints) == "{s0: VR[3, int_oo]}"
     with pytest.raises(AttributeError, match="a program of a file has no 'dialect'"):
         loaded.dialect  # noqa: B018
     with pytest.raises(NotImplementedError, match="has a graph of the IR"):

@@ -177,3 +177,9 @@ def test_words_behind_a_device_are_a_dtype():
         with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments - got \(\w+, bool\)"):
             net.to(*wrong)
     assert net.to("cpu", None, True) is net and net.to(cresset.float64, True).weight.dtype == cresset.float64
+
+
+def test_a_dict_or_a_parameter_dict_is_a_dict():
+    values = nn.ParameterDict({"a": cresset.ones(1)})
+    assert type({"e": 1} | values) is dict and list({"e": 1} | values) == ["e", "a"]
+    assert type(values | {"e": 1}) is nn.ParameterDict

@@ -1,5 +1,8 @@
 """Errors and warnings of single operators that programs match, and what is refused."""
 
+import subprocess
+import sys
+
 import warnings
 
 import cresset
@@ -226,3 +229,18 @@ def test_tensors_on_devices_that_only_a_backend_gives(kind):
         with pytest.raises(NotImplementedError, match=f"No backend is mounted as '{kind}'") as caught:
             call()
         assert "cresset doctor" in caught.value.__notes__[0]
+
+
+def test_imaginary_parts_are_not_dropped_without_a_word():
+    """PyTorch says it once in a process."""
+    program = """
+import warnings, cresset
+warnings.simplefilter("always")
+x = cresset.tensor([1 + 2j])
+for convert in (x.bool, x.real.double, x.float, x.int):
+    with warnings.catch_warnings(record=True) as said:
+        convert()
+    print([str(w.message) for w in said])
+"""
+    lines = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines == ["[]", "[]", "['Casting complex values to real discards the imaginary part']", "[]"]

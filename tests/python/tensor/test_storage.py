@@ -351,3 +351,9 @@ def test_combinations_of_arguments_that_fit_no_form(make, kind, words):
 
 def test_a_storage_without_elements_prints_an_empty_line():
     assert repr(cresset.UntypedStorage()) == " \n[cresset.storage.UntypedStorage(device=cpu) of size 0]"
+
+
+def test_classes_know_their_type():
+    assert cresset.FloatStorage.dtype is cresset.float32 and cresset.BoolStorage.dtype is cresset.bool
+    with pytest.raises(AttributeError, match="type object 'FloatStorage' has no attribute 'nope'"):
+        cresset.FloatStorage.nope  # noqa: B018

@@ -482,7 +482,7 @@ class ParameterDict(Module):
         return result
 
     def __ror__(self, other):
-        result = ParameterDict(other)
+        result = other.copy()
         result.update(self)
         return result
 
