@@ -205,12 +205,10 @@ class _Lowering:
     def _argument(self, node, index, name, default):
         return node.args[index] if len(node.args) > index else node.kwargs.get(name, default)
 
-    def _packed(self, node, kind, weight):
-        bias = self._argument(node, 2, "bias", None)
-        bias = self._constant(bias) if isinstance(bias, Node) else bias
-        bias = None if bias is None else bias.detach()
+    def _prepack(self, node, kind, weight, bias, half):
+        """(operator, its arguments) that pack a weight, which is a value or a node."""
         if kind == "linear":
-            return _OPS.linear_prepack_fp16(weight.float(), bias) if weight.dtype == cresset.float16 else _OPS.linear_prepack(weight, bias)
+            return (_OPS.linear_prepack_fp16 if half else _OPS.linear_prepack), (weight, bias)
         dims = int(kind[-2])
         several = lambda v: [v] * dims if isinstance(v, int) else list(v)  # noqa: E731
         if "transpose" in kind:
@@ -219,7 +217,20 @@ class _Lowering:
             names = (("stride", 1), ("padding", 0), ("dilation", 1), ("groups", 1))
         said = {name: self._argument(node, 3 + at, name, default) for at, (name, default) in enumerate(names)}
         middle = [several(said["output_padding"])] if "output_padding" in said else []
-        return getattr(_OPS, kind + "_prepack")(weight, bias, several(said["stride"]), several(said["padding"]), *middle, several(said["dilation"]), said["groups"])
+        facts = (several(said["stride"]), several(said["padding"]), *middle, several(said["dilation"]), said["groups"])
+        return getattr(_OPS, kind + "_prepack"), (weight, bias, *facts)
+
+    def _packed(self, node, kind, weight):
+        """The node of the packed weight: an attribute, or where a weight is an input what packs it each time."""
+        bias, constant = self._argument(node, 2, "bias", None), self._constant(weight)
+        fixed_bias = self._constant(bias) if isinstance(bias, Node) else bias
+        half = weight.op == "call_method" and weight.target == "to"
+        if constant is None or (bias is not None and fixed_bias is None):
+            with self.graph.inserting_before(node):
+                return self.graph.call_function(*self._prepack(node, kind, weight.args[0] if half else weight, bias, half))
+        fixed_bias = None if fixed_bias is None else fixed_bias.detach()
+        target, args = self._prepack(node, kind, constant.float() if half else constant, fixed_bias, half)
+        return self._put_packed(node, target(*args))
 
     def _function(self, node, kind):
         value, weight = node.args[0], self._argument(node, 1, "weight", None)
@@ -227,16 +238,13 @@ class _Lowering:
             return
         source = value.args[0]
         dynamic = isinstance(source, Node) and (source.target is cresset.quantize_per_tensor_dynamic or (source.op == "call_method" and source.target == "to"))
-        constant = self._constant(weight.args[0])
-        if constant is None:
-            return
         if dynamic:
-            self._dynamic_function(node, kind, source, constant)
+            self._dynamic_function(node, kind, source, weight.args[0])
             return
         quantize, relu = self.quantize_behind(node)
         if quantize is None or (relu is not None and "transpose" in kind):
             return
-        packed = self._put_packed(node, self._packed(node, kind, constant))
+        packed = self._packed(node, kind, weight.args[0])
         name = kind + "_relu" * (relu is not None)
         target = getattr(_OPS, name)
         node.target, node.args, node.kwargs = target, (source, packed, quantize.args[1], quantize.args[2]), {}
@@ -249,11 +257,11 @@ class _Lowering:
             return
         user = next(iter(node.users)) if len(node.users) == 1 else None
         relu = user if user is not None and self._is_relu(user) else None
-        half = weight.dtype == cresset.float16
+        half = weight.op == "call_method" and weight.target == "to"
         name = f"linear{'_relu' * (relu is not None)}_dynamic{'_fp16' * half}"
         if not hasattr(_OPS, name):
             return
-        packed = self._put_packed(node, self._packed(node, kind, weight))
+        packed = self._packed(node, kind, weight)
         rest = () if half else (source.args[2],)
         node.target, node.args, node.kwargs = getattr(_OPS, name), (source.args[0], packed, *rest), {}
         if relu is not None:
