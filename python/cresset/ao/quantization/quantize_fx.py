@@ -61,8 +61,8 @@ def _swap_ff_with_fxff(model):
 def _traced(model, custom):
     """(graph module, {node: (name of its module, class of it)})"""
     _swap_ff_with_fxff(model)
-    names = list(custom.non_traceable_module_names)
-    classes = [*custom.non_traceable_module_classes, *(kind for kinds in custom.float_to_observed_mapping.values() for kind in kinds)]
+    names = [*custom.non_traceable_module_names, *custom.standalone_module_names]
+    classes = [*custom.non_traceable_module_classes, *custom.standalone_module_classes, *(kind for kinds in custom.float_to_observed_mapping.values() for kind in kinds)]
     tracer = QuantizationTracer(names, classes)
     made = GraphModule(model, tracer.trace(model))
     _attach_meta_to_node_if_not_exist(made)
@@ -86,9 +86,14 @@ def _prepare_fx(model, qconfig_mapping, is_qat, example_inputs, prepare_custom_c
     kept = _preserved(model, custom)
     traced, scopes = _traced(model, custom)
     fused = fuse(traced, is_qat, FuseCustomConfig().set_preserved_attributes(custom.preserved_attributes), backend_config)
-    made = prepare(fused, qconfig_mapping, is_qat, scopes, example_inputs, custom, _equalization_config, backend_config, is_standalone_module)
+    made = prepare(fused, qconfig_mapping, is_qat, scopes, example_inputs, custom, _equalization_config, backend_config, is_standalone_module,
+                   prepare_standalone=_prepare_standalone_module_fx)  # fmt: skip
     attach_preserved_attrs_to_model(made, kept)
     return made
+
+
+def _prepare_standalone_module_fx(model, qconfig_mapping, is_qat, example_inputs, prepare_custom_config=None, backend_config=None):
+    return _prepare_fx(model, qconfig_mapping, is_qat, example_inputs, prepare_custom_config, backend_config=backend_config, is_standalone_module=True)
 
 
 def prepare_fx(model, qconfig_mapping, example_inputs, prepare_custom_config=None, _equalization_config=None, backend_config=None):

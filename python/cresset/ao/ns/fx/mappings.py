@@ -50,7 +50,7 @@ def _seeds():
         {nn.Hardtanh, F.hardtanh, F.hardtanh_}, {operator.floordiv}, {cresset.unsqueeze}, {cresset.stack}, {cresset.squeeze}, {cresset.sort},
         {cresset.repeat_interleave}, {cresset.min}, {cresset.mean}, {cresset.max}, {cresset.transpose}, {cresset.flatten}, {cresset.clamp}, {cresset.chunk},
         {F.interpolate}, {nn.Dropout}, {F.dropout}, {cresset.matmul, toq.matmul}, {nn.Softmax, nnq.Softmax}, {nn.PReLU}, {F.prelu, toq.prelu},
-        {nn.PixelShuffle}, {F.pixel_shuffle, cresset.pixel_shuffle}, {nn.PixelUnshuffle}, {F.pixel_unshuffle, cresset.pixel_unshuffle}, {cresset.narrow},
+        {nn.PixelShuffle}, {F.pixel_shuffle}, {nn.PixelUnshuffle}, {F.pixel_unshuffle}, {cresset.narrow},
     ]  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def get_node_type_to_io_type_map():
         ),
         "funs_io_type_fp32_or_int8": {
             operator.add, operator.floordiv, cresset.avg_pool1d, cresset.adaptive_avg_pool1d, cresset.sigmoid, cresset.tanh,
-            *_of(cresset, "cat chunk clamp flatten max mean min narrow pixel_shuffle pixel_unshuffle repeat_interleave sort squeeze stack transpose unsqueeze"),
+            *_of(cresset, "cat chunk clamp flatten max mean min narrow repeat_interleave sort squeeze stack transpose unsqueeze"),
             *_of(F, "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d dropout hardsigmoid hardtanh hardtanh_"),
             *_of(F, "interpolate max_pool1d max_pool2d max_pool3d pixel_shuffle pixel_unshuffle relu relu6 sigmoid tanh"),
         },

@@ -4,13 +4,13 @@ from collections import OrderedDict
 
 __all__ = ["get_default_fusion_patterns", "get_default_quant_patterns", "get_default_output_activation_post_process_map"]
 
-_FUSION_PATTERNS, _QUANT_PATTERNS = OrderedDict(), OrderedDict()
-_FIXED_FAKE_QUANTS, _FIXED_OBSERVERS = {}, {}
+_DEFAULT_FUSION_PATTERNS, _DEFAULT_QUANTIZATION_PATTERNS = OrderedDict(), OrderedDict()
+_DEFAULT_OUTPUT_FAKE_QUANTIZE_MAP, _DEFAULT_OUTPUT_OBSERVER_MAP = {}, {}
 
 
 def _register_fusion_pattern(pattern):
     def put(handler):
-        _FUSION_PATTERNS[pattern] = handler
+        _DEFAULT_FUSION_PATTERNS[pattern] = handler
         return handler
 
     return put
@@ -20,10 +20,10 @@ def _register_quant_pattern(pattern, fixed_qparams_observer=None):
     def put(handler):
         from ..fake_quantize import FixedQParamsFakeQuantize
 
-        _QUANT_PATTERNS[pattern] = handler
+        _DEFAULT_QUANTIZATION_PATTERNS[pattern] = handler
         if fixed_qparams_observer is not None:
-            _FIXED_FAKE_QUANTS[pattern] = FixedQParamsFakeQuantize.with_args(observer=fixed_qparams_observer)
-            _FIXED_OBSERVERS[pattern] = fixed_qparams_observer
+            _DEFAULT_OUTPUT_FAKE_QUANTIZE_MAP[pattern] = FixedQParamsFakeQuantize.with_args(observer=fixed_qparams_observer)
+            _DEFAULT_OUTPUT_OBSERVER_MAP[pattern] = fixed_qparams_observer
         return handler
 
     return put
@@ -31,17 +31,17 @@ def _register_quant_pattern(pattern, fixed_qparams_observer=None):
 
 def get_default_fusion_patterns():
     """{pattern: class that fuses it}, a copy."""
-    return _FUSION_PATTERNS.copy()
+    return _DEFAULT_FUSION_PATTERNS.copy()
 
 
 def get_default_quant_patterns():
     """{pattern: QuantizeHandler}, a copy."""
-    return _QUANT_PATTERNS.copy()
+    return _DEFAULT_QUANTIZATION_PATTERNS.copy()
 
 
 def get_default_output_activation_post_process_map(is_training):
     """{pattern: constructor of what watches results with a fixed range}, a copy."""
-    return dict(_FIXED_FAKE_QUANTS if is_training else _FIXED_OBSERVERS)
+    return dict(_DEFAULT_OUTPUT_FAKE_QUANTIZE_MAP if is_training else _DEFAULT_OUTPUT_OBSERVER_MAP)
 
 
 def _sorted_patterns_dict(patterns_dict):

@@ -9,9 +9,10 @@ import cresset
 from ..fake_quantize import FakeQuantizeBase, FixedQParamsFakeQuantize
 from ..observer import FixedQParamsObserver, _is_activation_post_process
 
-__all__ = ["NodeInfo", "ObservedGraphModuleAttrs", "all_node_args_have_no_tensors", "create_getattr_from_value", "get_new_attr_name_with_prefix"]
+__all__ = ["NON_QUANTIZABLE_WEIGHT_OPS", "NodeInfo", "ObservedGraphModuleAttrs", "all_node_args_have_no_tensors", "create_getattr_from_value", "get_new_attr_name_with_prefix"]
 
 NodeInfo = namedtuple("NodeInfo", "op target")
+NON_QUANTIZABLE_WEIGHT_OPS = {cresset.nn.functional.layer_norm, cresset.nn.functional.group_norm, cresset.nn.functional.instance_norm}
 
 
 @dataclasses.dataclass
@@ -70,6 +71,13 @@ def _no_tensors(node, modules, cache):
 def is_observer_node(node, modules):
     """Is the node a call of an observer?"""
     return isinstance(node, cresset.fx.Node) and node.op == "call_module" and node.target in modules and _is_activation_post_process(modules[node.target])
+
+
+def nodes_in(values):
+    """The nodes in nested lists, tuples and dicts."""
+    found = []
+    cresset.fx.map_arg(values, found.append)
+    return found
 
 
 def inner_observer(watcher):
