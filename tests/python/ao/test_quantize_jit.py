@@ -244,3 +244,12 @@ def test_refusals():
         prepare_jit(nn.Linear(1, 1), {"": default_qconfig})
     with pytest.raises(ValueError, match=r"qconfig_dict should only contain names\(str\) as keys."):
         prepare_jit(torch.jit.script(nn.Linear(1, 1)), {nn.Linear: default_qconfig})
+
+
+def test_old_names():
+    import importlib
+
+    old = importlib.import_module("cresset.quantization.quantize_jit")
+    assert old.prepare_jit is prepare_jit and importlib.import_module("cresset.quantization.fx").prepare is quant.fx.prepare
+    patterns = importlib.import_module("cresset.quantization.fx.quantization_patterns")
+    assert patterns.QuantizeHandler is importlib.import_module("cresset.ao.quantization.fx.pattern_utils").QuantizeHandler

@@ -66,7 +66,7 @@ def _refreshed(model):
     return model
 
 
-def _prepare(model, qconfig_dict, inplace, dynamic):
+def _prepare_jit(model, qconfig_dict, inplace=False, quant_type=QuantType.STATIC):
     _check_is_script_module(model)
     _check_forward_method(model)
     if not all(isinstance(name, str) for name in qconfig_dict):
@@ -75,23 +75,23 @@ def _prepare(model, qconfig_dict, inplace, dynamic):
     for module in made.modules():
         if isinstance(module, cresset.jit.ScriptModule) and module._c._has_method("forward"):
             name_convolutions(module._c._get_method("forward").graph)
-    insert_observers(made, script_qconfig_dict(qconfig_dict), dynamic)
+    insert_observers(made, script_qconfig_dict(qconfig_dict), quant_type == QuantType.DYNAMIC)
     return _refreshed(made)
 
 
 def prepare_jit(model, qconfig_dict, inplace=False):
     """The module with observers. `qconfig_dict`: {path of a module, "" for all: QConfig or None}."""
-    return _prepare(model, qconfig_dict, inplace, False)
+    return _prepare_jit(model, qconfig_dict, inplace, QuantType.STATIC)
 
 
 def prepare_dynamic_jit(model, qconfig_dict, inplace=False):
     """The module with observers of the weights of linear layers, whose inputs are quantized as they come."""
-    return _prepare(model, qconfig_dict, inplace, True)
+    return _prepare_jit(model, qconfig_dict, inplace, QuantType.DYNAMIC)
 
 
-def _convert(model, inplace, debug, dynamic, preserved_attrs=None):
+def _convert_jit(model, inplace=False, debug=False, quant_type=QuantType.STATIC, preserved_attrs=None):
     made = _own(model, inplace).eval()
-    flat = insert_quantize(made, dynamic)
+    flat = insert_quantize(made, quant_type == QuantType.DYNAMIC)
     if debug:
         return _refreshed(made)
     lower(flat)
@@ -104,31 +104,30 @@ def _convert(model, inplace, debug, dynamic, preserved_attrs=None):
 
 def convert_jit(model, inplace=False, debug=False, preserved_attrs=None):
     """The quantized form of a module with observers, frozen; with `debug` what stands between quantize and dequantize stays as it is."""
-    return _convert(model, inplace, debug, False, preserved_attrs)
+    return _convert_jit(model, inplace, debug, QuantType.STATIC, preserved_attrs)
 
 
 def convert_dynamic_jit(model, inplace=False, debug=False, preserved_attrs=None):
     """convert_jit of what prepare_dynamic_jit gave."""
-    return _convert(model, inplace, debug, True, preserved_attrs)
+    return _convert_jit(model, inplace, debug, QuantType.DYNAMIC, preserved_attrs)
 
 
-def _quantize(model, qconfig_dict, run_fn, run_args, inplace, debug, quant_type):
-    dynamic = quant_type == QuantType.DYNAMIC
-    made = _prepare(model, qconfig_dict, inplace, dynamic)
-    if not dynamic:
+def _quantize_jit(model, qconfig_dict, run_fn=None, run_args=None, inplace=False, debug=False, quant_type=QuantType.STATIC):
+    made = _prepare_jit(model, qconfig_dict, inplace, quant_type)
+    if quant_type != QuantType.DYNAMIC:
         if not run_fn:
             raise AssertionError("Must provide calibration function for post training static quantization")
         if not run_args:
             raise AssertionError("Must provide calibration dataset for post training static quantization")
         run_fn(made, *run_args)
-    return _convert(made, True, debug, dynamic)
+    return _convert_jit(made, True, debug, quant_type)
 
 
 def quantize_jit(model, qconfig_dict, run_fn, run_args, inplace=False, debug=False):
     """prepare_jit, `run_fn(model, *run_args)` and convert_jit."""
-    return _quantize(model, qconfig_dict, run_fn, run_args, inplace, debug, QuantType.STATIC)
+    return _quantize_jit(model, qconfig_dict, run_fn, run_args, inplace, debug, QuantType.STATIC)
 
 
 def quantize_dynamic_jit(model, qconfig_dict, inplace=False, debug=False):
     """prepare_dynamic_jit and convert_dynamic_jit."""
-    return _quantize(model, qconfig_dict, None, None, inplace, debug, QuantType.DYNAMIC)
+    return _quantize_jit(model, qconfig_dict, inplace=inplace, debug=debug, quant_type=QuantType.DYNAMIC)

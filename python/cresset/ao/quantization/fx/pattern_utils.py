@@ -2,6 +2,8 @@
 
 from collections import OrderedDict
 
+from .quantize_handler import QuantizeHandler  # noqa: F401
+
 __all__ = ["get_default_fusion_patterns", "get_default_quant_patterns", "get_default_output_activation_post_process_map"]
 
 _DEFAULT_FUSION_PATTERNS, _DEFAULT_QUANTIZATION_PATTERNS = OrderedDict(), OrderedDict()
