@@ -290,3 +290,22 @@ def test_scripts_of_fake_quantizers_are_switched():
     scripted.apply(quant.disable_observer)
     switches = [int(value) for name, value in scripted.state_dict().items() if name.endswith("observer_enabled")]
     assert switches == [0, 0, 0]
+
+
+def test_small_questions():
+    from cresset.ao.quantization.fx import utils
+
+    traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval())
+    x, linear, relu = list(traced.graph.nodes)[:3]
+    modules = dict(traced.named_modules())
+    assert utils.maybe_get_next_module(linear, modules, nn.ReLU) is relu and utils.maybe_get_next_module(x, modules, nn.ReLU) is None
+    assert utils.get_qconv_prepack_op(F.conv2d) is torch.ops.quantized.conv2d_prepack
+    assert utils.get_linear_prepack_op_for_dtype(torch.float16) is torch.ops.quantized.linear_prepack_fp16
+    assert utils.assert_and_get_unique_device(traced) == torch.device("cpu") and utils.assert_and_get_unique_device(nn.ReLU()) is None
+    assert utils.get_custom_module_class_keys({quant.QuantType.STATIC: {Own: Observed}}) == [Own]
+    made = utils.graph_module_from_producer_nodes(traced, [relu, linear, x])
+    value = torch.randn(1, 2)
+    assert torch.equal(made(value), traced(value))
+    graph = torch.fx.Graph()
+    node = graph.call_method("transpose", (graph.placeholder("x"), 0, 1))
+    assert [find(node) for find in utils.get_non_observable_arg_indexes_and_types(node).values()] == [[1, 2]]

@@ -20,7 +20,10 @@ from .fuse import backend_of, set_module
 from .graph_module import ObservedGraphModule, ObservedStandaloneGraphModule, _get_observed_graph_module_attr
 from .match_utils import Match, find_matches
 from .qconfig_mapping_utils import _generate_node_name_to_qconfig, _update_qconfig_for_fusion, _update_qconfig_for_qat, mapping_of
-from .utils import NON_QUANTIZABLE_WEIGHT_OPS, ObservedGraphModuleAttrs, all_node_args_have_no_tensors, get_new_attr_name_with_prefix, is_observer_node, nodes_in, satisfies
+from .utils import (
+    NON_QUANTIZABLE_WEIGHT_OPS, ObservedGraphModuleAttrs, all_node_args_have_no_tensors, get_new_attr_name_with_prefix,
+    get_non_observable_arg_indexes_and_types, is_observer_node, nodes_in, satisfies,
+)  # fmt: skip
 
 __all__ = ["prepare"]
 
@@ -28,9 +31,6 @@ _WATCHED = (
     cresset.quint8, cresset.qint8, cresset.qint32, cresset.float16, cresset.uint8, cresset.int8, cresset.int16, cresset.int32, cresset.float8_e5m2,
     cresset.float8_e4m3fn,
 )  # fmt: skip
-
-_SHAPE_METHODS = ("masked_fill", "permute", "repeat", "reshape", "size", "transpose", "unsqueeze", "unsqueeze_", "view")
-_SHAPE_FUNCTIONS = (cresset.transpose, cresset.unsqueeze)
 
 
 @dataclasses.dataclass
@@ -227,8 +227,7 @@ class _Preparation:
     @staticmethod
     def _not_observed(node):
         """Positions of arguments that are sizes and dimensions, whatever they come from."""
-        shapes = node.target in _SHAPE_METHODS if node.op == "call_method" else node.target in _SHAPE_FUNCTIONS
-        return range(1, len(node.args)) if shapes else ()
+        return [index for positions in get_non_observable_arg_indexes_and_types(node).values() for index in positions(node)]
 
     def _observer_of(self, value):
         while isinstance(value, Node):
