@@ -64,6 +64,8 @@ _ROWS = {
     "MemoryFormat? memory_format=None) -> Tensor": _quantized.empty_quantized,
     "quantized_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, float output_scale, int output_zero_point) -> Tensor":
     _quantized.quantized_batch_norm,
+    "_choose_qparams_per_tensor(Tensor self, bool reduce_range=False) -> (float, int)": _quantized._choose_qparams_per_tensor,
+    "_saturate_weight_to_fp16(Tensor weight) -> Tensor": _quantized._saturate_weight_to_fp16,
     "quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor": _quantized.quantize_per_tensor_dynamic,
     "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor":
     _fake_quantize.fake_quantize_per_tensor_affine,

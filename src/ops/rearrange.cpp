@@ -75,9 +75,10 @@ Tensor pixel_unshuffle_impl(const Tensor& self, int64_t downscale_factor) {
                 " dimension(s)");
   check_factor("pixel_unshuffle", "downscale_factor", r);
   const int64_t c = self.size(-3), h = self.size(-2), w = self.size(-1);
-  CRESSET_CHECK(h % r == 0 && w % r == 0,
-                "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)=", h,
-                " and input.size(-1)=", w, " are not divisible by ", r);
+  CRESSET_CHECK(h % r == 0, "pixel_unshuffle expects height to be divisible by downscale_factor, but input.size(-2)=", h,
+                " is not divisible by ", r);
+  CRESSET_CHECK(w % r == 0, "pixel_unshuffle expects width to be divisible by downscale_factor, but input.size(-1)=", w,
+                " is not divisible by ", r);
   const Tensor blocks = self.reshape(with_front(self, {c, h / r, r, w / r, r})).permute(front_then(front, {0, 2, 4, 1, 3}));
   return copy_in_format(blocks.reshape(with_front(self, {c * r * r, h / r, w / r})), self);
 }

@@ -35,9 +35,11 @@ SPAWNED = "CRESSET_PEER_TESTS_OPTIONS"  # for processes that tests spawn: they r
 class _Loader(importlib.machinery.SourceFileLoader):
     """Loads a file of tests or helpers. No bytecode is read or written: that of the unchanged file has the same name."""
 
+    package = None  # that relative imports of a file of tests are from
+
     def get_code(self, fullname):
         path = self.get_filename(fullname)
-        package = fullname if os.path.basename(path) == "__init__.py" else fullname.rpartition(".")[0]
+        package = self.package or (fullname if os.path.basename(path) == "__init__.py" else fullname.rpartition(".")[0])
         return absent.compiled(self.get_data(path).decode(), path, package or None)
 
 
@@ -131,7 +133,10 @@ def load(options):
             setattr(found, attribute, absent.placeholder(f"{found.__name__}.{attribute}"))
             placed.append((found, attribute))
         for _ in range(300):
-            spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
+            loader = _Loader(name, str(path))
+            if (path.parent / "__init__.py").exists():
+                loader.package = ".".join(Path(options["file"]).parent.parts)
+            spec = importlib.util.spec_from_file_location(name, path, loader=loader)
             module = sys.modules[name] = importlib.util.module_from_spec(spec)
             try:
                 spec.loader.exec_module(module)

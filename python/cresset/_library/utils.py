@@ -37,4 +37,4 @@ def is_functional_schema(schema):
 
 def is_tensorlist_like_type(kind):
     """Is the type of an argument a list of tensors, of tensors or None, or either of them or None?"""
-    return str(kind).rstrip("?") in ("Tensor[]", "Tensor?[]")
+    return str(kind).removeprefix("Optional[").rstrip("?]") in ("Tensor[", "Tensor?[", "List[Tensor", "List[Optional[Tensor")

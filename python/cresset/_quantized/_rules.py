@@ -12,7 +12,8 @@ _MOVES = frozenset(
     "view _unsafe_view reshape _reshape_alias t transpose permute unsqueeze squeeze select slice expand split split_with_sizes unbind as_strided "
     "unfold reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
     "flip index_select index gather roll max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices upsample_nearest1d upsample_nearest2d "
-    "upsample_nearest3d repeat narrow diagonal channel_shuffle pixel_shuffle pixel_unshuffle masked_select take max min amax amin sort topk view_as "
+    "upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
+    "repeat narrow diagonal channel_shuffle pixel_shuffle pixel_unshuffle masked_select take max min amax amin sort topk view_as "
     "swapaxes movedim flatten".split()
 )
 _SAME = frozenset("detach alias clone contiguous".split())  # of a tensor with several scales too

@@ -23,11 +23,16 @@ _TREES = {  # old name, relative to the package: (new name, modules below that h
     "nn.quantizable": ("ao.nn.quantizable", "modules modules.activation modules.rnn"),
     "quantization": (
         "ao.quantization",
-        "fake_quantize fuse_modules fuser_method_mappings fx fx.convert fx.fuse fx.graph_module fx.match_utils fx.prepare fx.utils observer qconfig quant_type "
-        "quantization_mappings quantize quantize_fx stubs utils",
+        "fake_quantize fuse_modules fuser_method_mappings fx fx.convert fx.fuse fx.graph_module fx.match_utils fx.pattern_utils fx.prepare fx.utils fx._equalize observer qconfig quant_type "
+        "quantization_mappings quantize quantize_fx quantize_jit stubs utils",
     ),
     "quantization._numeric_suite": ("ao.ns._numeric_suite", ""),
+    "quantization._numeric_suite_fx": ("ao.ns._numeric_suite_fx", ""),
+    "quantization.fx.quantization_patterns": ("ao.quantization.fx.quantize_handler", ""),
 }  # fmt: skip
+
+
+_FUNCTIONS = {"convert", "fuse", "prepare", "quantize_jit"}  # by which names packages have functions
 
 
 class _Forwarding(types.ModuleType):
@@ -63,7 +68,7 @@ def place(old):
         module = _forwarding(name, home, is_package)
         parent, _, last = name.rpartition(".")
         sys.modules[name] = module
-        if parent in sys.modules:
+        if parent in sys.modules and last not in _FUNCTIONS:
             setattr(sys.modules[parent], last, module)
     for other in _TREES:
         if other.startswith(old + "."):

@@ -62,7 +62,7 @@ class _Namespace:
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
         if candidate in self._used_names or self._is_taken(candidate, obj):
-            numbered = re.fullmatch(r"(.*)_(\d+)", candidate)
+            numbered = re.fullmatch(r"(.+)_(\d+)", candidate)
             base, number = (numbered[1], int(numbered[2])) if numbered else (candidate, 0)
             number = max(number, self._highest.get(base, 0))
             while candidate in self._used_names or self._is_taken(candidate, obj):
@@ -89,7 +89,7 @@ class _Namespace:
 
     def associate_name_with_obj(self, name, obj):
         """Note a name as given to obj, which may be None."""
-        numbered = re.fullmatch(r"(.*)_(\d+)", name)
+        numbered = re.fullmatch(r"(.+)_(\d+)", name)
         if numbered:
             self._highest[numbered[1]] = max(int(numbered[2]), self._highest.get(numbered[1], 0))
         self._used_names.add(name)

@@ -307,6 +307,14 @@ class RecursiveScriptModule(ScriptModule):
             _wrappers[cpp_module._id()] = face
 
 
+class _Submodules(dict):
+    """Submodules by name; `_c` are the objects of which they are the faces."""
+
+    @property
+    def _c(self):
+        return {name: module._c for name, module in self.items()}
+
+
 def _adopt(self, c, concrete, children=None):
     """Make a Python module the face of a C++ object."""
     if "_forward_hooks" not in self.__dict__:
@@ -320,7 +328,7 @@ def _adopt(self, c, concrete, children=None):
     d.pop("_typed_attributes", None)
     d["_c"], d["_concrete"] = c, concrete
     d["_parameters"], d["_buffers"] = _Tensors(c, True), _Tensors(c, False)
-    d["_modules"] = {name: (children or {}).get(name) or wrap_module(child) for name, child in c.named_children()}
+    d["_modules"] = _Submodules({name: (children or {}).get(name) or wrap_module(child) for name, child in c.named_children()})
     self._take_methods()
     _wrappers[c._id()] = self
     return self

@@ -42,7 +42,7 @@ _OPERATORS = {
         "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "avg_pool1d",
         "adaptive_avg_pool1d", "relu_", "threshold_", "celu_", "selu_", "rrelu_", "prelu", "hardshrink", "bilinear",
         "cosine_similarity", "pairwise_distance", "pdist",
-        "native_channel_shuffle",
+        "native_channel_shuffle", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
     ),
     _nn: (
         "linear", "gelu", "softplus", "softshrink", "avg_pool2d", "avg_pool3d", "elu_", "hardtanh_", "leaky_relu_", "one_hot",

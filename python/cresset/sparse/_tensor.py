@@ -4,6 +4,7 @@ They are tensors that see operators below autograd (`__torch_dispatch__`; the ru
 is differentiable by the functions of _gradients.py.
 """
 
+import copy
 import functools
 
 import cresset
@@ -83,7 +84,9 @@ class Sparse(Tensor):
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+            made = memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+            if self.grad is not None:
+                made.grad = copy.deepcopy(self.grad, memo)
         return memo[id(self)]
 
     def __repr__(self, *, tensor_contents=None):

@@ -45,10 +45,14 @@ const A* pointer(const Tensor& t) {
   return t.defined() ? t.const_data_ptr<A>() : nullptr;
 }
 
-// Are channels neighbours in memory, here and in a result?
-bool has_channels_last(const Tensor& t) {
-  const MemoryFormat format = t.suggest_memory_format();
-  return format != MemoryFormat::Contiguous && t.is_contiguous(format);
+// The format in which channels are neighbours in memory, here and in a result; Contiguous where they are not.
+MemoryFormat channels_last_of(const Tensor& t) {
+  MemoryFormat format = t.suggest_memory_format();
+  if (format == MemoryFormat::Contiguous && !t.is_contiguous()) {  // strides of dimensions of one element say nothing
+    if (t.dim() == 4) format = MemoryFormat::ChannelsLast;
+    if (t.dim() == 5) format = MemoryFormat::ChannelsLast3d;
+  }
+  return format != MemoryFormat::Contiguous && t.is_contiguous(format) ? format : MemoryFormat::Contiguous;
 }
 Tensor result_like(const Tensor& contiguous, const Tensor& like) {
   const MemoryFormat format = like.suggest_memory_format();
@@ -284,11 +288,12 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
                                                      const std::optional<Tensor>& running_var, bool training, double momentum, double eps) {
   const ScalarType kept_type = ops::check_batch_norm(input, weight, bias, running_mean, running_var, training);
   const Sizes size(input);
-  const bool channels_last = has_channels_last(input), rows = channels_last || size.places == 1;
+  const MemoryFormat format = channels_last_of(input);
+  const bool channels_last = format != MemoryFormat::Contiguous, rows = channels_last || size.places == 1;
   const ScalarType type = toOpMathType(input.scalar_type());
   // Rows are computed in the type of the statistics.
   const Tensor x = channels_last ? input.to(type) : rows ? input.to(type).contiguous() : input.contiguous();
-  Tensor y = channels_last ? cresset::empty_like(x) : detail::empty_cpu(x.sizes(), x.scalar_type());
+  Tensor y = channels_last ? cresset::empty(x.sizes(), x.options().memory_format(format)) : detail::empty_cpu(x.sizes(), x.scalar_type());
   const int64_t kept = training ? size.channels : 0;
   const Tensor save_mean = detail::empty_cpu({kept}, type), save_invstd = detail::empty_cpu({kept}, type);
   CRESSET_DISPATCH(input.scalar_type(), "batch_norm", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
@@ -324,10 +329,10 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
     double eps, std::array<bool, 3> output_mask) {
   ops::check_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train);
   const Sizes size(input);
-  const bool channels_last = has_channels_last(input), rows = channels_last || size.places == 1;
+  const MemoryFormat format = channels_last_of(input);
+  const bool channels_last = format != MemoryFormat::Contiguous, rows = channels_last || size.places == 1;
   const ScalarType type = toOpMathType(input.scalar_type()), in = rows ? type : input.scalar_type(),
                    affine = weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
-  const MemoryFormat format = channels_last ? input.suggest_memory_format() : MemoryFormat::Contiguous;
   const Tensor x = input.to(in).contiguous(format), g = grad_out.to(input.scalar_type()).to(in).contiguous(format);
   Tensor gx, gw, gb;
   if (output_mask[0]) gx = channels_last ? cresset::empty_like(x) : detail::empty_cpu(x.sizes(), x.scalar_type());

@@ -234,6 +234,20 @@ PyMethodDef module_methods[] = {
              IValue v = to_ivalue(value, *type, "attribute '" + name + "'");
              module_of_handle(m).register_attribute(name, std::move(type), std::move(v), parameter.value_or(false), buffer.value_or(false));
            }),
+    method(
+        "_remove_attribute",
+        [](PyObject* m, std::string name, PyObject* others) {
+          const auto type = module_of_handle(m).type();
+          const auto slot = static_cast<std::ptrdiff_t>(type->getAttributeSlot(name));
+          const auto erase = [&](PyObject* handle) {
+            auto& slots = *module_of_handle(handle)._ivalue();
+            if (slot < static_cast<std::ptrdiff_t>(slots.slots.size())) slots.slots.erase(slots.slots.begin() + slot);
+          };
+          erase(m);
+          for (Py_ssize_t i = 0; i < PyList_Size(others); ++i) erase(PyList_GetItem(others, i));
+          type->removeAttribute(name);
+        },
+        "Take an attribute out of the class and of its modules: this one and the list of all others."),
     method("_define", [](PyObject* m, std::string source) { module_of_handle(m).define(source); }),
     method(
         "_remove_method", [](PyObject* m, std::string name) { module_of_handle(m).type()->removeMethod(name); },

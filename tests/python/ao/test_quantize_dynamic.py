@@ -167,3 +167,16 @@ def test_layers_as_functions(kind):
     packed = nn.utils.rnn.pack_padded_sequence(x, [5, 3])
     out, *_ = function(packed.data, packed.batch_sizes, state, cells, True, 2, 0.0, False, True, **options)
     assert cresset.equal(out, layer(packed, state)[0].data)
+
+
+def test_qnnpack_takes_all_of_the_range():
+    weight = cresset.ops.quantized.linear_prepack(cresset.quantize_per_tensor(cresset.eye(3), 0.01, 0, cresset.qint8), None)
+    x, before = cresset.tensor([[0.1, 0.7, 0.9]]), cresset.backends.quantized.engine
+    results = {}
+    try:
+        for engine in ("x86", "qnnpack"):
+            cresset.backends.quantized.engine = engine
+            results[engine] = [cresset.ops.quantized.linear_dynamic(x, weight, reduce) for reduce in (True, False)]
+    finally:
+        cresset.backends.quantized.engine = before
+    assert not cresset.equal(*results["x86"]) and cresset.equal(*results["qnnpack"]) and cresset.equal(results["qnnpack"][0], results["x86"][1])

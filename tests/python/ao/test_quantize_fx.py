@@ -398,8 +398,6 @@ def test_refusals():
         convert_fx(nn.Linear(1, 1))
     with pytest.raises(AssertionError, match="incoming model must be produced by prepare_fx"):
         convert_fx(torch.fx.symbolic_trace(nn.Linear(1, 1)))
-    with pytest.raises(NotImplementedError, match="standalone modules"):
-        prepare_fx(linears().eval(), usual(), (ROWS,), {"standalone_module_name": [("a", None, (ROWS,), None, None)]})
     with pytest.raises(NotImplementedError, match="keep_original_weights"):
         convert_fx(prepare_fx(linears().eval(), usual(), (ROWS,)), keep_original_weights=True)
     with pytest.raises(AssertionError, match="Per channel weight observer is not supported yet for ConvTranspose"):

@@ -156,3 +156,11 @@ def test_refused(call, error, words):
     packed = ops.linear_prepack(torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8), None)
     with pytest.raises(error, match=words):
         call(packed)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_nearest_of_any_dims(dims, mode):
+    q = torch.quantize_per_tensor(torch.randn(2, 3, *[5] * dims), 0.1, 3, torch.quint8)
+    made = torch.nn.functional.interpolate(q, scale_factor=1.7, mode=mode)
+    assert torch.equal(made.int_repr().float(), torch.nn.functional.interpolate(q.int_repr().float(), scale_factor=1.7, mode=mode))

@@ -332,3 +332,8 @@ def test_factories_with_out_are_recorded_without_options(mode, options, function
     made = make_fx(f, tracing_mode=mode)(torch.empty_like(out))
     assert f"{function} = torch.ops.aten.{call}out = o_1);  o_1 = None" in made.code
     assert made(out) is out and torch.equal(out, getattr(torch, function)(1, 5, 4))
+
+
+def test_names_that_begin_with_an_underscore():
+    names = torch.fx.graph._Namespace()
+    assert [names.create_name(name, None) for name in ("_0", "_0", "_1", "3", "3", "__0", "__0")] == ["_0", "_0_1", "_1", "_3", "_3_1", "__0", "__1"]

@@ -88,3 +88,10 @@ def test_what_schemas_and_names_say():
     assert parse_namespace("a::b") == ("a", "b")
     with pytest.raises(ValueError, match="of the form 'namespace::name'"):
         parse_namespace("a")
+
+
+def test_lists_of_tensors_by_their_types():
+    from cresset._library.utils import is_tensorlist_like_type
+
+    kinds = [torch._C.parse_schema(f"f({kind} x) -> ()").arguments[0].type for kind in ("Tensor[]", "Tensor?[]", "Tensor[]?", "Tensor?[]?", "Tensor", "int[]", "Tensor?")]
+    assert list(map(is_tensorlist_like_type, kinds)) == [True] * 4 + [False] * 3

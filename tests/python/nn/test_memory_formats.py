@@ -86,3 +86,11 @@ def test_gradients_of_padding(mode, dims):
         assert grad.is_contiguous(memory_format=memory_format)
         found.append(grad)
     cresset.testing.assert_close(found[0], found[1])
+
+
+def test_norms_of_channels_beside_one_place():
+    x = cresset.arange(6.0).view(1, 3, 2, 1).permute(0, 2, 1, 3)
+    norm = cresset.nn.BatchNorm2d(2)
+    for training in (False, True):
+        y = norm.train(training)(x)
+        assert y.stride() == (6, 1, 2, 2) and cresset.allclose(y, norm.train(training)(x.contiguous()), atol=1e-6)

@@ -480,3 +480,9 @@ def test_pad_never_gives_its_input(mode, shape, width):
         assert out.untyped_storage().data_ptr() != x.untyped_storage().data_ptr() and out.is_contiguous()
         out.fill_(4)
         assert cresset.equal(x, kept)
+
+
+def test_shuffles_are_the_operators():
+    assert F.channel_shuffle is cresset.channel_shuffle and F.pixel_shuffle is cresset.pixel_shuffle and F.pixel_unshuffle is cresset.pixel_unshuffle
+    with pytest.raises(RuntimeError, match=r"pixel_unshuffle expects width to be divisible by downscale_factor, but input.size\(-1\)=3 is not divisible by 2"):
+        cresset.pixel_unshuffle(cresset.zeros(1, 2, 3), 2)

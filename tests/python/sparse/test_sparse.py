@@ -490,3 +490,10 @@ def test_nodes_are_called_as_those_of_pytorch():
     ]  # fmt: skip
     assert [name(torch.sparse.sum(coo)), name(torch.sparse.sum(coo, 1)), name(torch.sparse.sum(coo, [0, 1]))] == ["Sum 0", "SparseSum 0", "SparseSum 0"]
     assert name(torch.nn.functional.embedding(torch.tensor([0]), dense, sparse=True)) == "Embedding 0"
+
+
+def test_deep_copies_have_gradients():
+    s = torch.zeros(3).to_sparse()
+    s.grad = torch.ones(3).to_sparse()
+    made = copy.deepcopy(s)
+    assert made.grad is not s.grad and made.grad.to_dense().tolist() == [1.0, 1.0, 1.0]

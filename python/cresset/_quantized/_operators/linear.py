@@ -77,7 +77,8 @@ def linear_leaky_relu(X, W_prepack, Y_scale_i, Y_zero_point_i, negative_slope):
 
 def dynamic_product(x, weight, bias, reduce_range=True):
     """x weightᵀ + bias for a quantized weight and a real x, which is quantized for it."""
-    sums, scale = _sums(_integers.dynamic(x.detach().float(), reduce_range), weight)
+    reduced = reduce_range and cresset.backends.quantized.engine != "qnnpack"  # which takes all of the range, whatever is asked for
+    sums, scale = _sums(_integers.dynamic(x.detach().float(), reduced), weight)
     made = sums * (_integers.weight_scales(weight) * scale)
     return made if bias is None else made + bias
 

@@ -16,6 +16,8 @@ from .quantization_mappings import *  # noqa: F403
 from .quantization_mappings import __all__ as _mappings
 from .quantize import *  # noqa: F403
 from .quantize import __all__ as _quantize
+from .quantize_jit import *  # noqa: F403
+from .quantize_jit import __all__ as _quantize_jit
 from .stubs import DeQuantStub, QuantStub, QuantWrapper
 from .utils import MatchAllNode, Pattern, get_combined_dict
 
@@ -28,21 +30,15 @@ def default_eval_fn(model, calib_data):
         model(data)
 
 
-_OF_SCRIPTS = (
-    "convert_dynamic_jit", "convert_jit", "fuse_conv_bn_jit", "prepare_dynamic_jit", "prepare_jit", "quantize_dynamic_jit", "quantize_jit", "script_qconfig",
-    "script_qconfig_dict",
-)  # fmt: skip
 __all__ = [
     "DeQuantStub", "MatchAllNode", "ObserverOrFakeQuantize", "Pattern", "QuantStub", "QuantType", "QuantWrapper", "default_eval_fn", "fuse_modules",
-    "fuse_modules_qat", "get_combined_dict", *_fake_quantize, *_fusers, *_observers, *_qconfigs, *_qconfig_mapping, *_mappings, *_quantize,
+    "fuse_modules_qat", "get_combined_dict", *_fake_quantize, *_fusers, *_observers, *_qconfigs, *_qconfig_mapping, *_mappings, *_quantize, *_quantize_jit,
 ]  # fmt: skip
 
 
 def __getattr__(name):
     import importlib
 
-    if name in _OF_SCRIPTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: quantization of scripts is not part of Cresset; modules are quantized by prepare and convert.")
     if name in ("backend_config", "fx", "quantize_fx", "_correct_bias", "_equalize", "_learnable_fake_quantize", "_numeric_suite"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

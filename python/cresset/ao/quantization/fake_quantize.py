@@ -151,7 +151,7 @@ def _is_fake_quant_script_module(mod):
     """Is it a script of FakeQuantize?"""
     if not isinstance(mod, cresset.jit.RecursiveScriptModule):
         return False
-    name = re.sub(r"\.___torch_mangle_\d+", "", mod._c._type().qualified_name().rpartition("fake_quantize.")[2])
+    name = re.sub(r"\.___torch_mangle_\d+", "", mod._c._type().qualified_name()).rpartition("fake_quantize.")[2]
     return name in ("FakeQuantize", "FusedMovingAvgObsFakeQuantize")
 
 

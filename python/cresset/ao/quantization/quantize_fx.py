@@ -61,12 +61,17 @@ def _swap_ff_with_fxff(model):
 def _traced(model, custom):
     """(graph module, {node: (name of its module, class of it)})"""
     _swap_ff_with_fxff(model)
-    names = list(custom.non_traceable_module_names)
-    classes = [*custom.non_traceable_module_classes, *(kind for kinds in custom.float_to_observed_mapping.values() for kind in kinds)]
+    names = [*custom.non_traceable_module_names, *custom.standalone_module_names]
+    classes = [*custom.non_traceable_module_classes, *custom.standalone_module_classes, *(kind for kinds in custom.float_to_observed_mapping.values() for kind in kinds)]
     tracer = QuantizationTracer(names, classes)
     made = GraphModule(model, tracer.trace(model))
     _attach_meta_to_node_if_not_exist(made)
     return made, tracer.node_name_to_scope
+
+
+def _fuse_fx(model, is_qat, fuse_custom_config=None, backend_config=None):
+    _check_is_graph_module(model)
+    return fuse(model, is_qat, fuse_custom_config, backend_config)
 
 
 def fuse_fx(model, fuse_custom_config=None, backend_config=None):
@@ -75,7 +80,7 @@ def fuse_fx(model, fuse_custom_config=None, backend_config=None):
     kept = _preserved(model, custom)
     traced = GraphModule(model, cresset.fx.Tracer().trace(model))
     _attach_meta_to_node_if_not_exist(traced)
-    made = fuse(traced, False, custom, backend_config)
+    made = _fuse_fx(traced, False, custom, backend_config)
     attach_preserved_attrs_to_model(made, kept)
     return made
 
@@ -85,10 +90,15 @@ def _prepare_fx(model, qconfig_mapping, is_qat, example_inputs, prepare_custom_c
     custom = _of(prepare_custom_config, PrepareCustomConfig)
     kept = _preserved(model, custom)
     traced, scopes = _traced(model, custom)
-    fused = fuse(traced, is_qat, FuseCustomConfig().set_preserved_attributes(custom.preserved_attributes), backend_config)
-    made = prepare(fused, qconfig_mapping, is_qat, scopes, example_inputs, custom, _equalization_config, backend_config, is_standalone_module)
+    fused = _fuse_fx(traced, is_qat, FuseCustomConfig().set_preserved_attributes(custom.preserved_attributes), backend_config)
+    made = prepare(fused, qconfig_mapping, is_qat, scopes, example_inputs, custom, _equalization_config, backend_config, is_standalone_module,
+                   prepare_standalone=_prepare_standalone_module_fx)  # fmt: skip
     attach_preserved_attrs_to_model(made, kept)
     return made
+
+
+def _prepare_standalone_module_fx(model, qconfig_mapping, is_qat, example_inputs, prepare_custom_config=None, backend_config=None):
+    return _prepare_fx(model, qconfig_mapping, is_qat, example_inputs, prepare_custom_config, backend_config=backend_config, is_standalone_module=True)
 
 
 def prepare_fx(model, qconfig_mapping, example_inputs, prepare_custom_config=None, _equalization_config=None, backend_config=None):
@@ -123,6 +133,10 @@ def convert_fx(graph_module, convert_custom_config=None, _remove_qconfig=True, q
         graph_module, False, convert_custom_config, _remove_qconfig=_remove_qconfig, qconfig_mapping=qconfig_mapping, backend_config=backend_config,
         keep_original_weights=keep_original_weights,
     )  # fmt: skip
+
+
+def _convert_standalone_module_fx(graph_module, is_reference=False, convert_custom_config=None):
+    return _convert_fx(graph_module, is_reference, convert_custom_config, is_standalone_module=True)
 
 
 def convert_to_reference_fx(graph_module, convert_custom_config=None, _remove_qconfig=True, qconfig_mapping=None, backend_config=None):

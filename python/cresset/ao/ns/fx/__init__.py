@@ -1,1 +1,1 @@
-"""Measures of how far a quantized model is from the one it came from: `utils`."""
+"""Comparisons of graphs of a model and of its quantized forms: what `ns._numeric_suite_fx` is made of."""

@@ -1,5 +1,6 @@
 """What stands between dequantize and quantize becomes layers of `ao.nn.quantized` and operators of `torch.ops.quantized`."""
 
+import inspect
 import operator
 
 import cresset
@@ -40,7 +41,7 @@ _BINARY = {
 }  # fmt: skip
 _POOLS_AND_SHAPES = (  # what has a kernel for quantized values, which keeps the scale or has a fixed one
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d hardtanh hardtanh_ hardsigmoid interpolate max_pool1d "
-    "max_pool2d max_pool3d pixel_shuffle pixel_unshuffle relu relu6"
+    "max_pool2d max_pool3d channel_shuffle pixel_shuffle pixel_unshuffle relu relu6"
 ).split()
 _FUNCTIONS_AS_THEY_ARE = {
     *(getattr(F, name) for name in _POOLS_AND_SHAPES), cresset.relu, cresset.clamp, cresset.flatten, cresset.mean, cresset.narrow, cresset.repeat_interleave,
@@ -53,7 +54,7 @@ _METHODS_AS_THEY_ARE = set(
 _MODULES_AS_THEY_ARE = {
     getattr(nn, name)
     for name in (
-        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AvgPool1d AvgPool2d AvgPool3d Hardtanh Identity MaxPool1d MaxPool2d MaxPool3d PixelShuffle "
+        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AvgPool1d AvgPool2d AvgPool3d Hardtanh Identity MaxPool1d MaxPool2d MaxPool3d ChannelShuffle PixelShuffle "
         "PixelUnshuffle ReLU ReLU6 Hardsigmoid Sigmoid Softmax Tanh"
     ).split()
 }
@@ -65,6 +66,10 @@ def _is_dequantize(node):
 
 def _is_static_quantize(node):
     return node.op == "call_function" and node.target is cresset.quantize_per_tensor
+
+
+def _is_half(node):
+    return isinstance(node, Node) and node.op == "call_method" and node.target == "to" and node.args[1:] == (cresset.float16,)
 
 
 class _Lowering:
@@ -136,7 +141,7 @@ class _Lowering:
         if not all(_is_dequantize(a) for a in node.args[: 2 if two else 1]):
             return
         source = node.args[0].args[0]
-        if isinstance(source, Node) and (source.target is cresset.quantize_per_tensor_dynamic or (source.op == "call_method" and source.target == "to")):
+        if isinstance(source, Node) and source.target is cresset.quantize_per_tensor_dynamic:
             self._dynamic_layer(node, module, source)
             return
         quantize, relu = self.quantize_behind(node)
@@ -176,6 +181,7 @@ class _Lowering:
         else:
             return
         set_module(self.model, node.target, made)
+        self.lowered[node.target] = module
         node.args = (source.args[0], *(a.args[0].args[0] if _is_dequantize(a) else a for a in node.args[1:]))
 
     # Functions with weights.
@@ -205,12 +211,10 @@ class _Lowering:
     def _argument(self, node, index, name, default):
         return node.args[index] if len(node.args) > index else node.kwargs.get(name, default)
 
-    def _packed(self, node, kind, weight):
-        bias = self._argument(node, 2, "bias", None)
-        bias = self._constant(bias) if isinstance(bias, Node) else bias
-        bias = None if bias is None else bias.detach()
+    def _prepack(self, node, kind, weight, bias, half):
+        """(operator, its arguments) that pack a weight, which is a value or a node."""
         if kind == "linear":
-            return _OPS.linear_prepack_fp16(weight.float(), bias) if weight.dtype == cresset.float16 else _OPS.linear_prepack(weight, bias)
+            return (_OPS.linear_prepack_fp16 if half else _OPS.linear_prepack), (weight, bias)
         dims = int(kind[-2])
         several = lambda v: [v] * dims if isinstance(v, int) else list(v)  # noqa: E731
         if "transpose" in kind:
@@ -219,24 +223,33 @@ class _Lowering:
             names = (("stride", 1), ("padding", 0), ("dilation", 1), ("groups", 1))
         said = {name: self._argument(node, 3 + at, name, default) for at, (name, default) in enumerate(names)}
         middle = [several(said["output_padding"])] if "output_padding" in said else []
-        return getattr(_OPS, kind + "_prepack")(weight, bias, several(said["stride"]), several(said["padding"]), *middle, several(said["dilation"]), said["groups"])
+        facts = (several(said["stride"]), several(said["padding"]), *middle, several(said["dilation"]), said["groups"])
+        return getattr(_OPS, kind + "_prepack"), (weight, bias, *facts)
+
+    def _packed(self, node, kind, weight):
+        """The node of the packed weight: an attribute, or where a weight is an input what packs it each time."""
+        bias, constant = self._argument(node, 2, "bias", None), self._constant(weight)
+        fixed_bias = self._constant(bias) if isinstance(bias, Node) else bias
+        half = weight.op == "call_method" and weight.target == "to"
+        if constant is None or (bias is not None and fixed_bias is None):
+            with self.graph.inserting_before(node):
+                return self.graph.call_function(*self._prepack(node, kind, weight.args[0] if half else weight, bias, half))
+        fixed_bias = None if fixed_bias is None else fixed_bias.detach()
+        target, args = self._prepack(node, kind, constant.float() if half else constant, fixed_bias, half)
+        return self._put_packed(node, target(*args))
 
     def _function(self, node, kind):
         value, weight = node.args[0], self._argument(node, 1, "weight", None)
         if not _is_dequantize(value) or not _is_dequantize(weight):
             return
         source = value.args[0]
-        dynamic = isinstance(source, Node) and (source.target is cresset.quantize_per_tensor_dynamic or (source.op == "call_method" and source.target == "to"))
-        constant = self._constant(weight.args[0])
-        if constant is None:
-            return
-        if dynamic:
-            self._dynamic_function(node, kind, source, constant)
+        if isinstance(source, Node) and source.target is cresset.quantize_per_tensor_dynamic:
+            self._dynamic_function(node, kind, source, weight.args[0])
             return
         quantize, relu = self.quantize_behind(node)
         if quantize is None or (relu is not None and "transpose" in kind):
             return
-        packed = self._put_packed(node, self._packed(node, kind, constant))
+        packed = self._packed(node, kind, weight.args[0])
         name = kind + "_relu" * (relu is not None)
         target = getattr(_OPS, name)
         node.target, node.args, node.kwargs = target, (source, packed, quantize.args[1], quantize.args[2]), {}
@@ -249,11 +262,11 @@ class _Lowering:
             return
         user = next(iter(node.users)) if len(node.users) == 1 else None
         relu = user if user is not None and self._is_relu(user) else None
-        half = weight.dtype == cresset.float16
+        half = weight.op == "call_method" and weight.target == "to"
         name = f"linear{'_relu' * (relu is not None)}_dynamic{'_fp16' * half}"
         if not hasattr(_OPS, name):
             return
-        packed = self._put_packed(node, self._packed(node, kind, weight))
+        packed = self._packed(node, kind, weight)
         rest = () if half else (source.args[2],)
         node.target, node.args, node.kwargs = getattr(_OPS, name), (source.args[0], packed, *rest), {}
         if relu is not None:
@@ -302,6 +315,10 @@ class _Lowering:
             if not values or not all(_is_dequantize(a) for a in values) or len(node.users) != 1:
                 continue
             quantize = next(iter(node.users))
+            if _is_half(quantize) and all(_is_half(a.args[0]) for a in values) and self._as_it_is(node, module):
+                self._unwrap(node)
+                self.take_place(node, quantize)
+                continue
             if not _is_static_quantize(quantize) or quantize.args[0] is not node:
                 continue
             if module is not None and type(module) in _WITH_SCALE:
@@ -311,15 +328,10 @@ class _Lowering:
                 continue
             elif not self._as_it_is(node, module):
                 continue
-            elif module is not None and type(module) in (nn.Sigmoid, nn.Softmax):
-                kind = nnq.Sigmoid if type(module) is nn.Sigmoid else nnq.Softmax
-                set_module(self.model, node.target, self._fixed(kind, module, quantize))
+            elif type(module) is nn.Softmax:
+                set_module(self.model, node.target, nnq.Softmax.from_reference(module, *(v.item() for v in self.scale_of(quantize))))
             self._unwrap(node)
             self.take_place(node, quantize)
-
-    def _fixed(self, kind, module, quantize):
-        scale, zero = (v.item() for v in self.scale_of(quantize))
-        return kind(float(scale), int(zero)) if kind is nnq.Sigmoid else kind.from_reference(module, scale, zero)
 
     @staticmethod
     def _values(node):
@@ -342,10 +354,13 @@ class _Lowering:
     def _with_scale(self, node, quantize):
         facts = {"output_scale": quantize.args[1], "output_zero_point": quantize.args[2]}
         target = _FUNCTIONS_WITH_SCALE[node.target]
-        kwargs = {name: value for name, value in node.kwargs.items() if name not in ("inplace", "training")}
-        source = node.args[0].args[0]
+        names = list(inspect.signature(node.target).parameters)
+        given = {**dict(zip(names[1:], node.args[1:])), **node.kwargs}
+        taken = {argument.name for argument in target.default._schema.arguments}
+        shape = [given.pop(name) for name in ("normalized_shape", "num_groups") if name in given]
+        kwargs = {name: value for name, value in given.items() if name in taken}
         with self.graph.inserting_after(quantize):
-            made = self.graph.create_node("call_function", target, (source, *node.args[1:]), {**kwargs, **facts})
+            made = self.graph.create_node("call_function", target, (node.args[0].args[0], *shape), {**kwargs, **facts})
         self.take_place(made, quantize)
         self.graph.erase_node(node)
 

@@ -12,15 +12,15 @@ from ..qconfig import qconfig_equals
 from ..qconfig_mapping import _QCONFIG_STYLE_ORDER
 from ..quant_type import QuantType
 from ..quantize import _remove_qconfig
-from ..utils import get_qparam_dict, is_per_channel
+from ..utils import get_qparam_dict, get_quant_type, is_per_channel
 from ._equalize import _convert_equalization_ref
 from ._lower_to_native_backend import lower_to_native_backend
 from .custom_config import ConvertCustomConfig
 from .fuse import backend_of, set_module
-from .graph_module import QuantizedGraphModule, _get_observed_graph_module_attr, _is_observed_module
+from .graph_module import QuantizedGraphModule, _get_observed_graph_module_attr, _is_observed_module, _is_observed_standalone_module
 from .prepare import _WATCHED
 from .qconfig_mapping_utils import _generate_node_name_to_qconfig, _update_qconfig_for_fusion, _update_qconfig_for_qat, mapping_of
-from .utils import create_getattr_from_value, is_observer_node
+from .utils import create_getattr_from_value, is_observer_node, nodes_in
 
 __all__ = ["convert"]
 
@@ -163,33 +163,63 @@ class _Conversion:
         indexes, values = self.prepared.output_quantized_indexes, output.args[0]
         if not indexes:
             return
-        single = not isinstance(values, (tuple, list))
-        values = [values] if single else list(values)
-        for index in indexes:
-            if isinstance(values[index], Node) and values[index].target == "dequantize":
-                values[index] = values[index].args[0]
-        output.args = (values[0] if single else tuple(values) if isinstance(output.args[0], tuple) else values,)
+        values = list(values) if isinstance(values, (tuple, list)) else [values]
+        for value in nodes_in([values[index] for index in indexes]):
+            if value.target == "dequantize":
+                output.replace_input_with(value, value.args[0])
 
     def convert_special(self):
-        """Observed modules of a user's classes become quantized ones, which take and give quantized values."""
-        classes = self.custom.observed_to_quantized_mapping.get(QuantType.STATIC, {})
+        """Modules of a user's classes become quantized ones: those that were observed take and give quantized values, others are as dynamic layers are."""
+        done = {}
         for node in list(self.graph.nodes):
-            if node.op != "call_module" or node.target not in self.modules or type_before_parametrizations(self.modules[node.target]) not in classes:
+            if node.op != "call_module" or node.target not in self.modules:
                 continue
             module = self.modules[node.target]
-            watchers = [user for user in node.users if is_observer_node(user, self.modules)]
-            if watchers:
+            kind = done.get(node.target) or self._special_kind(module)
+            if kind is None:
+                continue
+            watchers = [user for user in node.users if is_observer_node(user, self.modules)] if kind is QuantType.STATIC else []
+            if watchers and node.target not in done:
                 module.activation_post_process = self.modules[watchers[0].target]
-            node.args = tuple(a.args[0] if isinstance(a, Node) and a.target == "dequantize" else a for a in node.args)
-            self._put(node.target, classes[type_before_parametrizations(module)].from_observed(module))
+            if kind is QuantType.STATIC:
+                node.args = tuple(a.args[0] if isinstance(a, Node) and a.target == "dequantize" else a for a in node.args)
+            if node.target not in done:  # a module may be called again
+                classes = self.custom.observed_to_quantized_mapping[kind]
+                self._put(node.target, classes[type_before_parametrizations(module)].from_observed(module))
+                done[node.target] = kind
             for watcher in watchers:
                 with self.graph.inserting_before(watcher):
                     real = self.graph.call_method("dequantize", (node,))
                 watcher.replace_all_uses_with(real)
                 self.graph.erase_node(watcher)
 
-    def run(self):
-        """The whole conversion."""
+    def _special_kind(self, module):
+        """How a module of a user's class is quantized, by its QConfig if it has one; None for another module."""
+        classes = self.custom.observed_to_quantized_mapping
+        if not any(type_before_parametrizations(module) in of_kind for of_kind in classes.values()):
+            return None
+        qconfig = getattr(module, "qconfig", None)
+        kind = QuantType.STATIC if qconfig is None else get_quant_type(qconfig)
+        return kind if type_before_parametrizations(module) in classes.get(kind, {}) else None
+
+    def convert_standalone(self, convert_one):
+        """Modules with graphs of their own are converted for themselves; what they take and give quantized stays so."""
+        for node in list(self.graph.nodes):
+            module = self.modules.get(node.target) if node.op == "call_module" else None
+            if module is None or not _is_observed_standalone_module(module):
+                continue
+            takes, gives = (_get_observed_graph_module_attr(module, f"standalone_module_{side}_quantized_idxs") for side in ("input", "output"))
+            args = list(node.args)
+            for index in takes:
+                if isinstance(args[index], Node) and args[index].target == "dequantize":
+                    args[index] = args[index].args[0]
+            node.args = tuple(args)
+            if gives:
+                self._dequantize_behind(node)
+            self._put(node.target, convert_one(module))
+
+    def run(self, convert_one):
+        """The whole conversion; `convert_one` converts a module that has a graph of its own."""
         self.run_weight_observers()
         special = self.custom.observed_to_quantized_mapping.get(QuantType.STATIC, {})
         for node in list(self.graph.nodes):
@@ -201,6 +231,7 @@ class _Conversion:
             elif node.op == "call_module" and type_before_parametrizations(self.modules[node.target]) not in special:
                 self.convert_weighted(node)
         self.convert_special()
+        self.convert_standalone(convert_one)
         self.dequantize_inputs()
         self.keep_results()
         self.graph.eliminate_dead_code()
@@ -259,7 +290,9 @@ def convert(model, is_reference=False, convert_custom_config=None, is_standalone
     scopes = _get_observed_graph_module_attr(model, "node_name_to_scope")
     if _get_observed_graph_module_attr(model, "equalization_node_name_to_qconfig"):
         model = _convert_equalization_ref(model)
-    made = _Conversion(model, config, custom, qconfigs).run()
+    made = _Conversion(model, config, custom, qconfigs).run(
+        lambda module: convert(module, is_reference, convert_custom_config, True, _remove_qconfig_flag=_remove_qconfig_flag, backend_config=backend_config)
+    )
     result = QuantizedGraphModule(GraphModule(model, made.graph), made.graph, set(custom.preserved_attributes))
     if not is_reference:
         result = lower_to_native_backend(result, qconfigs, scopes)

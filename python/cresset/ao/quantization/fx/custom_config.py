@@ -119,8 +119,8 @@ class PrepareCustomConfig:
 
 
 def _entry_to_tuple(entry):
-    mapping, custom, backend = (value.to_dict() if value else None for value in (entry.qconfig_mapping, entry.prepare_custom_config, entry.backend_config))
-    return mapping, entry.example_inputs, custom, backend
+    mapping, custom = (value.to_dict() if value else None for value in (entry.qconfig_mapping, entry.prepare_custom_config))
+    return mapping, entry.example_inputs, custom, entry.backend_config
 
 
 def _made(value, kind, key):

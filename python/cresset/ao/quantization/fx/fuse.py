@@ -37,12 +37,12 @@ def _modules_in(form, modules, training):
     return form
 
 
-def _fuse_one(model, modules, match, method, is_qat, root, extra):
-    found = _modules_in(match.form, modules, modules[root.target].training)
-    last, *before = found
-    fused = method(is_qat, last, *before)
-    set_module(model, root.target, fused)
-    modules[root.target] = fused
+def _fuse_one(model, modules, match, method, is_qat, root, extra, done):
+    if root.target not in done:  # modules may be called again
+        last, *before = _modules_in(match.form, modules, modules[root.target].training)
+        fused = done[root.target] = method(is_qat, last, *before)
+        set_module(model, root.target, fused)
+        modules[root.target] = fused
     others = [node for node in match.nodes if node is not root]
     if extra:
         root.args = (*root.args, *extra)
@@ -62,7 +62,7 @@ def fuse(model, is_qat, fuse_custom_config=None, backend_config=None):
     methods = get_fuser_method_mapping(config)
     roots, extras = get_fusion_pattern_to_root_node_getter(config), get_fusion_pattern_to_extra_inputs_getter(config)
     modules = dict(model.named_modules(remove_duplicate=False))
-    found = find_matches(model.graph, modules, methods)
+    found, done = find_matches(model.graph, modules, methods), {}
     for node in list(model.graph.nodes):
         one = found.get(node.name)
         if one is None:
@@ -71,5 +71,5 @@ def fuse(model, is_qat, fuse_custom_config=None, backend_config=None):
         if root is not node:
             continue
         extra = extras[one.pattern](one.form) if one.pattern in extras else []
-        _fuse_one(model, modules, one, methods[one.pattern], is_qat, root, extra)
+        _fuse_one(model, modules, one, methods[one.pattern], is_qat, root, extra, done)
     return GraphModule(model, model.graph)

@@ -47,7 +47,7 @@ class QuantizedGraphModule(FusedGraphModule):
     """A graph whose layers compute with whole numbers. Packed weights of functions are in its state."""
 
     def _packed_names(self):
-        return [name for name, value in self.__dict__.items() if name.startswith("_packed_weight_") and isinstance(value, cresset.ScriptObject)]
+        return [name for name, value in self.__dict__.items() if "_packed_weight_" in name and isinstance(value, cresset.ScriptObject)]
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)

@@ -18,10 +18,13 @@ class Match:
     nodes: list
     pattern: object
     form: object
+    root_getter: object = None  # of the backend, for patterns whose innermost part is another
 
     @property
     def root(self):
         """The node of the innermost part."""
+        if self.root_getter is not None:
+            return self.root_getter(self.form)
         form = self.form
         while not isinstance(form, cresset.fx.Node):
             form = form[-1]
@@ -45,6 +48,8 @@ def match(node, pattern, modules, inner=False):
     """(nodes from the last one, the same in the pattern's form), or None. Inner nodes have no other user."""
     if pattern is MatchAllNode:
         return [], node
+    if not isinstance(node, cresset.fx.Node) and not isinstance(pattern, (type, str, tuple)) and not callable(pattern):  # a number
+        return ([], node) if node == pattern else None
     if not isinstance(node, cresset.fx.Node) or (inner and len(node.users) > 1):
         return None
     own, *before = pattern if isinstance(pattern, tuple) else (pattern,)
@@ -62,6 +67,11 @@ def match(node, pattern, modules, inner=False):
             return None
         nodes, form = nodes + found[0], [*form, found[1]]
     return nodes, tuple(form)
+
+
+def _is_match(modules, node, pattern, max_uses=None):
+    """Is the node the last one of what the pattern describes? Inner nodes have no other user."""
+    return (max_uses is None or len(node.users) <= max_uses) and match(node, pattern, modules) is not None
 
 
 def _depth(pattern):

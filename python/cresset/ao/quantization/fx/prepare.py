@@ -10,15 +10,20 @@ from cresset.nn.utils.parametrize import type_before_parametrizations
 from ..backend_config import ObservationType
 from ..backend_config.utils import get_module_to_qat_module
 from ..observer import ReuseInputObserver
+from ..qconfig_mapping import QConfigMapping
 from ..quant_type import QuantType
 from ..quantize import convert as _swap_modules
+from ..quantize import propagate_qconfig_
 from ._equalize import observe
 from .custom_config import PrepareCustomConfig
 from .fuse import backend_of, set_module
-from .graph_module import ObservedGraphModule, ObservedStandaloneGraphModule
+from .graph_module import ObservedGraphModule, ObservedStandaloneGraphModule, _get_observed_graph_module_attr
 from .match_utils import Match, find_matches
 from .qconfig_mapping_utils import _generate_node_name_to_qconfig, _update_qconfig_for_fusion, _update_qconfig_for_qat, mapping_of
-from .utils import ObservedGraphModuleAttrs, all_node_args_have_no_tensors, get_new_attr_name_with_prefix, is_observer_node, satisfies
+from .utils import (
+    NON_QUANTIZABLE_WEIGHT_OPS, ObservedGraphModuleAttrs, all_node_args_have_no_tensors, get_new_attr_name_with_prefix,
+    get_non_observable_arg_indexes_and_types, is_observer_node, nodes_in, satisfies,
+)  # fmt: skip
 
 __all__ = ["prepare"]
 
@@ -26,9 +31,6 @@ _WATCHED = (
     cresset.quint8, cresset.qint8, cresset.qint32, cresset.float16, cresset.uint8, cresset.int8, cresset.int16, cresset.int32, cresset.float8_e5m2,
     cresset.float8_e4m3fn,
 )  # fmt: skip
-
-_SHAPE_METHODS = ("masked_fill", "permute", "repeat", "reshape", "size", "transpose", "unsqueeze", "unsqueeze_", "view")
-_SHAPE_FUNCTIONS = (cresset.transpose, cresset.unsqueeze)
 
 
 @dataclasses.dataclass
@@ -52,16 +54,24 @@ class Kind:
         return self.dtype in _WATCHED
 
 
+def _has_bounds(dtypes):
+    given = (dtypes.input_dtype_with_constraints, dtypes.output_dtype_with_constraints, dtypes.weight_dtype_with_constraints)
+    return any(value is not None for one in given for name, value in vars(one).items() if name != "dtype")
+
+
 class _Preparation:
     """The observers of one graph."""
 
-    def __init__(self, model, config, qconfigs, custom, is_qat):
+    def __init__(self, model, config, qconfigs, custom, is_qat, prepare_standalone=None):
         self.model, self.graph, self.config, self.qconfigs, self.custom, self.is_qat = model, model.graph, config, qconfigs, custom, is_qat
+        self.prepare_standalone = prepare_standalone
         self.modules = dict(model.named_modules(remove_duplicate=False))
         self.by_pattern = config._pattern_complex_format_to_config
-        self.no_tensors, self.observed, self.count = {}, set(), 0
-        self.special = self._special_nodes()
-        self.matches = find_matches(self.graph, self.modules, self.by_pattern, self.special)
+        self.no_tensors, self.observed, self.count = self._masks(), set(), 0
+        self.special, self.standalone = self._special_nodes(), self._standalone_nodes()
+        self.matches = find_matches(self.graph, self.modules, self.by_pattern, {**self.special, **self.standalone})
+        for match in self.matches.values():
+            match.root_getter = self.by_pattern[match.pattern]._root_node_getter
 
     # Modules with observed forms of their own.
     def _special_nodes(self):
@@ -71,6 +81,43 @@ class _Preparation:
             if node.op == "call_module" and type_before_parametrizations(self.modules[node.target]) in classes:
                 found[node.name] = Match(node, [node], type_before_parametrizations(self.modules[node.target]), node)
         return found
+
+    def _masks(self):
+        """{node: True} of what masks are made of: truth values are not observed, as shapes are not."""
+        found = {}
+        for node in self.graph.nodes:
+            if node.op == "call_method" and node.target == "masked_fill":
+                stack = [value for value in node.args[1:] if isinstance(value, Node)]
+                while stack:
+                    mask = stack.pop()
+                    found[mask] = True
+                    stack += [value for value in mask.all_input_nodes if value not in found]
+        return found
+
+    # Modules with graphs of their own.
+    def _standalone_nodes(self):
+        names, classes = self.custom.standalone_module_names, self.custom.standalone_module_classes
+        found = {}
+        for node in self.graph.nodes:
+            if node.op == "call_module":
+                entry = names.get(node.target, classes.get(type_before_parametrizations(self.modules[node.target])))
+                if entry is not None:
+                    found[node.name] = entry
+        return found
+
+    def _one_standalone(self, node):
+        """The module is prepared for itself. Inputs that it takes quantized are observed here, results that it gives quantized in it."""
+        entry, qconfig, module = self.standalone[node.name], self.qconfigs[node.name], self.modules[node.target]
+        if not isinstance(module, ObservedStandaloneGraphModule):  # it may be called again
+            mapping = entry.qconfig_mapping if entry.qconfig_mapping is not None else QConfigMapping().set_global(qconfig)
+            config = entry.backend_config if entry.backend_config is not None else self.config
+            module = self.prepare_standalone(module, mapping, self.is_qat, entry.example_inputs, entry.prepare_custom_config, backend_config=config)
+            set_module(self.model, node.target, module)
+            self.modules[node.target] = module
+        quantized = _get_observed_graph_module_attr(module, "prepare_custom_config").input_quantized_indexes
+        kind = Kind.of(qconfig.activation)
+        node.args = tuple(self._observed_arg(value, kind) if index in quantized else value for index, value in enumerate(node.args))
+        self.observed.add(node.name)
 
     def _swap_special(self, node):
         module, classes = self.modules[node.target], self.custom.float_to_observed_mapping[QuantType.STATIC]
@@ -102,8 +149,8 @@ class _Preparation:
         if qconfig.activation is None or qconfig.weight is None:
             return False
         act, weight = Kind.of(qconfig.activation), Kind.of(qconfig.weight)
-        if act.reuses:
-            return True
+        if act.reuses:  # it has no range of its own that could keep to bounds
+            return not config.dtype_configs or not all(_has_bounds(dtypes) for dtypes in config.dtype_configs)
         return not config.dtype_configs or any(self._fits(match, config, dtypes, qconfig, act, weight) for dtypes in config.dtype_configs)
 
     def _fits(self, match, config, dtypes, qconfig, act, weight):
@@ -165,9 +212,10 @@ class _Preparation:
     def _observe_inputs(self, node, config, qconfig):
         act, weight = Kind.of(qconfig.activation), Kind.of(qconfig.weight)
         roles = self._roles(node, config)
+        halves = act.dtype == weight.dtype == cresset.float16 and not act.is_dynamic  # then the bias is one, too
 
         def observed(value):
-            if isinstance(value, Node) and roles.get(value) == "bias":
+            if isinstance(value, Node) and ((roles.get(value) == "bias" and not halves) or (roles.get(value) == "weight" and node.target in NON_QUANTIZABLE_WEIGHT_OPS)):
                 return value
             return self._observed_arg(value, weight if isinstance(value, Node) and roles.get(value) == "weight" else act)
 
@@ -179,8 +227,7 @@ class _Preparation:
     @staticmethod
     def _not_observed(node):
         """Positions of arguments that are sizes and dimensions, whatever they come from."""
-        shapes = node.target in _SHAPE_METHODS if node.op == "call_method" else node.target in _SHAPE_FUNCTIONS
-        return range(1, len(node.args)) if shapes else ()
+        return [index for positions in get_non_observable_arg_indexes_and_types(node).values() for index in positions(node)]
 
     def _observer_of(self, value):
         while isinstance(value, Node):
@@ -241,6 +288,8 @@ class _Preparation:
                 self._observe_output(node)
             elif node.name in self.special and self.qconfigs.get(node.name) is not None:
                 self._one_special(node)
+            elif node.name in self.standalone and self.qconfigs.get(node.name) is not None:
+                self._one_standalone(node)
             elif node.name in self.matches:
                 self._one(node, self.matches[node.name])
         return self
@@ -250,8 +299,7 @@ class _Preparation:
         if not indexes:
             return
         values = node.args[0] if isinstance(node.args[0], (tuple, list)) else [node.args[0]]
-        for index in indexes:
-            value = values[index]
+        for value in nodes_in([values[index] for index in indexes]):
             if not is_observer_node(value, self.modules) and not (value.op == "placeholder"):
                 qconfig = self.qconfigs.get(value.name)
                 if qconfig is not None:
@@ -294,17 +342,17 @@ class _Preparation:
 
 
 def prepare(model, qconfig_mapping, is_qat, node_name_to_scope, example_inputs, prepare_custom_config=None, _equalization_config=None, backend_config=None,
-            is_standalone_module=False):  # fmt: skip
-    """The graph module with observers."""
+            is_standalone_module=False, *, prepare_standalone=None):  # fmt: skip
+    """The graph module with observers. `prepare_standalone` prepares modules that have graphs of their own."""
     custom = PrepareCustomConfig.from_dict(prepare_custom_config) if isinstance(prepare_custom_config, dict) else prepare_custom_config or PrepareCustomConfig()
-    if custom.standalone_module_names or custom.standalone_module_classes:
-        raise NotImplementedError("prepare_fx: standalone modules (modules with graphs of their own) are not part of Cresset; non_traceable modules and plain ones are.")
     mapping = copy.deepcopy(mapping_of(qconfig_mapping))
     equalization = copy.deepcopy(mapping_of(_equalization_config))
     config = backend_of(backend_config)
     as_given = copy.deepcopy(mapping)
     _update_qconfig_for_fusion(model, mapping)
     _update_qconfig_for_fusion(model, equalization)
+    by_name_and_kind = {"": mapping.global_qconfig, **mapping.object_type_qconfigs, **mapping.module_name_qconfigs}
+    propagate_qconfig_(model, by_name_and_kind, custom.to_dict())  # also to what is inside of modules with observed forms of their own
     if is_qat:
         _update_qconfig_for_qat(mapping, config)
         _generate_node_name_to_qconfig(model, dict(model.named_modules(remove_duplicate=False)), model.graph, mapping, node_name_to_scope)
@@ -315,7 +363,7 @@ def prepare(model, qconfig_mapping, is_qat, node_name_to_scope, example_inputs, 
         modules = dict(model.named_modules(remove_duplicate=False))
         equalized = _generate_node_name_to_qconfig(model, modules, model.graph, equalization, node_name_to_scope)
     qconfigs = _generate_node_name_to_qconfig(model, dict(model.named_modules(remove_duplicate=False)), model.graph, mapping, node_name_to_scope)
-    made = _Preparation(model, config, qconfigs, custom, is_qat).run()
+    made = _Preparation(model, config, qconfigs, custom, is_qat, prepare_standalone).run()
     made.quantized_inputs()
     if equalized:
         names = observe(model, model.graph, made.modules, {name: qconfig for name, qconfig in equalized.items() if name in made.observed})
@@ -324,5 +372,6 @@ def prepare(model, qconfig_mapping, is_qat, node_name_to_scope, example_inputs, 
     kind = ObservedStandaloneGraphModule if is_standalone_module else ObservedGraphModule
     result.meta["_observed_graph_module_attrs"] = ObservedGraphModuleAttrs(
         qconfigs, node_name_to_scope, custom, equalized, as_given, is_qat, made.observed, is_standalone_module,
+        *((list(custom.input_quantized_indexes), list(custom.output_quantized_indexes)) if is_standalone_module else ()),
     )  # fmt: skip
     return kind(result, result.graph, set(custom.preserved_attributes))

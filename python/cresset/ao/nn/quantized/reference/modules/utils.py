@@ -133,4 +133,7 @@ class ReferenceQuantizedModule:
         for name in ("qscheme", "dtype"):
             if prefix + "weight_" + name in state_dict:
                 setattr(self, "weight_" + name, state_dict.pop(prefix + "weight_" + name))
+        for name in ("scale", "zero_point", "axis"):
+            if getattr(self, "weight_" + name, None) is None and prefix + "weight_" + name in state_dict:
+                setattr(self, "weight_" + name, state_dict[prefix + "weight_" + name].clone())
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
