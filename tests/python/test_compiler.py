@@ -37,7 +37,7 @@ def test_old_questions_about_the_build(name):
 
 
 def test_the_configuration_is_a_module_of_the_package():
-    assert "ATen parallel backend: native thread pool" in torch.__config__.parallel_info()
+    assert "ATen parallel backend: native thread pool" in torch.__config__.parallel_info() == torch._C._parallel_info()
     assert torch.__config__.show().startswith("Cresset")
 
 

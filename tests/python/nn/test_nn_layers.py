@@ -59,3 +59,18 @@ def test_seeds_named_in_the_documentation():
     assert cresset.rand(3).tolist() == pytest.approx([0.4963, 0.7682, 0.0885], abs=5e-5)
     cresset.manual_seed(0)
     assert cresset.nn.Linear(2, 2).weight[0][0].item() == pytest.approx(-0.0053, abs=5e-5)
+
+
+def test_padding_layers_are_of_the_families_that_libraries_ask_for():
+    families = cresset.nn.modules.padding
+    for n in "123":
+        for kind in ("Constant", "Reflection", "Replication", "Circular"):
+            assert issubclass(getattr(cresset.nn, f"{kind}Pad{n}d"), getattr(families, f"_{kind}PadNd"))
+        zeros = getattr(cresset.nn, f"ZeroPad{n}d")(1)
+        assert isinstance(zeros, getattr(cresset.nn, f"ConstantPad{n}d")) and zeros.value == 0.0 and "value" not in repr(zeros)
+
+
+@pytest.mark.parametrize("name", [f"Conv{kind}{n}d" for kind in ("", "Transpose") for n in (1, 2, 3)] + ["Linear"])
+def test_a_lazy_layer_is_one_of_its_kind_before_its_first_input(name):
+    layer = getattr(cresset.nn, f"Lazy{name}")(*((3,) if name == "Linear" else (3, 1)))
+    assert isinstance(layer, getattr(cresset.nn, name)) and layer.has_uninitialized_params()

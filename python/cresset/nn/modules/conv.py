@@ -205,7 +205,7 @@ class ConvTranspose3d(_ConvTransposeNd):
     _ndim, _function = 3, ByName("conv_transpose3d")
 
 
-class _LazyConvMixin(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """The convolutions whose in_channels is the first input's number of channels."""
 
     def _make_lazy(self, out_channels, bias, device, dtype):
@@ -240,7 +240,7 @@ class _LazyConvMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-class _LazyConv(_LazyConvMixin, _Conv):
+class _LazyConv(_LazyConvXdMixin, _Conv):
     def __init__(
         self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None,
         dtype=None,
@@ -249,7 +249,7 @@ class _LazyConv(_LazyConvMixin, _Conv):
         self._make_lazy(out_channels, bias, device, dtype)
 
 
-class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd):
+class _LazyConvTranspose(_LazyConvXdMixin, _ConvTransposeNd):
     def __init__(
         self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
         padding_mode="zeros", device=None, dtype=None,
@@ -258,43 +258,37 @@ class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd):
         self._make_lazy(out_channels, bias, device, dtype)
 
 
-class LazyConv1d(_LazyConv):
+class LazyConv1d(_LazyConv, Conv1d):
     """Conv1d that takes in_channels from the first input."""
 
     cls_to_become = Conv1d
-    _ndim, _function = 1, ByName("conv1d")
 
 
-class LazyConv2d(_LazyConv):
+class LazyConv2d(_LazyConv, Conv2d):
     """Conv2d that takes in_channels from the first input."""
 
     cls_to_become = Conv2d
-    _ndim, _function = 2, ByName("conv2d")
 
 
-class LazyConv3d(_LazyConv):
+class LazyConv3d(_LazyConv, Conv3d):
     """Conv3d that takes in_channels from the first input."""
 
     cls_to_become = Conv3d
-    _ndim, _function = 3, ByName("conv3d")
 
 
-class LazyConvTranspose1d(_LazyConvTranspose):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """ConvTranspose1d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose1d
-    _ndim, _function = 1, ByName("conv_transpose1d")
 
 
-class LazyConvTranspose2d(_LazyConvTranspose):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """ConvTranspose2d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose2d
-    _ndim, _function = 2, ByName("conv_transpose2d")
 
 
-class LazyConvTranspose3d(_LazyConvTranspose):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """ConvTranspose3d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose3d
-    _ndim, _function = 3, ByName("conv_transpose3d")

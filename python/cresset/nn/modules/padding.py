@@ -6,9 +6,7 @@ from cresset.nn._functional._common import ntuple
 
 from .module import Module
 
-__all__ = [
-    f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)
-]
+__all__ = [f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)]
 
 
 class _PadNd(Module):
@@ -41,8 +39,15 @@ class _ZeroPadNd(_ConstantPadNd):
     def __init__(self, padding):
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
-        return f"{self.padding}"
+    extra_repr = _PadNd.extra_repr
+
+
+class _ReflectionPadNd(_PadNd):
+    _mode = "reflect"
+
+
+class _ReplicationPadNd(_PadNd):
+    _mode = "replicate"
 
 
 class _CircularPadNd(_PadNd):
@@ -55,24 +60,12 @@ class _CircularPadNd(_PadNd):
         return F.pad(input, self.padding, "circular")
 
 
-def _make(kind, n, base, mode, what):
-    return type(
-        f"{kind}Pad{n}d",
-        (base,),
-        {"__module__": __name__, "__doc__": f"Pads the last {n} dimension(s) {what}.", "_ndim": n, "_mode": mode},
-    )
+def _make(kind, n, bases, what):
+    return type(f"{kind}Pad{n}d", bases, {"__module__": __name__, "__doc__": f"Pads the last {n} dimension(s) {what}.", "_ndim": n})
 
 
-ConstantPad1d, ConstantPad2d, ConstantPad3d = (
-    _make("Constant", n, _ConstantPadNd, "constant", "with one value") for n in (1, 2, 3)
-)
-ZeroPad1d, ZeroPad2d, ZeroPad3d = (_make("Zero", n, _ZeroPadNd, "constant", "with zeros") for n in (1, 2, 3))
-ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (
-    _make("Reflection", n, _PadNd, "reflect", "by reflection, without repeating the edge") for n in (1, 2, 3)
-)
-ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (
-    _make("Replication", n, _PadNd, "replicate", "by repeating the edge") for n in (1, 2, 3)
-)
-CircularPad1d, CircularPad2d, CircularPad3d = (
-    _make("Circular", n, _CircularPadNd, "circular", "from the opposite side") for n in (1, 2, 3)
-)
+ConstantPad1d, ConstantPad2d, ConstantPad3d = (_make("Constant", n, (_ConstantPadNd,), "with one value") for n in (1, 2, 3))
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (_make("Zero", n, (_ZeroPadNd, constant), "with zeros") for n, constant in enumerate((ConstantPad1d, ConstantPad2d, ConstantPad3d), 1))
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (_make("Reflection", n, (_ReflectionPadNd,), "by reflection, without repeating the edge") for n in (1, 2, 3))
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (_make("Replication", n, (_ReplicationPadNd,), "by repeating the edge") for n in (1, 2, 3))
+CircularPad1d, CircularPad2d, CircularPad3d = (_make("Circular", n, (_CircularPadNd,), "from the opposite side") for n in (1, 2, 3))
