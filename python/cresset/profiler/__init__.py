@@ -6,6 +6,7 @@ from cresset._submodules import submodule
 from cresset.autograd.profiler import kineto_available, record_function
 from cresset.autograd.profiler_util import DeviceType
 
+from ._execution_trace import ExecutionTraceObserver
 from .profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -16,7 +17,7 @@ from .profiler import (
 )
 
 __all__ = [
-    "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+    "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip
 
