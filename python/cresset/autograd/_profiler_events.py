@@ -84,8 +84,8 @@ def _event_of(record, number, thread, os_thread, forward_threads, use_device, wi
         os_thread=os_thread,
     )  # fmt: skip
     event.kwinputs, event.record_id = keywords, record_id
-    if scope == _USER_SCOPE and with_shapes:
-        event.structured_input_shapes, event.input_shapes, event.concrete_inputs = [[]], [[]], [None]
+    if scope == _USER_SCOPE and with_shapes and args:  # the text is an input
+        event.structured_input_shapes, event.input_shapes, event.concrete_inputs, event.input_dtypes = [[]], [[]], [None], [""]
     return event, (device, device_ms * 1e3)
 
 

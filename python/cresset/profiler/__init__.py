@@ -23,10 +23,10 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "_ExperimentalConfig":
-        from cresset._profiler_c import _ExperimentalConfig
+    if name in ("RecordScope", "_ExperimentalConfig"):
+        from cresset import _profiler_c
 
-        return _ExperimentalConfig
+        return getattr(_profiler_c, name)
     return submodule(__name__, name)
 
 
