@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import itertools
 import re
 import traceback
 import warnings
@@ -73,6 +74,10 @@ def input_names(mod, args, kwargs):
     return [re.sub(r"[^a-zA-Z0-9]", "_", "_".join(map(_key_text, path))).lower() for path, _ in paths]
 
 
+# Functions of the library by the types that the interpreter gives such functions.
+_KINDS = {"builtin_function": "builtin_function_or_method", "builtin_method": "method_descriptor"}
+
+
 class _Functions(cresset.overrides.TorchFunctionMode):
     """Which function of the package the program called: (its name and number, its kind), as meta["torch_fn"] has it."""
 
@@ -84,7 +89,8 @@ class _Functions(cresset.overrides.TorchFunctionMode):
         name, before = getattr(func, "__name__", None), self.current
         if name is not None and before is None and not name.startswith("__get"):
             self._counts[name] = self._counts.get(name, 0) + 1
-            self.current = f"{name}_{self._counts[name]}", f"{type(func).__name__}.{name}"
+            kind = type(func).__name__
+            self.current = f"{name}_{self._counts[name]}", f"{_KINDS.get(kind, kind)}.{name}"
             self.called[self.current[0]] = func
         try:
             return func(*args, **(kwargs or {}))
@@ -107,11 +113,11 @@ def _stack_trace():
 class _ExportTracer(PythonKeyTracer):
     """Tensors that the trace has not seen become constants of the program: placeholders in front of the user's inputs."""
 
-    def __init__(self, mod, traced, preserved):
+    def __init__(self, mod, traced, preserved, fake_mode, names):
         super().__init__()
         self.traced, self.modules, self.functions = traced, ModuleStack(mod, preserved, self._leaf), _Functions()
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
-        self.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+        self.fake_mode, self.names = fake_mode, names
         self.first_input, self.constant_specs, self._lifted = None, [], 0
         self.objects = {}  # fakes of the modules' objects of C++ classes, with their paths, by id
         self._paths = {}  # those of a tensor's attributes, by its id
@@ -172,6 +178,7 @@ class _ExportTracer(PythonKeyTracer):
         return node
 
     def _lifted_placeholder(self, name):
+        name = self.names.free(name)
         with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
             return self.graph.create_node("placeholder", name, (), {}, name=name)
 
@@ -304,14 +311,35 @@ def _check_leaf(leaf):
     )
 
 
+class _Names:
+    """Names of placeholders: of equal ones the second is called name_1."""
+
+    def __init__(self):
+        self._taken = set()
+
+    def free(self, name):
+        """A name that nobody has yet."""
+        found = next(n for n in itertools.chain((name,), (f"{name}_{i}" for i in itertools.count(1))) if n not in self._taken)
+        self._taken.add(found)
+        return found
+
+
+def _fake_mode(mod, leaves):
+    """The mode of fake tensors that the module or its inputs have already, or a new one."""
+    held = itertools.chain(leaves, mod.parameters(), mod.buffers())
+    known = next((t.fake_mode for t in held if isinstance(t, FakeTensor)), None)
+    return known or FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+
+
 class _Run:
     """The parts of one trace."""
 
     def __init__(self, mod, args, kwargs, names, preserved):
         self.mod, self.traced = mod, Traced()
-        self.tracer = _ExportTracer(mod, self.traced, preserved)
         self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
-        self.names = names
+        self.names = _Names()
+        self.input_names = [self.names.free(name) for name in names]  # the inputs' names come first
+        self.tracer = _ExportTracer(mod, self.traced, preserved, _fake_mode(mod, self.leaves), self.names)
         self.state = {}
 
     def _placeholder(self, name, value):
@@ -330,7 +358,7 @@ class _Run:
 
     def _add_state(self, kind, prefix, path, tensor, persistent=None):
         fake = self.state[path] = self.tracer.fake_mode.from_tensor(tensor)
-        node = self._placeholder(prefix + re.sub(r"[^a-zA-Z0-9]", "_", path), fake)
+        node = self._placeholder(self.names.free(prefix + re.sub(r"[^a-zA-Z0-9]", "_", path)), fake)
         self.traced.inputs.append(InputSpec(kind, TensorArgument(node.name), path, persistent))
 
     def _add_inputs(self):
@@ -341,7 +369,7 @@ class _Run:
         for path, buffer in mod.named_buffers(remove_duplicate=False):
             self._add_state(InputKind.BUFFER, "b_", path, buffer, path not in hidden)
         values, specs = [], []
-        for name, leaf in zip(self.names, self.leaves):
+        for name, leaf in zip(self.input_names, self.leaves):
             _check_leaf(leaf)
             value = self._fake_input(leaf)
             node = self._placeholder(name, value)

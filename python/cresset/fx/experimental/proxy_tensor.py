@@ -302,7 +302,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         lifted = None
         if name == "lift_fresh":
             lifted = args[0]
-            func = _lift_fresh_copy()
+            func = cresset.ops.aten.lift_fresh_copy.default  # a fresh copy of a constant
             name = "lift_fresh_copy"
         proxy_args, proxy_kwargs = pytree.tree_map(tracer.proxy_of, (args, _with_options(name, kwargs)))
         proxy = tracer.create_proxy("call_function", func, proxy_args, proxy_kwargs, name=tracer.graph._target_to_str(name))
@@ -400,17 +400,6 @@ def _refuse_gradients(tensors):
     if cresset.is_grad_enabled() and any(t.requires_grad for t in tensors):
         words = "make_fx: gradients through torch.while_loop are not recorded."
         raise NotImplementedError(f"{words} Trace under torch.no_grad(), or with tensors that do not require a gradient.")
-
-
-@functools.cache
-def _lift_fresh_copy():
-    """aten.lift_fresh_copy: a fresh copy of a constant. Traces alone use it, so that it is defined when the first needs it."""
-    if not hasattr(cresset.ops.aten, "lift_fresh_copy"):
-        library = cresset.library.Library("aten", "FRAGMENT")
-        library.define("lift_fresh_copy(Tensor self) -> Tensor")
-        library.impl("lift_fresh_copy", lambda x: x.clone(), "CompositeExplicitAutograd")
-        _lift_fresh_copy.library = library
-    return cresset.ops.aten.lift_fresh_copy.default
 
 
 class _ValueGuard(cresset.overrides.TorchFunctionMode):
