@@ -1,5 +1,6 @@
 """run_decompositions: programs of core operators that write nothing."""
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -9,6 +10,7 @@ from cresset import fx
 from cresset._higher_order import HigherOrderOperator
 from cresset._subclasses.fake_tensor import FakeTensorMode
 from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, call_on_values
+from cresset._subclasses.unknown_values import UnknownValues
 from cresset.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from cresset.utils import _pytree as pytree
 
@@ -18,8 +20,8 @@ from ._module_calls import ModuleCall
 from ._objects import fake_of, is_fake_object
 from ._scans import associative_scan_operator, map_operator, scan_operator
 from ._sizes import SizeExpr
-from ._symbolic_graph import merged
-from ._trace_program import Traced
+from ._symbolic_graph import merged, value_symbol
+from ._trace_program import Traced, assertion_nodes
 from ._unchecked import UNCHECKED
 from .decomp_utils import CustomDecompTable, elementary, preservable
 from .graph_signature import ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
@@ -100,6 +102,11 @@ class _Replaying(fx.Interpreter):
 
     def run_node(self, n):
         """What the node gives, noted for the names in `kept`: what is written later does not change it."""
+        if n.target is cresset.ops.aten._assert_scalar.default and isinstance(n.args[0], fx.Node):
+            compared = n.args[0]
+            numbers = [self.env[a] if isinstance(a, fx.Node) else a for a in compared.args]
+            assertion_nodes(get_proxy_mode().tracer.create_node, compared.target, numbers, n.args[1])
+            return None
         result = super().run_node(n)
         if n.name in self.kept:
             self.kept[n.name] = result.from_functional() if isinstance(result, FunctionalTensor) else result
@@ -188,12 +195,14 @@ _MUTATIONS = {InputKind.BUFFER: OutputKind.BUFFER_MUTATION, InputKind.PARAMETER:
 
 
 def _traced(program, given, sample):
-    inputs = _inputs_at(program, sample)
+    inputs, asking = _inputs_at(program, sample), [n for n in program.graph.nodes if "value" in n.meta]
+    values = UnknownValues({n.meta["value"]: sample[value_symbol(n)] for n in asking}, [n.meta["value"] for n in asking])
+    values.allowed("items")
     rules = CustomDecompTable() if given is None else given
     run, written = _functional_run(program, rules)
-    with fx.traceback.preserve_node_meta():
-        module = make_fx(run, rules, "fake")(*inputs)
-    module.graph.eliminate_dead_code(has_effect)
+    with fx.traceback.preserve_node_meta(), values if asking else contextlib.nullcontext():
+        module = make_fx(run, rules, "fake", _error_on_data_dependent_ops=not asking)(*inputs)
+    module.graph.eliminate_dead_code(lambda node: "value" in node.meta or has_effect(node))
     return _renamed(program, module.graph, written)
 
 
@@ -259,7 +268,7 @@ def _outputs(specs, written, values):
 def _samples(program):
     """Sizes to run at, those of the examples first."""
     symbols = list(program.range_constraints)
-    if not symbols:
+    if not symbols and not any("value" in n.meta for n in program.graph.nodes):
         return [{}]
     from ._dynamic import _Root
 
@@ -268,7 +277,12 @@ def _samples(program):
         for n, hint in zip(node.meta.get("sizes") or (), getattr(node.meta.get("val"), "shape", ())):
             if isinstance(n, SizeExpr) and n.symbol is not None:
                 hints.setdefault(n.symbol, hint)
-    options = [_Root(None, "dim", hints.get(s, 2), r.lower, r.upper, [], "").samples() for s, r in program.range_constraints.items()]
+    known = dict(program.graph_module.meta.get("values") or {})
+    for node in program.graph.nodes:
+        if "value" in node.meta:
+            known.setdefault(value_symbol(node), [node.meta["val"]] if isinstance(node.meta["val"], float) else None)
+    symbols += [s for s in known if s not in symbols]
+    options = [known.get(s) or _Root(None, "dim", hints.get(s, 2), r.lower, r.upper, [], "").samples() for s in symbols for r in (program.range_constraints.get(s),)]
     first = {s: o[0] for s, o in zip(symbols, options)}
     found = [first, *({**first, s: n} for s, o in zip(symbols, options) for n in o[1:])]
     if len(symbols) > 1:

@@ -7,7 +7,7 @@ import operator
 import cresset
 from cresset import fx
 
-from ._sizes import SizeExpr, fit
+from ._sizes import SizeExpr, Symbol, fit
 from ._trace_program import Traced
 from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
 
@@ -42,7 +42,11 @@ def _flat(node):
 
 
 def _is_number(value):
-    return type(value) is int
+    return type(value) in (int, float)
+
+
+def _is_assertion(node):
+    return node.target is cresset.ops.aten._assert_scalar.default
 
 
 def _where(node):
@@ -61,9 +65,13 @@ class _Merging:
 
     def _rule(self, values, node):
         """The number or expression of the numbers of all runs."""
-        if self.samples is None or all(v == values[0] for v in values):
+        if self.samples is None or all(_equal(v, values[0]) for v in values):
             return values[0]
-        found = fit(self.samples, values)
+        if type(values[0]) is float:  # only as the value that it is
+            same = (s for s in self.samples[0] if all(v == sample[s] for v, sample in zip(values, self.samples)))
+            found = next(map(SizeExpr.of, same), None)
+        else:
+            found = fit(self.samples, values)
         if found is None:
             shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
             raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
@@ -105,7 +113,7 @@ class _Merging:
             a = values[0]
             for b in values[1:]:
                 same = a.name == b.name if isinstance(a, fx.Node) and isinstance(b, fx.Node) else type(a) is type(b) and (_is_number(a) or _equal(a, b))
-                if not same:
+                if not same and not (_is_assertion(nodes[0]) and isinstance(a, str)):  # the text has numbers of its run
                     raise Difference(f"gives {_where(nodes[0])} {b!r} instead of {a!r}, which is no whole number that could follow from the size")
             if _is_number(a):
                 rule = self._rule(list(values), nodes[0])
@@ -175,6 +183,15 @@ class _Building:
             node = self._call(operator.floordiv, (node, factor), None, "floordiv") if factor != 1 else node
             node.meta["expression"] = SizeExpr.of(symbol)
         return node
+
+    def value(self, node, symbol, used):
+        """Note the node that a value comes from: a number itself, or a tensor that has so many elements."""
+        expression = SizeExpr.of(symbol)
+        if not isinstance(node.meta["val"], cresset.Tensor):
+            node.meta["expression"] = expression
+            self.made.setdefault(expression, node)
+        elif symbol in used:
+            self.made[expression] = self._call(cresset.ops.aten.sym_size.int, (node, 0), expression, "sym_size_int")
 
     def number(self, expression):
         """The node of an expression; the number itself for numbers."""
@@ -270,7 +287,24 @@ def _nodes(building, merging, columns, rules, used):
         if sizes is not None:
             new.meta["sizes"] = sizes
         building.nodes[node] = new
+        if merging.samples is not None and "value" in new.meta:
+            building.value(new, value_symbol(new), used)
+        if _is_assertion(new) and isinstance(new.args[0], fx.Node):
+            new.update_arg(1, _assertion_text(new.args[0]))
         yield node, args, new
+
+
+_WORDS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
+
+
+def _assertion_text(compared):
+    shown = [str(a.meta.get("expression", a)) if isinstance(a, fx.Node) else str(a) for a in compared.args]
+    return f"Runtime assertion failed for expression {shown[0]} {_WORDS[compared.target]} {shown[1]} on node '{compared.name}'"
+
+
+def value_symbol(node):
+    """The symbol of the value that a node asks for."""
+    return Symbol(f"{'zuf' if isinstance(node.meta['val'], float) else 'u'}{node.meta['value']}")
 
 
 def merged_functions(merging, functions):

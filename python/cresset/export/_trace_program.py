@@ -11,6 +11,7 @@ import warnings
 import cresset
 from cresset import _C, _rare_functions
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from cresset._subclasses.unknown_values import UnknownValues
 from cresset.autograd.function import _transforms
 from cresset.fx.experimental._pre_dispatch import operators_as_called
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _of_calls, _ValueGuard
@@ -47,6 +48,8 @@ class Traced:
         self.inner = {}  # graph modules of branches and loops, by name
         self.called = {}  # functions of the package that the program called, by the first part of meta["torch_fn"]
         self.divisors = {}  # of the symbols in quotients among the operators' numbers: {symbol: the greatest}
+        self.values = {}  # kinds of the values of tensors that the program asked for, by their order
+        self.samples = {}  # of symbols of such values: numbers that the program takes
 
 
 def argument_names(mod, args, kwargs):
@@ -100,7 +103,7 @@ class _Functions(cresset.overrides.TorchFunctionMode):
 
 _OWN_PARTS = (
     "export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "utils/_pytree", "overrides", "_ops", "nn/modules/module.py", "_higher_order",
-    "_rare_functions",
+    "_rare_functions", "_settings", "_functions",
 )  # fmt: skip
 _OWN_FILES = tuple(f"/cresset/{part}" for part in _OWN_PARTS)
 
@@ -182,6 +185,10 @@ class _ExportTracer(PythonKeyTracer):
         with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
             return self.graph.create_node("placeholder", name, (), {}, name=name)
 
+    def assertion(self, condition):
+        """A condition on numbers that stand for values, as nodes that check it."""
+        assertion_nodes(self.create_node, condition.compare, (condition.number, condition.other), f"Runtime assertion failed for expression {condition}")
+
     def constant(self, tensor):
         """The proxy of a tensor that comes from elsewhere than the inputs and the state."""
         if isinstance(tensor, FakeTensor):
@@ -202,6 +209,18 @@ class _ExportTracer(PythonKeyTracer):
         self.track(tensor, proxy)
         _note_value(self, proxy, tensor)
         return proxy
+
+
+def _bare(value):
+    """Numbers that stand for values as plain ones."""
+    return int(value) if isinstance(value, cresset.SymInt) else float(value) if isinstance(value, cresset.SymFloat) else value
+
+
+def assertion_nodes(create_node, compare, numbers, text):
+    """The two nodes of a condition on two numbers. The numbers in its text may be those of one run."""
+    compared = create_node("call_function", compare, tuple(map(_bare, numbers)), {})
+    compared.meta["val"] = True
+    create_node("call_function", cresset.ops.aten._assert_scalar.default, (compared, text), {}).meta["val"] = None
 
 
 class _Recorder(ProxyTorchDispatchMode):
@@ -334,8 +353,8 @@ def _fake_mode(mod, leaves):
 class _Run:
     """The parts of one trace."""
 
-    def __init__(self, mod, args, kwargs, names, preserved):
-        self.mod, self.traced = mod, Traced()
+    def __init__(self, mod, args, kwargs, names, preserved, values):
+        self.mod, self.traced, self.values = mod, Traced(), values
         self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
         self.names = _Names()
         self.input_names = [self.names.free(name) for name in names]  # the inputs' names come first
@@ -400,7 +419,8 @@ class _Run:
 
     def _call(self, args, kwargs):
         self.recorder = _Recorder(self.tracer)
-        with self.tracer.modules.watching(), self.tracer.functions, self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
+        self.values.assertions = self.tracer.assertion
+        with self.values, self.tracer.modules.watching(), self.tracer.functions, self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
             return self.mod(*args, **kwargs)
 
     def _write_assigned(self, before):
@@ -431,10 +451,11 @@ class _Run:
                 self.traced.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, argument_of(node, leaf), None))
             else:
                 raise ValueError(f"export: the module returned a {type(leaf).__name__}; tensors, numbers and strings in registered containers were required.")
-        self.tracer.graph.output(tuple(nodes))
+        self.tracer.graph.output(tuple(_bare(n) for n in nodes))
         self.traced.calls = self.tracer.modules.calls
         kept = {node for call in self.traced.calls.values() for node in call.nodes()}
-        self.tracer.graph.eliminate_dead_code(lambda node: node in kept or has_effect(node))
+        self.traced.values = dict(self.values.kinds)
+        self.tracer.graph.eliminate_dead_code(lambda node: node in kept or "value" in node.meta or has_effect(node))
 
 
 def _place_of(tensor):
@@ -478,12 +499,13 @@ def _put_back(mod, held):
         )
 
 
-def trace(mod, args, kwargs, names, preserved=()):
+def trace(mod, args, kwargs, names, preserved=(), values=None):
     """The Traced of mod(*args, **kwargs). Nothing is computed, and the module stays as it was.
 
-    names: of the placeholders of the inputs' leaves. preserved: paths of modules whose calls the result has.
+    names: of the placeholders of the inputs' leaves. preserved: paths of modules whose calls the result has. values: UnknownValues, what stands for
+    the values of tensors that the program asks for.
     """
     try:
-        return _Run(mod, args, kwargs, names, preserved).run()
+        return _Run(mod, args, kwargs, names, preserved, UnknownValues() if values is None else values).run()
     except (DataDependentOutputException, DynamicOutputShapeException) as problem:
         raise data_dependent(problem) from problem
