@@ -78,7 +78,7 @@ def input_names(mod, args, kwargs):
 
 
 # Functions of the library by the types that the interpreter gives such functions.
-_KINDS = {"builtin_function": "builtin_function_or_method", "builtin_method": "method_descriptor"}
+_KINDS = {"builtin_function": "builtin_function_or_method", "builtin_method": "method_descriptor", "overridable": "function"}
 
 
 class _Functions(cresset.overrides.TorchFunctionMode):
