@@ -93,7 +93,7 @@ class _Compiled:
 
     def _outputs(self, tensors):
         """For each result that the graph gives, whether it requires a gradient. Notes which arguments that require one are written, and which results
-        are such an argument, or a view of it: {place: (argument, None or size, stride and offset)}."""
+        are such an argument, or a view of it: {place: (argument, None or size, stride, offset, and whether it requires a gradient)}."""
         try:
             with FakeTensorMode(allow_non_fake_inputs=True) as mode:
                 return self._looked_at([mode.from_tensor(t.detach()) for t in tensors])
@@ -110,11 +110,11 @@ class _Compiled:
         self.written = [n for n in self.needed if given[n]._version != before[n]]
         self.aliases = {}
         for place, r in enumerate(results):
-            for n in self.written if isinstance(r, cresset.Tensor) and r.layout is cresset.strided and r.requires_grad else ():
+            for n in self.written if isinstance(r, cresset.Tensor) and r.layout is cresset.strided else ():
                 if r is given[n]:
                     self.aliases[place] = n, None
                 elif r.untyped_storage()._cdata == given[n].untyped_storage()._cdata:
-                    self.aliases[place] = n, (r.shape, r.stride(), r.storage_offset())
+                    self.aliases[place] = n, (r.shape, r.stride(), r.storage_offset(), r.requires_grad)
         results = [r for place, r in enumerate(results) if place not in self.aliases]
         flags = [isinstance(r, cresset.Tensor) and r.requires_grad for r in results]
         ends = [*(r for r, flag in zip(results, flags) if flag), *(given[n] for n in self.written)]
@@ -176,7 +176,11 @@ class _Compiled:
         found = []
         for place in range(len(self.outputs) + len(self.aliases)):
             n, form = self.aliases.get(place, (None, None))
-            found.append(next(rest) if n is None else changed[n] if form is None else changed[n].as_strided(*form))
+            if form is None:
+                found.append(next(rest) if n is None else changed[n])
+            else:
+                *form, requires_grad = form
+                found.append((changed[n] if requires_grad else changed[n].detach()).as_strided(*form))
         return found
 
     def __call__(self, tensors):

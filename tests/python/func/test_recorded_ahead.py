@@ -179,7 +179,7 @@ def _product(a, b):
 
 
 @pytest.mark.parametrize("function, count", [(_shifted, 1), (_doubled, 1), (_row_filled, 1), (_product, 2)])
-def test_arguments_that_are_written(function, count):
+def test_arguments_that_require_a_gradient_are_written(function, count):
     found = []
     for call in (function, aot_function(function, nop)):
         torch.manual_seed(0)
