@@ -8,6 +8,7 @@ import cresset
 from cresset import fx
 
 from ._sizes import SizeExpr, Symbol, fit
+from ._symbolic_values import SizeNumber, with_sizes
 from ._trace_program import Traced
 from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
 
@@ -169,9 +170,14 @@ class _Building:
     def _call(self, function, args, expression, name):
         node = self.graph.create_node("call_function", function, args, {}, name=name)
         values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]
-        node.meta["val"] = values[0].shape[values[1]] if function is cresset.ops.aten.sym_size.int else function(*values)
-        node.meta["expression"] = expression
+        node.meta["val"] = int(values[0].shape[values[1]]) if function is cresset.ops.aten.sym_size.int else function(*map(int, values))
+        self._expressed(node, expression)
         return node
+
+    def _expressed(self, node, expression):
+        node.meta["expression"] = expression
+        if expression is not None and not isinstance(node.meta["val"], float):
+            node.meta["val"] = SizeNumber(node.meta["val"], expression)
 
     def symbol(self, symbol):
         """The node of a symbol."""
@@ -181,14 +187,14 @@ class _Building:
             (factor, _), *_ = size.terms
             node = self._moved(node, -size.inner - size.outer)
             node = self._call(operator.floordiv, (node, factor), None, "floordiv") if factor != 1 else node
-            node.meta["expression"] = SizeExpr.of(symbol)
+            self._expressed(node, SizeExpr.of(symbol))
         return node
 
     def value(self, node, symbol, used):
         """Note the node that a value comes from: a number itself, or a tensor that has so many elements."""
         expression = SizeExpr.of(symbol)
         if not isinstance(node.meta["val"], cresset.Tensor):
-            node.meta["expression"] = expression
+            self._expressed(node, expression)
             self.made.setdefault(expression, node)
         elif symbol in used:
             self.made[expression] = self._call(cresset.ops.aten.sym_size.int, (node, 0), expression, "sym_size_int")
@@ -217,7 +223,7 @@ class _Building:
         if expression.factor != 1:
             total = self._call(operator.mul, (total, expression.factor), None, "mul")
         total = self._moved(total, expression.outer)
-        total.meta["expression"] = expression
+        self._expressed(total, expression)
         self.made[expression] = total
         return total
 
@@ -285,7 +291,7 @@ def _nodes(building, merging, columns, rules, used):
         new.meta = copy.copy(node.meta)
         sizes = merging.sizes([column[position] for column in columns])
         if sizes is not None:
-            new.meta["sizes"] = sizes
+            new.meta["sizes"], new.meta["val"] = sizes, with_sizes(new.meta["val"], sizes)
         building.nodes[node] = new
         if merging.samples is not None and "value" in new.meta:
             building.value(new, value_symbol(new), used)
@@ -361,7 +367,8 @@ def _build(base, merging, rules, building, users, inputs, used, inner):
     for leaf, node in enumerate(users):
         shape = node.meta["val"].shape if isinstance(node.meta.get("val"), cresset.Tensor) else ()
         if any((leaf, d) in inputs for d in range(len(shape))):
-            building.nodes[node].meta["sizes"] = tuple(inputs.get((leaf, d), n) for d, n in enumerate(shape))
+            sizes = tuple(inputs.get((leaf, d), n) for d, n in enumerate(shape))
+            building.nodes[node].meta |= {"sizes": sizes, "val": with_sizes(node.meta["val"], sizes)}
     result.graph = building.graph
     result.calls = {name: call.changed(lambda leaf: building.nodes[leaf] if isinstance(leaf, fx.Node) else leaf) for name, call in base.calls.items()}
     return result

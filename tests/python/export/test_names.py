@@ -59,3 +59,22 @@ def test_fresh_copies_are_clones():
 
     program = export(Model(), (torch.ones(2),)).run_decompositions({})
     assert [str(n.target) for n in program.graph.nodes if n.op == "call_function"] == ["aten.clone.default"]
+
+
+def test_sizes_that_vary_are_shown():
+    import copy
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x.reshape(-1), x.split(1, 1), x.shape[0] * 2
+
+    program = export(Model(), (torch.ones(5, 2),), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+    for each in (program, program.run_decompositions(), copy.deepcopy(program)):
+        shown = {n.name: n.meta["val"] for n in each.graph.nodes if "val" in n.meta}
+        assert str(tuple(shown["x"].shape)) == "(s0, 2)" and str(shown["x"].size(0)) == f"{shown['x'].shape[0]}" == "s0"
+        assert isinstance(shown["x"].shape[0], torch.SymInt) and not isinstance(shown["x"].shape[1], torch.SymInt)
+        assert [n for n in shown if str(tuple(getattr(shown[n], "shape", ()))) == "(2*s0,)"]  # of reshape, or view
+        assert str(shown["mul"]) in ("2*s0",) and repr(shown["x"]) == "FakeTensor(..., size=(s0, 2))"
+        assert shown["x"].shape == (5, 2) and shown["x"].shape.numel() == 10  # what the example had
+        x = torch.arange(6.0).reshape(3, 2)
+        assert each.module()(x)[2] == 6 and torch.equal(each.module()(x)[0], x.reshape(-1))
