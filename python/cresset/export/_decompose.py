@@ -98,15 +98,15 @@ class _Replaying(fx.Interpreter):
 
     def __init__(self, module, rules, kept):
         super().__init__(module)
-        self.rules, self.kept = rules, dict.fromkeys(kept)
+        self.rules, self.kept, self.compared = rules, dict.fromkeys(kept), {}  # compared: {comparison that is asserted: its numbers}
 
     def run_node(self, n):
         """What the node gives, noted for the names in `kept`: what is written later does not change it."""
         if n.target is cresset.ops.aten._assert_scalar.default and isinstance(n.args[0], fx.Node):
-            compared = n.args[0]
-            numbers = [self.env[a] if isinstance(a, fx.Node) else a for a in compared.args]
-            assertion_nodes(get_proxy_mode().tracer.create_node, compared.target, numbers, n.args[1])
+            assertion_nodes(get_proxy_mode().tracer.create_node, n.args[0].target, self.compared[n.args[0]], n.args[1])
             return None
+        if any(user.target is cresset.ops.aten._assert_scalar.default for user in n.users):
+            self.compared[n] = [self.env[a] if isinstance(a, fx.Node) else a for a in n.args]  # the numbers are gone by then
         result = super().run_node(n)
         if n.name in self.kept:
             self.kept[n.name] = result.from_functional() if isinstance(result, FunctionalTensor) else result
@@ -196,8 +196,19 @@ def _inputs_at(program, sample):
 _MUTATIONS = {InputKind.BUFFER: OutputKind.BUFFER_MUTATION, InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION}
 
 
+def _asking(module):
+    """The nodes that ask for values of tensors, those of branches too, in the order in which they are recorded."""
+    found = []
+    for node in module.graph.nodes:
+        if "value" in node.meta:
+            found.append(node)
+        elif node.op == "get_attr" and isinstance(inner := getattr(module, node.target, None), fx.GraphModule):
+            found += _asking(inner)
+    return found
+
+
 def _traced(program, given, sample):
-    inputs, asking = _inputs_at(program, sample), [n for n in program.graph.nodes if "value" in n.meta]
+    inputs, asking = _inputs_at(program, sample), _asking(program.graph_module)
     values = UnknownValues({n.meta["value"]: sample[value_symbol(n)] for n in asking}, [n.meta["value"] for n in asking])
     values.allowed("items")
     rules = CustomDecompTable() if given is None else given
@@ -270,7 +281,7 @@ def _outputs(specs, written, values):
 def _samples(program):
     """Sizes to run at, those of the examples first."""
     symbols = list(program.range_constraints)
-    if not symbols and not any("value" in n.meta for n in program.graph.nodes):
+    if not symbols and not _asking(program.graph_module):
         return [{}]
     from ._dynamic import _Root
 
@@ -280,9 +291,8 @@ def _samples(program):
             if isinstance(n, SizeExpr) and n.symbol is not None:
                 hints.setdefault(n.symbol, hint)
     known = dict(program.graph_module.meta.get("values") or {})
-    for node in program.graph.nodes:
-        if "value" in node.meta:
-            known.setdefault(value_symbol(node), [node.meta["val"]] if isinstance(node.meta["val"], float) else None)
+    for node in _asking(program.graph_module):
+        known.setdefault(value_symbol(node), [node.meta["val"]] if isinstance(node.meta["val"], float) else None)
     symbols += [s for s in known if s not in symbols]
     options = [known.get(s) or _Root(None, "dim", hints.get(s, 2), r.lower, r.upper, [], "").samples() for s in symbols for r in (program.range_constraints.get(s),)]
     first = {s: o[0] for s, o in zip(symbols, options)}

@@ -436,10 +436,12 @@ def _generalised(trials, search):
         _add_together(trials, search, symbols, values, samples, runs)
         found = merged(runs, samples, inputs)
         more = [{**samples[0], s: samples[0][s] + k} for s, divisor in found.divisors.items() for k in range(2, divisor + 2)]
-        more = [sample for sample in more if all(ranges[s].lower <= n <= ranges[s].upper for s, n in sample.items())]
+        more = [sample for sample in more if all(s not in ranges or ranges[s].lower <= n <= ranges[s].upper for s, n in sample.items())]
         if more:  # a quotient is known when it holds for all remainders
             found = merged(runs + [_run_at(trials, search, symbols, sample) for sample in more], samples + more, inputs)
         found.samples = values
         return found, value_ranges(found.graph, ranges)
     except Difference as difference:
+        if not groups:
+            raise GuardOnDataDependentSymNode(f"Could not guard on data-dependent expression: the program {difference}") from None
         raise _violation([roots[g[0]] for g in groups], [str(difference)], []) from None

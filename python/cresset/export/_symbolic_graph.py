@@ -330,7 +330,7 @@ def _merged_function(merging, modules):
         return modules[0]
     building = _Building(*_sources(merging, columns))
     used = {s for rule in rules for e in rule.values() if e not in building.sizes for s in e.symbols()}
-    missing = used - set(building.sources)
+    missing = used - set(building.sources) - {value_symbol(n) for n in columns[0] if "value" in n.meta}
     if missing:
         words = f"gives torch.cond, torch.while_loop or scan a function with a number that follows from {', '.join(sorted(missing))}, which is no size of a tensor that it gets"
         raise Difference(words)

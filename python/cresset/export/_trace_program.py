@@ -185,10 +185,6 @@ class _ExportTracer(PythonKeyTracer):
         with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
             return self.graph.create_node("placeholder", name, (), {}, name=name)
 
-    def assertion(self, condition):
-        """A condition on numbers that stand for values, as nodes that check it."""
-        assertion_nodes(self.create_node, condition.compare, (condition.number, condition.other), f"Runtime assertion failed for expression {condition}")
-
     def constant(self, tensor):
         """The proxy of a tensor that comes from elsewhere than the inputs and the state."""
         if isinstance(tensor, FakeTensor):
@@ -419,9 +415,14 @@ class _Run:
 
     def _call(self, args, kwargs):
         self.recorder = _Recorder(self.tracer)
-        self.values.assertions = self.tracer.assertion
+        self.values.assertions = self._assertion
         with self.values, self.tracer.modules.watching(), self.tracer.functions, self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
             return self.mod(*args, **kwargs)
+
+    def _assertion(self, condition):
+        """A condition on numbers that stand for values, as nodes of the graph that is recorded now: the program's, or a branch's."""
+        text = f"Runtime assertion failed for expression {condition}"
+        assertion_nodes(self.recorder.tracer.create_node, condition.compare, (condition.number, condition.other), text)
 
     def _write_assigned(self, before):
         """`self.buffer = value` in forward is a write to the buffer."""

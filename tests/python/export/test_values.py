@@ -161,3 +161,45 @@ def test_what_is_refused():
 def test_assertions_are_operators():
     program = export(Ones(), (torch.tensor(3), torch.ones(4)))
     assert [n.target for n in program.graph.nodes if n.target in (operator.ge, operator.le)] == [operator.ge, operator.le]
+
+
+class Branches(torch.nn.Module):
+    def forward(self, pred, x, y):
+        def first(x, y):
+            b = x.item()
+            torch._check(b >= 2)
+            torch._check(b <= 5)
+            return x - y
+
+        return torch.cond(pred, first, lambda x, y: x + y, [x, y])
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_branches_ask_for_values(decompose):
+    yes, no, y = torch.tensor(True), torch.tensor(False), torch.tensor([4])
+    program = export(Branches(), (yes, torch.tensor([2]), y))
+    program = program.run_decompositions() if decompose else program
+    assert program.module()(yes, torch.tensor([3]), y).tolist() == [-1] and program.module()(no, torch.tensor([9]), y).tolist() == [13]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 <= 5"):
+        program.module()(yes, torch.tensor([9]), y)
+
+
+def test_values_that_only_checks_need():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            torch._check(x.item() <= 5)
+            return x + 1
+
+    for program in (export(Model(), (torch.tensor(2),)), export(Model(), (torch.tensor(2),)).run_decompositions()):
+        assert program.module()(torch.tensor(3)).item() == 4
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            program.module()(torch.tensor(6))
+
+
+def test_quotients():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.ones(x.nonzero().shape[0] // 2)
+
+    program = export(Model(), (torch.tensor([1.0, 1.0, 0.0]),))
+    assert [program.module()(torch.tensor(x)).shape[0] for x in ([1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0])] == [1, 0, 1]
