@@ -85,7 +85,7 @@ class _RecordFunctionFast:
         self._open = []
 
     def __enter__(self):
-        token = _C._profiler_begin_function(self._name, self._inputs)
+        token = _C._profiler_begin_function(self._name, self._inputs, None)
         if token and self._keywords:
             _state.keyword_values[token] = self._keywords
         self._open.append(token)
@@ -129,9 +129,12 @@ class _NNModuleInfo(_Fields):
 
     @classmethod
     def _of(cls, module):
-        """What a module holds now."""
+        """What a module holds now, without parameters that wait for a shape."""
+        from .nn.parameter import is_lazy
+
         about = _TensorMetadata._of
-        parameters = [(name, about(p), None if p.grad is None else about(p.grad)) for name, p in module._parameters.items() if p is not None]
+        held = [(name, p) for name, p in module._parameters.items() if p is not None and not is_lazy(p)]
+        parameters = [(name, about(p), None if p.grad is None else about(p.grad)) for name, p in held]
         return cls(type(module).__name__, id(type(module)), parameters, id(module))
 
 
@@ -176,7 +179,7 @@ class _TensorMetadata(_Fields):
 
 
 class _ExtraFields_TorchOp(_Fields):
-    __slots__ = ("allow_tf32_cublas", "inputs", "name", "scope", "sequence_number")
+    __slots__ = ("allow_tf32_cublas", "inputs", "name", "scope", "sequence_number", "overload_name")
 
 
 class _ExtraFields_Backend(_Fields):

@@ -38,6 +38,7 @@ def _recurrent(form, kind):
 _WATCHED = "Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point"
 _ROWS = {
     "_print(str s) -> ()": lambda s: print(s, flush=True),
+    "lift_fresh_copy(Tensor self) -> Tensor": lambda self: self.clone(),
     "_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor":
     lambda self, size, stride: cresset.ops.aten._reshape_alias(self, size, stride).clone(memory_format=cresset.contiguous_format),
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,

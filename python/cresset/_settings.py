@@ -245,6 +245,9 @@ def sym_sqrt(a):
 
 def _check_with(error, cond, message=None):
     """Raise `error` with the text that message() gives unless cond is true."""
+    if not isinstance(cond, bool) and hasattr(cond, "check"):  # of a number that export does not know
+        cond.check(error, message and str(message()))
+        return
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:
@@ -276,7 +279,9 @@ def _check_not_implemented(cond, message=None):
 
 def _check_is_size(i, message=None, *, max=None):
     """Raise RuntimeError unless i is at least 0 (and at most max)."""
-    _check(i >= 0 and (max is None or i <= max), message)
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
 
 
 def _check_tensor_all_with(error, cond, message=None):

@@ -32,9 +32,9 @@ variable_list make_grads(const variable_list& outputs, const variable_list& grad
       CRESSET_CHECK(out.is_floating_point(), "grad can be implicitly created only for real scalar outputs but got torch.",
                     dtype_name(out.scalar_type()));
       NoGradGuard no_grad;
-      // Classes and modes that see operators get the one that keeps the class; so do devices, which may have a kernel for it.
-      const bool seen =
-          !out.is_cpu() || out.key_set().has(DispatchKey::Python) || cresset::impl::tls_is_dispatch_key_included(DispatchKey::Python);
+      // Classes, modes and profiles that see operators get the one that keeps the class; so do devices, which may have a kernel for it.
+      constexpr uint64_t listeners = (DispatchKeySet(DispatchKey::Python) | DispatchKeySet(DispatchKey::PreDispatch)).raw_repr();
+      const bool seen = !out.is_cpu() || out.key_set().has(DispatchKey::Python) || (cresset::detail::local_keys.included & listeners) != 0;
       result.push_back(seen ? cresset::ones_like(out, {}, {}, {}, false, MemoryFormat::Preserve)
                             : cresset::ones(out.sizes(), out.options()));
     } else {

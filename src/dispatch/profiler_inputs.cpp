@@ -41,7 +41,10 @@ TensorInput describe_tensor(const Tensor& t) {
   if (t.has_storage()) {
     out.strides = t.strides().vec();
     out.data = t.storage().data();
+    out.storage = t.storage().unsafeGetStorageImpl();
+    out.offset = t.storage_offset();
   }
+  out.numel = t.numel();
   return out;
 }
 
@@ -68,7 +71,32 @@ Input describe(const IValue& v) {
   return out;
 }
 
+ObservedValue describe_value(const IValue& v) {
+  ObservedValue out;
+  out.kind = v.tagKind();
+  if (v.isTensor()) {
+    if (v.toTensor().defined()) {
+      out.tensor = describe_tensor(v.toTensor());
+      out.kind = str("Tensor(", type_word(out.tensor->dtype), ")");
+    }
+  } else if (v.isList()) {
+    out.elements = describe_values(v.toListRef());
+  } else if (v.isTuple()) {
+    out.elements = describe_values(v.toTupleRef().elements());
+  } else if (is_number(v) || v.isString() || v.isDevice()) {
+    out.value = v;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<ObservedValue> describe_values(ArrayRef<IValue> values) {
+  std::vector<ObservedValue> out;
+  out.reserve(values.size());
+  for (const IValue& v : values) out.push_back(describe_value(v));
+  return out;
+}
 
 std::vector<Input> describe_inputs(ArrayRef<IValue> values) {
   std::vector<Input> out;

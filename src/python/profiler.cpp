@@ -96,16 +96,47 @@ Ref input_to_python(const profiler::Input& input) {
   return checked(Py_BuildValue("(OOsOO)", sizes.get(), strides.get(), input.type, value.get(), tensors.get()));
 }
 
-// (name, overload, begin, end, parent, scope, sequence number, forward thread, device milliseconds, device index, args, inputs, stack)
+// (name, overload, begin, end, parent, scope, sequence number, forward thread, device milliseconds, device index, args, inputs, stack, id)
 Ref record_to_python(const profiler::Record& r) {
   static const profiler::Details none;
   const profiler::Details& d = r.details ? *r.details : none;
   const Ref inputs = list_of(d.inputs, &input_to_python);
   const Ref stack = list_of_values(d.stack);
-  return checked(Py_BuildValue("(ssLLiiLKdisOO)", r.name->c_str(), r.overload ? r.overload->c_str() : "", static_cast<long long>(r.begin),
+  return checked(Py_BuildValue("(ssLLiiLKdisOOK)", r.name->c_str(), r.overload ? r.overload->c_str() : "", static_cast<long long>(r.begin),
                                static_cast<long long>(r.end), static_cast<int>(r.parent), static_cast<int>(r.scope),
                                static_cast<long long>(r.sequence_nr), static_cast<unsigned long long>(r.forward_thread),
-                               r.device_milliseconds, static_cast<int>(r.device.index()), d.args.c_str(), inputs.get(), stack.get()));
+                               r.device_milliseconds, static_cast<int>(r.device.index()), d.args.c_str(), inputs.get(), stack.get(),
+                               static_cast<unsigned long long>(r.id)));
+}
+
+// (kind, tensor or None, value, elements); a tensor is (type, sizes, strides, address, that of its storage, offset, elements, device)
+Ref observed_to_python(const profiler::ObservedValue& v) {
+  Ref tensor = Ref::borrow(Py_None);
+  if (v.tensor) {
+    const profiler::TensorInput& t = *v.tensor;
+    const Ref sizes = list_of_values(t.sizes), strides = list_of_values(t.strides), dtype = checked(wrap_dtype(t.dtype));
+    tensor = checked(Py_BuildValue("(OOOKKLLs)", dtype.get(), sizes.get(), strides.get(), as_number(t.impl_address), as_number(t.storage),
+                                   static_cast<long long>(t.offset), static_cast<long long>(t.numel), t.device.str().c_str()));
+  }
+  const Ref value = checked(to_python(v.value, false)), elements = list_of(v.elements, &observed_to_python);
+  return checked(Py_BuildValue("(sOOO)", v.kind.c_str(), tensor.get(), value.get(), elements.get()));
+}
+
+// (id, name, overload, begin, end, parent, scope, sequence number, forward thread, args, values given, values given out)
+Ref observed_record_to_python(const profiler::Record& r) {
+  static const profiler::Details none;
+  const profiler::Details& d = r.details ? *r.details : none;
+  const Ref given = list_of(d.given, &observed_to_python), results = list_of(d.results, &observed_to_python);
+  return checked(Py_BuildValue("(KssLLiiLKsOO)", static_cast<unsigned long long>(r.id), r.name->c_str(),
+                               r.overload ? r.overload->c_str() : "", static_cast<long long>(r.begin), static_cast<long long>(r.end),
+                               static_cast<int>(r.parent), static_cast<int>(r.scope), static_cast<long long>(r.sequence_nr),
+                               static_cast<unsigned long long>(r.forward_thread), d.args.c_str(), given.get(), results.get()));
+}
+
+// (number, autograd's number, records)
+Ref observed_thread_to_python(const profiler::ThreadProfile& t) {
+  const Ref records = list_of(t.records, &observed_record_to_python);
+  return checked(Py_BuildValue("(IKO)", t.number, static_cast<unsigned long long>(t.autograd_thread), records.get()));
 }
 
 // (time, bytes, address, device, parent)
@@ -120,6 +151,14 @@ Ref thread_to_python(const profiler::ThreadProfile& t) {
   const Ref records = list_of(t.records, &record_to_python), memory = list_of(t.memory, &memory_to_python);
   return checked(Py_BuildValue("(ILKOO)", t.number, static_cast<long long>(t.os_thread), static_cast<unsigned long long>(t.autograd_thread),
                                records.get(), memory.get()));
+}
+
+std::vector<IValue> to_ivalues(PyObject* sequence) {
+  std::vector<IValue> values;
+  const Ref items = checked(PySequence_Fast(sequence, "inputs: a list or tuple was required"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    values.push_back(to_ivalue(PySequence_Fast_GET_ITEM(items.get(), i), *basic_type(TypeKind::Any), "input"));
+  return values;
 }
 
 }  // namespace
@@ -140,21 +179,25 @@ void init_profiler(PyObject* module) {
     const Ref threads = list_of(p.threads, &thread_to_python);
     return Object(Py_BuildValue("(LLO)", static_cast<long long>(p.wall_clock), static_cast<long long>(p.duration), threads.get()));
   });
+  def(module, "_profiler_observe", [] { profiler::start_observing(); });
+  // The threads.
+  def(module, "_profiler_observed", [] { return Object(list_of(profiler::stop_observing().threads, &observed_thread_to_python)); });
   def(module, "_profiler_recording", [] { return profiler::recording(); });
   def(module, "_profiler_begin", [](std::string name, std::string args) -> uint64_t {
     if (!profiler::recording()) return 0;
     return profiler::begin({.name = name, .scope = profiler::Scope::UserScope, .args = args});
   });
-  // The same as a function with inputs, any values.
-  def(module, "_profiler_begin_function", [](std::string name, PyObject* inputs) -> uint64_t {
+  // The same as a function with inputs, any values, and what an observer sees in the place of these, or None.
+  def(module, "_profiler_begin_function", [](std::string name, PyObject* inputs, PyObject* observed) -> uint64_t {
     if (!profiler::recording()) return 0;
-    std::vector<IValue> values;
+    std::vector<IValue> values, others;
     if (profiler::wants_inputs()) {
-      const Ref items = checked(PySequence_Fast(inputs, "inputs: a list or tuple was required"));
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-        values.push_back(to_ivalue(PySequence_Fast_GET_ITEM(items.get(), i), *basic_type(TypeKind::Any), "input"));
+      values = to_ivalues(inputs);
+      if (observed != Py_None) others = to_ivalues(observed);
     }
-    return profiler::begin({.name = name, .inputs = values});
+    profiler::Beginning beginning{.name = name, .inputs = values};
+    if (observed != Py_None) beginning.observed = others;
+    return profiler::begin(beginning);
   });
   def(module, "_profiler_end", [](uint64_t token) { profiler::end(token); });
 }

@@ -31,6 +31,7 @@ struct ThreadCalls {
 struct Callee {
   Ref object;  // a code object, or the text of a C function
   Ref module;  // of a call of a module: the module
+  Ref about;   // and what is told of it when it is called first in the session, if it could be asked
   Ref held;    // what it is known by, so that nothing else can have its address
 };
 
@@ -39,7 +40,7 @@ int64_t now() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std:
 /// What a session of calls has seen.
 class CallLog {
  public:
-  explicit CallLog(Ref module_call) : module_call_(std::move(module_call)) {}
+  CallLog(Ref module_call, Ref describe) : module_call_(std::move(module_call)), describe_(std::move(describe)) {}
 
   ThreadCalls& of_this_thread() { return threads_[PyThreadState_Get()]; }
   const std::unordered_map<PyThreadState*, ThreadCalls>& threads() const { return threads_; }
@@ -56,20 +57,29 @@ class CallLog {
     thread.current = call.parent;
   }
 
-  int32_t callee_of(PyFrameObject* frame) {
+  /// Without `describe`, which runs Python code, a module is not described.
+  int32_t callee_of(PyFrameObject* frame, bool describe) {
     const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-    if (code.get() != module_call_.get()) return known(code.get(), [&] { return Callee{code, {}, {}}; });
+    if (code.get() != module_call_.get()) return known(code.get(), [&] { return Callee{code, {}, {}, {}}; });
     const Ref locals = checked(PyFrame_GetLocals(frame));
     const Ref self = checked(PyMapping_GetItemString(locals.get(), "self"));
-    return known(self.get(), [&] { return Callee{code, self, {}}; });
+    return known(self.get(), [&] { return Callee{code, self, describe ? about(self.get()) : Ref(), {}}; });
   }
   int32_t callee_of(PyObject* function) {
     const void* key =
         PyCFunction_Check(function) ? static_cast<const void*>(reinterpret_cast<PyCFunctionObject*>(function)->m_ml) : function;
-    return known(key, [&] { return Callee{checked(PyObject_Repr(function)), {}, Ref::borrow(function)}; });
+    return known(key, [&] { return Callee{checked(PyObject_Repr(function)), {}, {}, Ref::borrow(function)}; });
   }
 
  private:
+  Ref about(PyObject* module) {
+    try {
+      return checked(PyObject_CallOneArg(describe_.get(), module));
+    } catch (const ErrorAlreadySet&) {
+      PyErr_Clear();
+      return {};
+    }
+  }
   template <class Make>
   int32_t known(const void* key, const Make& make) {
     const auto found = places_.find(key);
@@ -78,7 +88,7 @@ class CallLog {
     return places_[key] = static_cast<int32_t>(callees_.size()) - 1;
   }
 
-  Ref module_call_;
+  Ref module_call_, describe_;
   std::unordered_map<PyThreadState*, ThreadCalls> threads_;
   std::unordered_map<const void*, int32_t> places_;
   std::vector<Callee> callees_;
@@ -94,7 +104,7 @@ int on_event(PyObject*, PyFrameObject* frame, int what, PyObject* function) {
     switch (what) {
       case PyTrace_CALL: {
         const Ref caller = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(frame)));
-        log->begin(thread, log->callee_of(frame), now(), reinterpret_cast<PyFrameObject*>(caller.get()));
+        log->begin(thread, log->callee_of(frame, true), now(), reinterpret_cast<PyFrameObject*>(caller.get()));
         break;
       }
       case PyTrace_C_CALL: log->begin(thread, log->callee_of(function), now(), frame); break;
@@ -138,7 +148,7 @@ void begin_running(PyThreadState* t, int64_t time) {
   PyFrameObject* caller = nullptr;
   for (auto f = frames.rbegin(); f != frames.rend(); ++f) {
     auto* frame = reinterpret_cast<PyFrameObject*>(f->get());
-    log->begin(thread, log->callee_of(frame), time, caller);
+    log->begin(thread, log->callee_of(frame, false), time, caller);
     caller = frame;
   }
 }
@@ -147,14 +157,14 @@ void stop_calls() {
   for_each_thread(&on_event, [](PyThreadState*) { PyEval_SetProfile(nullptr, nullptr); });
 }
 
-// (text or code, module or None) of each callee; for each thread its number and (callee, begin, end, parent, line of the caller) of each
-// call.
+// (text or code, module or None, what was told of it) of each callee; for each thread its number and (callee, begin, end, parent, line of
+// the caller) of each call.
 Object taken(const CallLog& done, int64_t started) {
   const int64_t stopped = now();
   const Ref callees = checked(PyList_New(0)), threads = checked(PyList_New(0));
   for (const Callee& c : done.callees()) {
-    const Ref pair = checked(PyTuple_Pack(2, c.object.get(), c.module ? c.module.get() : Py_None));
-    checked(PyList_Append(callees.get(), pair.get()));
+    const Ref row = checked(PyTuple_Pack(3, c.object.get(), c.module ? c.module.get() : Py_None, c.about ? c.about.get() : Py_None));
+    checked(PyList_Append(callees.get(), row.get()));
   }
   for (const auto& [state, thread] : done.threads()) {
     const Ref calls = checked(PyList_New(static_cast<Py_ssize_t>(thread.calls.size())));
@@ -173,8 +183,9 @@ Object taken(const CallLog& done, int64_t started) {
 }  // namespace
 
 void init_python_calls(PyObject* module) {
-  // (the code that calls a module): begins to note calls, times being those of the session of the profiler that runs.
-  def(module, "_profiler_calls_start", [](PyObject* module_call) {
+  // (the code that calls a module, a function that tells of a module): begins to note calls, times being those of the session of the
+  // profiler that runs.
+  def(module, "_profiler_calls_start", [](PyObject* module_call, PyObject* describe) {
     static const bool registered = (call_in_forked_child([] { forked = true; }), true);
     (void)registered;
     CRESSET_CHECK(!log || forked, "Profiler: calls of Python functions are noted already.");
@@ -183,7 +194,7 @@ void init_python_calls(PyObject* module) {
       delete std::exchange(log, nullptr);
     }
     forked = false;
-    log = new CallLog(Ref::borrow(module_call));
+    log = new CallLog(Ref::borrow(module_call), Ref::borrow(describe));
     const int64_t time = now();
     for_each_thread(nullptr, [&](PyThreadState* t) {
       begin_running(t, time);

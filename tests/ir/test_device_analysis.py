@@ -200,3 +200,17 @@ def test_a_list_that_changes_says_nothing(function):
 )  # fmt: skip
 def test_a_cpu_tensor_without_dimensions_yields(sizes, devices, expected):
     assert device_on_graph(add, devices, sizes) == expected
+
+
+@pytest.mark.parametrize("known", [(True, False), (False, True), (False, False), (True, True)])
+@pytest.mark.parametrize("sizes", [((1, 2, 2), (2, 2)), ((1, 2, 2), ()), ((), ())])
+def test_inferred_types_have_a_device_where_all_operands_have(known, sizes):
+    def mul(x, y):
+        return x * y
+
+    graph = cresset.jit.script(mul).graph
+    for value, size, on_cpu in zip(graph.inputs(), sizes, known):
+        value.setType((value.type().with_device(cresset.device("cpu")) if on_cpu else value.type()).with_sizes(size))
+    cresset._C._jit_pass_propagate_shapes_on_graph(graph)
+    cresset._C._jit_pass_propagate_device(graph)
+    assert (next(graph.outputs()).type().device() is not None) == all(known)

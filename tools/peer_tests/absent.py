@@ -151,10 +151,15 @@ def module_object(module):
     return found_object
 
 
+def is_operator(owner):
+    """Is it `torch.ops.namespace.name`, whose attributes are overloads?"""
+    return type(owner).__name__ == "OpOverloadPacket"
+
+
 def lookup_of(error):
-    """(module or class, name) when an error says that a module or class of PyTorch's lacks a name."""
+    """(module, class or operator, name) when an error says that a module or class of PyTorch's lacks a name, or an operator an overload."""
     owner = getattr(error, "obj", None)
-    if not isinstance(error, AttributeError) or error.name is None or not isinstance(owner, (type, type(sys))):
+    if not isinstance(error, AttributeError) or error.name is None or not (isinstance(owner, (type, type(sys))) or is_operator(owner)):
         return None
     home = owner.__name__ if isinstance(owner, type(sys)) else owner.__module__
     return (owner, error.name) if (home or "").split(".")[0] in ROOTS else None

@@ -117,8 +117,11 @@ def prepare(options):
     sys.path[:0] = [str(folder), options["tests"]]
 
 
-def _home(owner):
-    return owner.__name__ if isinstance(owner, type(sys)) else owner.__module__
+def _path_of(owner):
+    """(module, names of what to look up there one after the other) of what got a placeholder."""
+    if absent.is_operator(owner):
+        return "torch.ops", str(owner)
+    return (owner.__name__, "") if isinstance(owner, type(sys)) else (owner.__module__, owner.__qualname__)
 
 
 def load(options):
@@ -149,9 +152,7 @@ def load(options):
                         raise
                     # What the file did to tables of its helpers was done twice: all afresh, with the placeholders in place.
                     options["again"] = True
-                    options["placed"] = [
-                        (_home(owner), "" if isinstance(owner, type(sys)) else owner.__qualname__, name) for owner, name in placed if name != "__getattr__"
-                    ]
+                    options["placed"] = [(*_path_of(owner), name) for owner, name in placed if name != "__getattr__"]
                     os.execv(sys.executable, [sys.executable, __file__, json.dumps(options)])
                 owner, attribute = absent.lookup_of(error)
                 setattr(owner, attribute, absent.placeholder(f"{owner.__name__}.{attribute}"))

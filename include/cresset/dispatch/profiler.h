@@ -55,6 +55,8 @@ struct TensorInput {
   weak_intrusive_ptr<TensorImpl> impl;  // no other tensor has its address while the record is here
   const void* impl_address = nullptr;
   std::optional<const void*> data;  // where its storage begins, if it has one
+  const void* storage = nullptr;    // and that itself
+  int64_t offset = 0, numel = 0;    // its first element in the storage, and how many it has
 };
 
 /// One input of a recorded call.
@@ -69,17 +71,27 @@ struct Input {
   bool is_tensor() const { return !tensors.empty() && std::string_view(type) != "TensorList"; }
 };
 
+/// Anything that a call was given or gave out, as an observer sees it.
+struct ObservedValue {
+  std::string kind;                   // as IValue::tagKind names it; of a tensor also its type, "Tensor(float)"
+  std::optional<TensorInput> tensor;  // one of these, or nothing for what has no plain form
+  IValue value;
+  std::vector<ObservedValue> elements;
+};
+
 /// What only some records have.
 struct Details {
   std::vector<Input> inputs;
   std::vector<std::string> stack;  // Python frames, the innermost first: "file.py(12): function"
   std::string args;                // the text given to record_function
   std::optional<Event> device_begin, device_end;
+  std::vector<ObservedValue> given, results;  // for an observer
 };
 
 /// One call or range. Times are nanoseconds since the session began.
 struct Record {
   const std::string* name;
+  uint64_t id = 0;                        // no other record of the process has it
   const std::string* overload = nullptr;  // of operators
   std::unique_ptr<Details> details;
   int64_t begin = 0, end = -1;      // -1: it has not ended
@@ -120,6 +132,12 @@ CRESSET_API void start(const Options& options);
 /// Ends it and gives what was recorded; ranges that are open end now. Raises when none is running.
 CRESSET_API Profile stop();
 
+/// Begins to observe this thread: the same records, with all that calls are given and give out. Besides a session, or alone, and one at a
+/// time; a session and an observer that are there together are so in one thread, otherwise the second raises.
+CRESSET_API void start_observing();
+/// Ends that and gives what was recorded since.
+CRESSET_API Profile stop_observing();
+
 /// Does this thread record?
 inline bool recording() {
   constexpr uint64_t key = DispatchKeySet(DispatchKey::PreDispatch).raw_repr();
@@ -135,6 +153,7 @@ struct Beginning {
   bool makes_node = false;             // the number of autograd's next node is the sequence number
   Scope scope = Scope::Function;
   ArrayRef<IValue> inputs = {};
+  std::optional<ArrayRef<IValue>> observed = {};  // what an observer sees in the place of these
   int64_t sequence_nr = -1;
   uint64_t forward_thread = 0;
   std::string_view args = {};

@@ -74,8 +74,9 @@ class _Compiled:
         self.options = options
         self.function = function
         self.needed = [n for n, t in enumerate(tensors) if t.requires_grad] if cresset.is_grad_enabled() else []
+        self.written, self.aliases = [], {}
         self.outputs = self._outputs(tensors) if self.needed else []
-        if any(self.outputs):
+        if any(self.outputs) or self.written:
             self._record_both(tensors)
         else:
             with cresset.no_grad():
@@ -91,31 +92,50 @@ class _Compiled:
         return [t.detach().requires_grad_(n in self.needed) for n, t in enumerate(tensors)]
 
     def _outputs(self, tensors):
-        """For each result, whether it requires a gradient; and the results' fakes."""
+        """For each result that the graph gives, whether it requires a gradient. Notes which arguments that require one are written, and which results
+        are such an argument, or a view of it: {place: (argument, None or size, stride, offset, and whether it requires a gradient)}."""
         try:
             with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-                results = self._flat(self._requiring([mode.from_tensor(t.detach()) for t in tensors]))
+                return self._looked_at([mode.from_tensor(t.detach()) for t in tensors])
         except DynamicOutputShapeException:
             if not self.options["dynamic"]:
                 raise
-            results = self._flat(self._requiring([t.detach().clone() for t in tensors]))
+            return self._looked_at([t.detach().clone() for t in tensors])
+
+    def _looked_at(self, tensors):
+        given = self._requiring(tensors)
+        given = [t.clone() if n in self.needed else t for n, t in enumerate(given)]  # no leaves: they may be written
+        before = [t._version for t in given]
+        results = self._flat(given)
+        self.written = [n for n in self.needed if given[n]._version != before[n]]
+        self.aliases = {}
+        for place, r in enumerate(results):
+            for n in self.written if isinstance(r, cresset.Tensor) and r.layout is cresset.strided else ():
+                if r is given[n]:
+                    self.aliases[place] = n, None
+                elif r.untyped_storage()._cdata == given[n].untyped_storage()._cdata:
+                    self.aliases[place] = n, (r.shape, r.stride(), r.storage_offset(), r.requires_grad)
+        results = [r for place, r in enumerate(results) if place not in self.aliases]
         flags = [isinstance(r, cresset.Tensor) and r.requires_grad for r in results]
-        self.tangents = [cresset.ones(r.shape, dtype=r.dtype, device=r.device) for r, flag in zip(results, flags) if flag]
+        ends = [*(r for r, flag in zip(results, flags) if flag), *(given[n] for n in self.written)]
+        self.tangents = [cresset.ones(r.shape, dtype=r.dtype, device=r.device) for r in ends]
         return flags
 
     def _record_both(self, tensors):
         def joint(primals, tangents):
             with cresset.enable_grad():
                 primals = self._requiring(primals)
-                results = self._flat(primals)
-                ends = [r for r, flag in zip(results, self.outputs) if flag]
+                given = [p.clone() if n in self.written else p for n, p in enumerate(primals)]
+                results = [r for place, r in enumerate(self._flat(given)) if place not in self.aliases]
+                results += (given[n] for n in self.written)
+                ends = [r for r, flag in zip(results, self.outputs) if flag] + results[len(self.outputs) :]
                 found = cresset.autograd.grad(ends, [primals[n] for n in self.needed], tangents, allow_unused=True)
             return [r.detach() if isinstance(r, cresset.Tensor) else r for r in results], list(found)
 
         plain = [t.detach() for t in tensors]
         graph = _recorded(joint, self.options, plain, self.tangents)
-        forward, backward = self.options["partition_fn"](graph, [*plain, *self.tangents], num_fwd_outputs=len(self.outputs))
-        count = len(self.outputs)
+        forward, backward = self.options["partition_fn"](graph, [*plain, *self.tangents], num_fwd_outputs=len(self.outputs) + len(self.written))
+        plain_count, count = len(self.outputs), len(self.outputs) + len(self.written)
         run_forward = self.options["fw_compiler"](forward, plain)
         compiled = {}
 
@@ -123,18 +143,24 @@ class _Compiled:
             @staticmethod
             def forward(ctx, *primals):
                 results = _called(run_forward, primals)
-                values, saved = results[:count], results[count:]
+                values, changed, saved = results[:plain_count], results[plain_count:count], results[count:]
+                targets = [primals[n] for n in self.written]
+                saved = [s.clone() if any(s is t for t in targets) else s for s in saved]
+                for target, value in zip(targets, changed):
+                    target.copy_(value)
+                ctx.mark_dirty(*targets)
                 ctx.save_for_backward(*(s for s in saved if isinstance(s, cresset.Tensor)))
                 ctx.others = [None if isinstance(s, cresset.Tensor) else (s,) for s in saved]
                 ctx.mark_non_differentiable(*(v for v, flag in zip(values, self.outputs) if not flag and isinstance(v, cresset.Tensor)))
-                return tuple(values)
+                return (*values, *targets)
 
             @staticmethod
             def backward(ctx, *grads):
                 tensors = iter(ctx.saved_tensors)
                 saved = [next(tensors) if other is None else other[0] for other in ctx.others]
                 # As recorded: what the graph does to make them contiguous was nothing then.
-                given = [*saved, *(g.contiguous() for g, flag in zip(grads, self.outputs) if flag)]
+                wanted = [g for g, flag in zip(grads, self.outputs) if flag] + list(grads[plain_count:])
+                given = [*saved, *(g.contiguous() for g in wanted)]
                 if "backward" not in compiled:
                     compiled["backward"] = self.options["bw_compiler"](backward, given)
                 found = dict(zip(self.needed, _called(compiled["backward"], given)))
@@ -142,8 +168,24 @@ class _Compiled:
 
         self.forward = Recorded.apply
 
+    def _with_aliases(self, results):
+        """All results in their order, from those of the graph and the arguments that were written."""
+        results = list(results)
+        changed = dict(zip(self.written, results[len(self.outputs) :]))
+        rest = iter(results[: len(self.outputs)])
+        found = []
+        for place in range(len(self.outputs) + len(self.aliases)):
+            n, form = self.aliases.get(place, (None, None))
+            if form is None:
+                found.append(next(rest) if n is None else changed[n])
+            else:
+                *form, requires_grad = form
+                found.append((changed[n] if requires_grad else changed[n].detach()).as_strided(*form))
+        return found
+
     def __call__(self, tensors):
         results = _called(self.forward, tensors)
+        results = self._with_aliases(results) if self.written else results
         return pytree.tree_unflatten(list(results) if isinstance(results, (list, tuple)) else [results], self.spec)
 
 
@@ -156,7 +198,7 @@ def aot_function(
     fw_compiler(graph, arguments) is called when arguments of a kind (sizes, strides, types, which require gradients) are first met, bw_compiler
     at their first backward; both give a function of the graph's arguments. partition_fn divides the graph of results and gradients. What is
     not a tensor is part of the recorded graph. Sizes are always numbers; operators whose results' sizes depend on values are recorded when `dynamic`, and raise otherwise. Gradients have no
-    graph of their own. RuntimeError when fn writes to an argument that requires gradients.
+    graph of their own. Arguments that fn writes to are written, those that require gradients too when they are no leaves.
     """
     options = {
         "fw_compiler": fw_compiler, "bw_compiler": bw_compiler or fw_compiler, "partition_fn": partition_fn, "decompositions": decompositions,

@@ -11,6 +11,7 @@ import weakref
 import cresset
 from cresset import _C
 from cresset._library.fake import fake_impls, sizes_from, sizes_given
+from cresset._subclasses import unknown_values
 from cresset.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass, no_dispatch
 from cresset.utils._pytree import tree_leaves, tree_map, tree_map_only
 
@@ -353,6 +354,9 @@ class FakeTensorMode(TorchDispatchMode):
         if known is not None:
             return known[0]
         self._forget_constants(func, args, kwargs)
+        given = self._given(func, args)
+        if given is not None:
+            return given
         self._refuse_values(func, args)
         device = self._result_device(func, args, kwargs, tensors)
         # Fake implementations of the user see the tensors and the device as they are.
@@ -433,6 +437,28 @@ class FakeTensorMode(TorchDispatchMode):
         for t in (ref() for ref in list(self._constants.values())) if memories else ():
             if t is not None and t.constant is not None and t.constant.untyped_storage()._cdata in memories:
                 t.constant = None
+
+    def _given(self, func, args):
+        """What stands for a result that depends on values, where a run gives such numbers; else None."""
+        values = unknown_values.active
+        if values is None:
+            return None
+        name = func._schema.name
+        if name == "aten::_local_scalar_dense":
+            return values.item(args[0])
+        if name in ("aten::nonzero", "aten::argwhere"):
+            shape, dtype = lambda n: (n, args[0].dim()), cresset.int64
+        elif name == "aten::masked_select":
+            shape, dtype = lambda n: (n,), args[0].dtype
+        elif name == "aten::index" and len(args[1]) == 1 and isinstance(args[1][0], FakeTensor) and args[1][0].dtype is cresset.bool:
+            shape, dtype = lambda n: (n, *args[0].shape[args[1][0].dim() :]), args[0].dtype
+        else:
+            return None
+        size = values.size()
+        if size is None:
+            return None
+        with no_dispatch():
+            return self._wrap(cresset.empty(shape(size), dtype=dtype, device="meta"), args[0].fake_device)
 
     def _refuse_values(self, func, args):
         tags = func.tags

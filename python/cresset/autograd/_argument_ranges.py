@@ -9,6 +9,13 @@ __all__ = ["_record_function_with_args_enter", "_record_function_with_args_exit"
 _SHOWN = (cresset.Tensor, bool, int, float, complex, type(None))
 
 
+def _observed(value):
+    # Lists, tuples and texts are for observers only: profiles show nothing of them.
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_observed, value)) if type(value) in (list, tuple) else None
+    return value if isinstance(value, (*_SHOWN, str)) else None
+
+
 class _Range:
     """A range that is open, until it is given back."""
 
@@ -21,7 +28,7 @@ def _record_function_with_args_enter(name, *args):
     _record_function_with_args_exit."""
     if not isinstance(name, str):
         raise TypeError(f"_record_function_with_args_enter(): name must be a str, not {type(name).__name__}.")
-    return _Range(_C._profiler_begin_function(name, [a if isinstance(a, _SHOWN) else None for a in args]))
+    return _Range(_C._profiler_begin_function(name, [a if isinstance(a, _SHOWN) else None for a in args], list(map(_observed, args))))
 
 
 def _record_function_with_args_exit(handle):

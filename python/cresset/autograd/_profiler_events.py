@@ -71,7 +71,7 @@ def _short(frame):
 
 
 def _event_of(record, number, thread, os_thread, forward_threads, use_device, with_flops, with_shapes, short):
-    name, overload, begin, end, _, scope, sequence, forward, device_ms, device, args, inputs, stack = record
+    name, overload, begin, end, _, scope, sequence, forward, device_ms, device, args, inputs, stack, record_id = record
     values = [i[3] for i in inputs]
     args, keywords = ("", args) if isinstance(args, dict) else (args, {})
     event = FunctionEvent(
@@ -83,9 +83,9 @@ def _event_of(record, number, thread, os_thread, forward_threads, use_device, wi
         input_dtypes=[i[2] for i in inputs] if with_shapes else (), input_strides=[i[1] for i in inputs] if with_shapes else (), args=args,
         os_thread=os_thread,
     )  # fmt: skip
-    event.kwinputs = keywords
-    if scope == _USER_SCOPE and with_shapes:
-        event.structured_input_shapes, event.input_shapes, event.concrete_inputs = [[]], [[]], [None]
+    event.kwinputs, event.record_id = keywords, record_id
+    if scope == _USER_SCOPE and with_shapes and args:  # the text is an input
+        event.structured_input_shapes, event.input_shapes, event.concrete_inputs, event.input_dtypes = [[]], [[]], [None], [""]
     return event, (device, device_ms * 1e3)
 
 
@@ -167,7 +167,7 @@ def _without_pauses(threads):
 def without_values(threads):
     """The threads of a session without the values of inputs."""
     return [
-        (*thread[:3], [(*r[:11], [(*i[:3], None, i[4]) for i in r[11]], r[12]) for r in thread[3]], thread[4]) for thread in threads
+        (*thread[:3], [(*r[:11], [(*i[:3], None, i[4]) for i in r[11]], *r[12:]) for r in thread[3]], thread[4]) for thread in threads
     ]  # fmt: skip
 
 

@@ -12,8 +12,9 @@ def _tensors(values):
 
 
 def _mentions(roots):
-    """(time, fields of an allocation or a tensor), in order. What is known of modules was asked for when the session ended."""
-    found, waiting = [], list(reversed(roots))
+    """(time, fields of an allocation or a tensor), in order. What is known of modules was asked for when they were called first, what is known of
+    optimizers after their first step."""
+    found, waiting, seen = [], list(reversed(roots)), set()
     while waiting:
         node = waiting.pop()
         waiting += reversed(node.children)
@@ -23,11 +24,13 @@ def _mentions(roots):
         elif node.tag is types._EventType.TorchOp:
             found += ((node.start_time_ns, tensor) for tensor in _tensors(fields.inputs))
         elif node.tag is types._EventType.PyCall:
-            if fields.optimizer:
+            if fields.optimizer and id(fields.optimizer) not in seen:
+                seen.add(id(fields.optimizer))
                 held = [[parameter, gradient, [value for _, value in state]] for parameter, gradient, state in fields.optimizer.parameters]
                 found += ((node.end_time_ns, tensor) for tensor in _tensors(held))
-            if fields.module:
-                found += ((float("inf"), tensor) for tensor in _tensors([[p, gradient] for _, p, gradient in fields.module.parameters]))
+            if fields.module and id(fields.module) not in seen:
+                seen.add(id(fields.module))
+                found += ((node.start_time_ns, tensor) for tensor in _tensors([[p, gradient] for _, p, gradient in fields.module.parameters]))
     return sorted(found, key=lambda mention: mention[0])
 
 

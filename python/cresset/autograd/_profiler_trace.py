@@ -31,7 +31,7 @@ def _keywords(values):
 
 
 def _call(event, number, pid):
-    args = {"External id": event.id, "Record function id": event.id, "Ev Idx": number, **_keywords(event.kwinputs)}
+    args = {"External id": event.id, "Record function id": event.record_id, "Ev Idx": number, **_keywords(event.kwinputs)}
     if event.sequence_nr >= 0:
         args |= {"Sequence number": event.sequence_nr, "Fwd thread id": event.fwd_thread}
     if event.args:

@@ -20,14 +20,14 @@ class PythonCall:
 
 def python_calls(found, optimizers):
     """The PythonCalls of a session, from (callees, threads) as the library notes them, and its optimizers by thread. Numbers count from 1.
-    Modules hold what they hold now, when the session ends."""
+    Modules hold what they held when they were called first, or hold now when they ran before the session."""
     callees, threads = found
     names, counts, known_files, infos = [], {}, {}, {}
-    for target, module in callees:
+    for target, module, about in callees:
         if module is not None:
             kind = type(module).__name__
             n = counts[kind] = counts.get(kind, -1) + 1
-            infos[len(names)] = types._NNModuleInfo._of(module)
+            infos[len(names)] = about or types._NNModuleInfo._of(module)
             names.append((f"nn.Module: {kind}_{n}", target.co_filename, target.co_name, module, len(names), False))
         elif isinstance(target, str):
             names.append((target, None, target, None, None, True))
@@ -64,8 +64,8 @@ def _input(given):
 
 
 def _operator(record, tid, base):
-    name, overload, begin, end, _, scope, sequence, _, _, _, _, inputs, _ = record
-    fields = types._ExtraFields_TorchOp(False, [_input(i) for i in inputs], name, types.RecordScope(scope), sequence)
+    name, overload, begin, end, _, scope, sequence, _, _, _, _, inputs, _, _ = record
+    fields = types._ExtraFields_TorchOp(False, [_input(i) for i in inputs], name, types.RecordScope(scope), sequence, overload)
     number = next(_numbers)
     return types._ProfilerEvent(name, types._EventType.TorchOp, number, base + begin, end - begin, tid, fields, number, overload)
 

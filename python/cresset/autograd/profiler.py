@@ -217,10 +217,11 @@ class profile:
         _set_running(self._kind)
         self._stats.profiler_enable_call_duration_us = _us_since(start)
         if self.with_stack:
+            from .._profiler_c import _NNModuleInfo
             from ..nn.modules._hooks import _HookedModule
 
-            _profiler_state.optimizers = {}
-            _C._profiler_calls_start(_HookedModule.__call__.__code__)
+            _profiler_state.optimizers, _profiler_state.optimizer_infos = {}, {}
+            _C._profiler_calls_start(_HookedModule.__call__.__code__, _NNModuleInfo._of)
 
     def _stop(self):
         start = time.perf_counter_ns()
@@ -240,6 +241,7 @@ class profile:
         self._keywords = dict(_profiler_state.keyword_values)
         _profiler_state.keyword_values.clear()
         optimizers, _profiler_state.optimizers = _profiler_state.optimizers, None
+        _profiler_state.optimizer_infos = None
         self._calls = python_calls(calls, optimizers or {})
         self.kineto_results = Results(self._threads, self._calls, self._wall_clock, self.export_chrome_trace)
         self._stats.parse_kineto_call_duration_us = _us_since(start)

@@ -231,7 +231,7 @@ def _installed(outer, *functions, place):
         _check(tracer, place)
         if kind not in outer.keeps_operand_names:
             _number(tracer.graph)
-        tracer.graph.eliminate_dead_code(has_effect)
+        tracer.graph.eliminate_dead_code(lambda node: "value" in node.meta or has_effect(node))
         name = f"{kind}_{sum(known.startswith(kind) for known in outer.inner)}"
         root = cresset.nn.Module()
         for path, module in tracer.inner.items():

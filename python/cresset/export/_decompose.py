@@ -1,5 +1,6 @@
 """run_decompositions: programs of core operators that write nothing."""
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -9,6 +10,7 @@ from cresset import fx
 from cresset._higher_order import HigherOrderOperator
 from cresset._subclasses.fake_tensor import FakeTensorMode
 from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, call_on_values
+from cresset._subclasses.unknown_values import UnknownValues
 from cresset.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from cresset.utils import _pytree as pytree
 
@@ -18,8 +20,8 @@ from ._module_calls import ModuleCall
 from ._objects import fake_of, is_fake_object
 from ._scans import associative_scan_operator, map_operator, scan_operator
 from ._sizes import SizeExpr
-from ._symbolic_graph import merged
-from ._trace_program import Traced
+from ._symbolic_graph import merged, value_symbol
+from ._trace_program import Traced, assertion_nodes
 from ._unchecked import UNCHECKED
 from .decomp_utils import CustomDecompTable, elementary, preservable
 from .graph_signature import ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
@@ -96,10 +98,15 @@ class _Replaying(fx.Interpreter):
 
     def __init__(self, module, rules, kept):
         super().__init__(module)
-        self.rules, self.kept = rules, dict.fromkeys(kept)
+        self.rules, self.kept, self.compared = rules, dict.fromkeys(kept), {}  # compared: {comparison that is asserted: its numbers}
 
     def run_node(self, n):
         """What the node gives, noted for the names in `kept`: what is written later does not change it."""
+        if n.target is cresset.ops.aten._assert_scalar.default and isinstance(n.args[0], fx.Node):
+            assertion_nodes(get_proxy_mode().tracer.create_node, n.args[0].target, self.compared[n.args[0]], n.args[1])
+            return None
+        if any(user.target is cresset.ops.aten._assert_scalar.default for user in n.users):
+            self.compared[n] = [self.env[a] if isinstance(a, fx.Node) else a for a in n.args]  # the numbers are gone by then
         result = super().run_node(n)
         if n.name in self.kept:
             self.kept[n.name] = result.from_functional() if isinstance(result, FunctionalTensor) else result
@@ -119,6 +126,8 @@ class _Replaying(fx.Interpreter):
             return call_on_values(lambda *rest: target.run(self._functional(args[0]), *rest), *args[1:])
         if isinstance(target, HigherOrderOperator) and any(isinstance(a, fx.GraphModule) for a in args):
             raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
+        if str(target) == "aten.lift_fresh_copy.default":  # always, also without rules
+            return cresset.ops.aten.clone.default(*args)
         if target in elementary() or target in preservable() and target not in self.rules:
             return _whole(target, *args, **kwargs)
         rule = _RULES.get(str(target))
@@ -187,13 +196,26 @@ def _inputs_at(program, sample):
 _MUTATIONS = {InputKind.BUFFER: OutputKind.BUFFER_MUTATION, InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION}
 
 
+def _asking(module):
+    """The nodes that ask for values of tensors, those of branches too, in the order in which they are recorded."""
+    found = []
+    for node in module.graph.nodes:
+        if "value" in node.meta:
+            found.append(node)
+        elif node.op == "get_attr" and isinstance(inner := getattr(module, node.target, None), fx.GraphModule):
+            found += _asking(inner)
+    return found
+
+
 def _traced(program, given, sample):
-    inputs = _inputs_at(program, sample)
+    inputs, asking = _inputs_at(program, sample), _asking(program.graph_module)
+    values = UnknownValues({n.meta["value"]: sample[value_symbol(n)] for n in asking}, [n.meta["value"] for n in asking])
+    values.allowed("items")
     rules = CustomDecompTable() if given is None else given
     run, written = _functional_run(program, rules)
-    with fx.traceback.preserve_node_meta():
-        module = make_fx(run, rules, "fake")(*inputs)
-    module.graph.eliminate_dead_code(has_effect)
+    with fx.traceback.preserve_node_meta(), values if asking else contextlib.nullcontext():
+        module = make_fx(run, rules, "fake", _error_on_data_dependent_ops=not asking)(*inputs)
+    module.graph.eliminate_dead_code(lambda node: "value" in node.meta or has_effect(node))
     return _renamed(program, module.graph, written)
 
 
@@ -259,7 +281,7 @@ def _outputs(specs, written, values):
 def _samples(program):
     """Sizes to run at, those of the examples first."""
     symbols = list(program.range_constraints)
-    if not symbols:
+    if not symbols and not _asking(program.graph_module):
         return [{}]
     from ._dynamic import _Root
 
@@ -268,7 +290,11 @@ def _samples(program):
         for n, hint in zip(node.meta.get("sizes") or (), getattr(node.meta.get("val"), "shape", ())):
             if isinstance(n, SizeExpr) and n.symbol is not None:
                 hints.setdefault(n.symbol, hint)
-    options = [_Root(None, "dim", hints.get(s, 2), r.lower, r.upper, [], "").samples() for s, r in program.range_constraints.items()]
+    known = dict(program.graph_module.meta.get("values") or {})
+    for node in _asking(program.graph_module):
+        known.setdefault(value_symbol(node), [node.meta["val"]] if isinstance(node.meta["val"], float) else None)
+    symbols += [s for s in known if s not in symbols]
+    options = [known.get(s) or _Root(None, "dim", hints.get(s, 2), r.lower, r.upper, [], "").samples() for s in symbols for r in (program.range_constraints.get(s),)]
     first = {s: o[0] for s, o in zip(symbols, options)}
     found = [first, *({**first, s: n} for s, o in zip(symbols, options) for n in o[1:])]
     if len(symbols) > 1:

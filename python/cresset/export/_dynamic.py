@@ -6,19 +6,23 @@ number that changes must follow from the sizes by a rule (`_sizes.fit`) that hol
 
 import dataclasses
 import itertools
+import math
+import operator
 
 import cresset
-from cresset.fx.experimental.symbolic_shapes import ConstraintViolationError
+from cresset._subclasses.unknown_values import Refused, UnknownValues
+from cresset.fx.experimental.symbolic_shapes import ConstraintViolationError, GuardOnDataDependentSymNode
 from cresset.utils import _pytree as pytree
 
 from ._errors import UserError, UserErrorType
 from ._sizes import SizeExpr, Symbol, ValueRanges, int_oo
-from ._symbolic_graph import Difference, merged
+from ._symbolic_graph import Difference, merged, value_symbol
 from ._trace_program import argument_names, trace
 from .dynamic_shapes import Dim, DimHint, resolved
 
 __all__ = ["trace_sizes"]
 
+_VALUES = (3, 4, 5, 7, 11, 1, 0, 16, 64, 6, 8, 10, 32, 100)  # numbers in place of values of tensors, beside 2
 _MANY = 1021  # a large size, for ranges without an end; a prime, so that it is no multiple of anything
 
 
@@ -96,10 +100,38 @@ class _Trials:
         self.mod, self.names, self.roots, self.preserved = mod, names, roots, preserved
         self.leaves, self.spec = pytree.tree_flatten((args, kwargs))
         self._kept = {}
+        self.chosen = {}  # numbers that stand for values of tensors, by their order
+        self.hints = {}  # others that checks of the program name
 
-    def at(self, sizes):
-        """The Traced at {number of a root: size}; what the module raises is raised."""
-        key = tuple(sizes[i] for i in range(len(self.roots)))
+    def settle(self, sizes):
+        """The Traced at sizes, with numbers for values of tensors that its checks take."""
+        tried, first = {}, None
+        for number in itertools.chain((None,), _VALUES):
+            if number is not None:
+                self.chosen = {place: _number(kind, number) for place, kind in self._kinds.items()}
+            for _ in range(20):
+                try:
+                    return self.at(sizes)
+                except Refused as refused:
+                    first, place = first or refused, refused.place
+                    self.hints.setdefault(place, []).extend(refused.hints)
+                    tried.setdefault(place, set()).add(self.chosen.get(place, 2))
+                    self.chosen[place] = next((n for n in (*self.hints[place], *_VALUES) if n not in tried[place]), None)
+                    if self.chosen[place] is None:
+                        raise
+                except GuardOnDataDependentSymNode:
+                    raise
+                except Exception as problem:  # noqa: BLE001 (whatever the module raises may come from a number)
+                    first = first or problem
+                    if not self._kinds:
+                        raise
+                    break
+        raise first
+
+    def at(self, sizes, chosen=None):
+        """The Traced at {number of a root: size}, with {order: number} for values of tensors; what the module raises is raised."""
+        chosen = {**self.chosen, **(chosen or {})}
+        key = tuple(sizes[i] for i in range(len(self.roots))), tuple(sorted(chosen.items()))
         if key not in self._kept:
             shapes = {}
             for i, root in enumerate(self.roots):
@@ -107,13 +139,30 @@ class _Trials:
                     shapes.setdefault(leaf, list(self.leaves[leaf].shape))[d] = factor * sizes[i] + offset
             leaves = [_with_shape(x, shapes[i]) if i in shapes else x for i, x in enumerate(self.leaves)]
             args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-            self._kept[key] = trace(self.mod, args, kwargs, self.names, self.preserved)
+            values = UnknownValues(chosen)
+            self._kinds = values.kinds
+            self._kept[key] = trace(self.mod, args, kwargs, self.names, self.preserved, values)
+            self.chosen = {**values.chosen, **self.chosen}
         return self._kept[key]
+
+    def with_values(self, sizes, chosen):
+        """`at`, with others of the chosen numbers where checks of the program ask for others at these sizes; they are changed in `chosen`."""
+        tried = {}
+        while True:
+            try:
+                return self.at(sizes, chosen)
+            except Refused as refused:
+                place = refused.place
+                tried.setdefault(place, set()).add(chosen.get(place, self.chosen.get(place)))
+                other = next((n for n in refused.hints if n not in tried[place]), None)
+                if other is None or len(tried[place]) > 5:
+                    raise
+                chosen[place] = other
 
     def problem(self, base, sizes):
         """Why these sizes do not give the graph of the base with other numbers: text; None where they do."""
         try:
-            other = self.at(sizes)
+            other = self.with_values(sizes, {})
         except Exception as problem:  # noqa: BLE001 (whatever the module raises says that it does not take the size)
             return f"raises {type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else ''}"
         try:
@@ -148,7 +197,7 @@ class _Search:
     def __init__(self, trials, roots):
         self.trials, self.roots = trials, roots
         self.base_sizes = {i: r.samples()[0] if r.samples() else r.hint for i, r in enumerate(roots)}
-        self.base = trials.at(self.base_sizes)
+        self.base = trials.settle(self.base_sizes)
         self.groups, self.static = [], []  # lists of numbers of roots
 
     def _with(self, group, size):
@@ -247,31 +296,115 @@ def trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved=()):
     """(Traced, {symbol: ValueRanges}) of a module whose inputs' sizes vary as dynamic_shapes says; preserved as in `trace`."""
     named = argument_names(mod, args, kwargs)
     leaves = pytree.tree_leaves(named)
-    found = resolved(mod, args, kwargs, dynamic_shapes, named)
+    found = {} if dynamic_shapes is None else resolved(mod, args, kwargs, dynamic_shapes, named)
     roots = _roots(found, leaves, _labels(named))
-    if not roots:
-        return trace(mod, args, kwargs, names, preserved), {}
     trials = _Trials(mod, args, kwargs, names, roots, preserved)
     search = _Search(trials, roots)
     search.run()
     if search.static:
         search.base_sizes.update({i: roots[i].hint for i in search.static})
         search.base = trials.at(search.base_sizes)
-    if not search.groups:
+    if not search.groups and not search.base.values:
         return search.base, {}
     return _generalised(trials, search)
+
+
+def _number(kind, number):
+    return number + 0.5 if kind is float else number
+
+
+def _value_symbol(place, kind):
+    return Symbol(f"{'zuf' if kind is float else 'u'}{place}")
+
+
+def _values_that_go(trials, search, place, kind):
+    """Numbers for a value with which the program is the same, the base's first. GuardOnDataDependentSymNode where others make it another program."""
+    first = trials.chosen[place]
+    wanted = [*trials.hints.get(place, ()), *(_number(kind, n) for n in (int(first) + 1, 2 * int(first) + 3, *_VALUES))]
+    found = [first]
+    for number in dict.fromkeys(n for n in wanted if n != first):
+        try:
+            other = trials.at(search.base_sizes, {place: number})
+        except GuardOnDataDependentSymNode:
+            raise
+        except Exception:  # noqa: BLE001 (the program does not take the number)
+            continue
+        try:
+            merged([search.base, other], None)
+        except Difference as difference:
+            raise GuardOnDataDependentSymNode(
+                f"Could not guard on data-dependent expression: where {_value_symbol(place, kind)} is {number} instead of {first} the program {difference}"
+            ) from None
+        found.append(number)
+        if len(found) == 5:
+            break
+    if len(found) == 1:
+        raise GuardOnDataDependentSymNode(
+            f"Could not guard on data-dependent expression: the program takes no other value of a tensor than {first} for {_value_symbol(place, kind)} that was "
+            "tried. Say with torch._check which there may be."
+        )
+    return found
 
 
 def _run_at(trials, search, symbols, sample):
     roots, groups, sizes = trials.roots, search.groups, dict(search.base_sizes)
     for symbol, group in zip(symbols, groups):
         sizes.update(dict.fromkeys(group, sample[symbol]))
+    places = {place: _value_symbol(place, kind) for place, kind in search.base.values.items()}
+    chosen = {place: sample[s] for place, s in places.items()}
     try:
-        return trials.at(sizes)
+        run = trials.with_values(sizes, chosen)
+        sample.update((s, chosen[place]) for place, s in places.items())
+        return run
     except Exception as problem:
         shown = ", ".join(f"{roots[g[0]].shown} is {sample[s]}" for s, g in zip(symbols, groups))
         line = f"The program does not take all sizes together: where {shown} it raises {type(problem).__name__}: {problem}"
         raise _violation([roots[g[0]] for g in groups], [line], []) from problem
+
+
+def _add_together(trials, search, symbols, values, samples, runs):
+    """Runs where values and sizes are others at once, as far as the program takes them together."""
+    options = {**{s: list(dict.fromkeys(sample[s] for sample in samples)) for s in symbols}, **values}
+    if not values or len(options) < 2:
+        return
+    for shift in range(1, 5):
+        sample = {s: numbers[(shift + k) % len(numbers)] for k, (s, numbers) in enumerate(options.items())}
+        try:
+            run = _run_at(trials, search, symbols, sample)
+            merged([runs[0], run], None)
+        except Exception:  # noqa: BLE001 (the program does not take them together)
+            continue
+        samples.append(sample)
+        runs.append(run)
+
+
+def _most(node, ranges):
+    """How many elements the result of an operator has at most whose first size depends on values."""
+    chooser = node.args[1][0] if str(node.target) == "aten.index.Tensor" else node.args[0]
+    bounds = [ranges[s].upper if isinstance(e, SizeExpr) and (s := e.symbol) in ranges else int_oo if isinstance(e, SizeExpr) else e for e in chooser.meta.get("sizes") or chooser.meta["val"].shape]
+    return int_oo if int_oo in bounds else math.prod(bounds)
+
+
+def value_ranges(graph, ranges):
+    """{symbol: ValueRanges}: those of sizes, and of the whole numbers that stand for values of tensors, from the assertions of the graph."""
+    found = dict(ranges)
+    for node in graph.nodes:
+        if "value" in node.meta and not isinstance(node.meta["val"], float):
+            symbol = value_symbol(node)
+            found.setdefault(symbol, ValueRanges(0, _most(node, ranges)) if isinstance(node.meta["val"], cresset.Tensor) else ValueRanges(-int_oo, int_oo))
+        number, limit = (*node.args, None, None)[:2] if node.op == "call_function" else (None, None)
+        expression = number.meta.get("expression") if isinstance(number, cresset.fx.Node) else None
+        if node.target in _LIMITS and isinstance(limit, int) and expression is not None and expression.symbol in found:
+            low, high = _LIMITS[node.target](limit)
+            known = found[expression.symbol]
+            found[expression.symbol] = ValueRanges(max(known.lower, low), min(known.upper, high))
+    return found
+
+
+_LIMITS = {
+    operator.ge: lambda n: (n, int_oo), operator.gt: lambda n: (n + 1, int_oo), operator.le: lambda n: (-int_oo, n), operator.lt: lambda n: (-int_oo, n - 1),
+    operator.eq: lambda n: (n, n),
+}  # fmt: skip
 
 
 def _generalised(trials, search):
@@ -289,6 +422,10 @@ def _generalised(trials, search):
     if len(symbols) > 1:  # together: all at their k-th choice
         for shift in range(3):
             samples.append({s: sizes[(shift + 1 + k) % len(sizes)] for k, (s, sizes) in enumerate(zip(symbols, options))})
+    values = {_value_symbol(place, kind): _values_that_go(trials, search, place, kind) for place, kind in search.base.values.items()}
+    for sample in samples:
+        sample.update((s, numbers[0]) for s, numbers in values.items())
+    samples += [{**samples[0], s: n} for s, numbers in values.items() for n in numbers[1:]]
     inputs = {}
     for root in roots:
         if root.symbol is not None:
@@ -296,11 +433,15 @@ def _generalised(trials, search):
                 inputs[leaf, d] = SizeExpr(((factor, (root.symbol,)),), offset)
     try:
         runs = [_run_at(trials, search, symbols, sample) for sample in samples]
+        _add_together(trials, search, symbols, values, samples, runs)
         found = merged(runs, samples, inputs)
         more = [{**samples[0], s: samples[0][s] + k} for s, divisor in found.divisors.items() for k in range(2, divisor + 2)]
-        more = [sample for sample in more if all(ranges[s].lower <= n <= ranges[s].upper for s, n in sample.items())]
+        more = [sample for sample in more if all(s not in ranges or ranges[s].lower <= n <= ranges[s].upper for s, n in sample.items())]
         if more:  # a quotient is known when it holds for all remainders
             found = merged(runs + [_run_at(trials, search, symbols, sample) for sample in more], samples + more, inputs)
-        return found, ranges
+        found.samples = values
+        return found, value_ranges(found.graph, ranges)
     except Difference as difference:
+        if not groups:
+            raise GuardOnDataDependentSymNode(f"Could not guard on data-dependent expression: the program {difference}") from None
         raise _violation([roots[g[0]] for g in groups], [str(difference)], []) from None

@@ -6,8 +6,9 @@ import cresset
 from cresset import compiler
 from cresset.utils import _pytree as pytree
 
+from ._dynamic import trace_sizes
 from ._errors import invalid_input
-from ._trace_program import argument_names, input_names, trace
+from ._trace_program import argument_names, input_names
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, signature_of
 from .graph_signature import ExportGraphSignature
 
@@ -48,12 +49,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         raise invalid_input(f"Expecting `kwargs` to be a dict of example keyword inputs, got {type(kwargs)}")
     names, preserved = input_names(mod, args, kwargs), tuple(preserve_module_call_signature)
     with exporting():
-        if dynamic_shapes is None:
-            traced, ranges = trace(mod, args, kwargs, names, preserved), {}
-        else:
-            from ._dynamic import trace_sizes
-
-            traced, ranges = trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved)
+        traced, ranges = trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved)
     return _program(mod, args, kwargs, traced, ranges)
 
 
@@ -71,7 +67,7 @@ def _program(mod, args, kwargs, traced, ranges):
         setattr(root, name, inner)
     module = cresset.fx.GraphModule(root, traced.graph, "GraphModule")
     module.training = mod.training
-    module.meta["called"] = traced.called
+    module.meta["called"], module.meta["values"] = traced.called, traced.samples
     return ExportedProgram(module, traced.graph, ExportGraphSignature(traced.inputs, traced.outputs), state, ranges, calls, (args, kwargs), constants)
 
 

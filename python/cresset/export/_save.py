@@ -89,6 +89,9 @@ def _argument(value, kind=""):
     """One argument. kind: the type that the operator's schema has for it."""
     kind = kind.rstrip("?")
     if isinstance(value, fx.Node):
+        known = value.meta.get("val")
+        if isinstance(known, (bool, float)):
+            return {"as_sym_bool" if isinstance(known, bool) else "as_sym_float": {"as_name": value.name}}
         if _is_size(value):
             return {"as_sym_int": {"as_name": value.name}}
         if value.op == "get_attr":
@@ -163,11 +166,15 @@ class _GraphWriter:
 
     def __init__(self, graph, inner):
         self.graph, self.inner = graph, inner
-        self.tensors, self.sizes, self.nodes = {}, {}, []
+        self.tensors, self.sizes, self.floats, self.truths, self.nodes = {}, {}, {}, {}, []
 
     def _note(self, node):
         value = node.meta.get("val")
-        if _is_size(node):
+        if isinstance(value, bool):
+            self.truths[node.name] = {"as_expr": {"expr_str": "true"}}
+        elif isinstance(value, float):
+            self.floats[node.name] = {"as_expr": {"expr_str": f"Symbol('{node.meta['expression']}')", "hint": {"as_float": value}}}
+        elif _is_size(node):
             self.sizes[node.name] = _size(node.meta["expression"] or value, value)
         elif isinstance(value, cresset.Tensor):
             self.tensors[node.name] = _tensor_meta(value, node.meta.get("sizes") if isinstance(node.meta.get("sizes"), tuple) else None)
@@ -232,8 +239,8 @@ class _GraphWriter:
                     "name": node.name,
                 })  # fmt: skip
         return {
-            "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors, "sym_int_values": self.sizes, "sym_bool_values": {},
-            "is_single_tensor_return": single_result, "custom_obj_values": {}, "sym_float_values": {},
+            "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors, "sym_int_values": self.sizes, "sym_bool_values": self.truths,
+            "is_single_tensor_return": single_result, "custom_obj_values": {}, "sym_float_values": self.floats,
         }  # fmt: skip
 
 

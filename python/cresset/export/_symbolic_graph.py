@@ -7,7 +7,8 @@ import operator
 import cresset
 from cresset import fx
 
-from ._sizes import SizeExpr, fit
+from ._sizes import SizeExpr, Symbol, fit
+from ._symbolic_values import SizeNumber, with_sizes
 from ._trace_program import Traced
 from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
 
@@ -42,7 +43,11 @@ def _flat(node):
 
 
 def _is_number(value):
-    return type(value) is int
+    return type(value) in (int, float)
+
+
+def _is_assertion(node):
+    return node.target is cresset.ops.aten._assert_scalar.default
 
 
 def _where(node):
@@ -61,9 +66,13 @@ class _Merging:
 
     def _rule(self, values, node):
         """The number or expression of the numbers of all runs."""
-        if self.samples is None or all(v == values[0] for v in values):
+        if self.samples is None or all(_equal(v, values[0]) for v in values):
             return values[0]
-        found = fit(self.samples, values)
+        if type(values[0]) is float:  # only as the value that it is
+            same = (s for s in self.samples[0] if all(v == sample[s] for v, sample in zip(values, self.samples)))
+            found = next(map(SizeExpr.of, same), None)
+        else:
+            found = fit(self.samples, values)
         if found is None:
             shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
             raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
@@ -105,7 +114,7 @@ class _Merging:
             a = values[0]
             for b in values[1:]:
                 same = a.name == b.name if isinstance(a, fx.Node) and isinstance(b, fx.Node) else type(a) is type(b) and (_is_number(a) or _equal(a, b))
-                if not same:
+                if not same and not (_is_assertion(nodes[0]) and isinstance(a, str)):  # the text has numbers of its run
                     raise Difference(f"gives {_where(nodes[0])} {b!r} instead of {a!r}, which is no whole number that could follow from the size")
             if _is_number(a):
                 rule = self._rule(list(values), nodes[0])
@@ -161,9 +170,14 @@ class _Building:
     def _call(self, function, args, expression, name):
         node = self.graph.create_node("call_function", function, args, {}, name=name)
         values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]
-        node.meta["val"] = values[0].shape[values[1]] if function is cresset.ops.aten.sym_size.int else function(*values)
-        node.meta["expression"] = expression
+        node.meta["val"] = int(values[0].shape[values[1]]) if function is cresset.ops.aten.sym_size.int else function(*map(int, values))
+        self._expressed(node, expression)
         return node
+
+    def _expressed(self, node, expression):
+        node.meta["expression"] = expression
+        if expression is not None and not isinstance(node.meta["val"], float):
+            node.meta["val"] = SizeNumber(node.meta["val"], expression)
 
     def symbol(self, symbol):
         """The node of a symbol."""
@@ -173,8 +187,17 @@ class _Building:
             (factor, _), *_ = size.terms
             node = self._moved(node, -size.inner - size.outer)
             node = self._call(operator.floordiv, (node, factor), None, "floordiv") if factor != 1 else node
-            node.meta["expression"] = SizeExpr.of(symbol)
+            self._expressed(node, SizeExpr.of(symbol))
         return node
+
+    def value(self, node, symbol, used):
+        """Note the node that a value comes from: a number itself, or a tensor that has so many elements."""
+        expression = SizeExpr.of(symbol)
+        if not isinstance(node.meta["val"], cresset.Tensor):
+            self._expressed(node, expression)
+            self.made.setdefault(expression, node)
+        elif symbol in used:
+            self.made[expression] = self._call(cresset.ops.aten.sym_size.int, (node, 0), expression, "sym_size_int")
 
     def number(self, expression):
         """The node of an expression; the number itself for numbers."""
@@ -200,7 +223,7 @@ class _Building:
         if expression.factor != 1:
             total = self._call(operator.mul, (total, expression.factor), None, "mul")
         total = self._moved(total, expression.outer)
-        total.meta["expression"] = expression
+        self._expressed(total, expression)
         self.made[expression] = total
         return total
 
@@ -268,9 +291,26 @@ def _nodes(building, merging, columns, rules, used):
         new.meta = copy.copy(node.meta)
         sizes = merging.sizes([column[position] for column in columns])
         if sizes is not None:
-            new.meta["sizes"] = sizes
+            new.meta["sizes"], new.meta["val"] = sizes, with_sizes(new.meta["val"], sizes)
         building.nodes[node] = new
+        if merging.samples is not None and "value" in new.meta:
+            building.value(new, value_symbol(new), used)
+        if _is_assertion(new) and isinstance(new.args[0], fx.Node):
+            new.update_arg(1, _assertion_text(new.args[0]))
         yield node, args, new
+
+
+_WORDS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
+
+
+def _assertion_text(compared):
+    shown = [str(a.meta.get("expression", a)) if isinstance(a, fx.Node) else str(a) for a in compared.args]
+    return f"Runtime assertion failed for expression {shown[0]} {_WORDS[compared.target]} {shown[1]} on node '{compared.name}'"
+
+
+def value_symbol(node):
+    """The symbol of the value that a node asks for."""
+    return Symbol(f"{'zuf' if isinstance(node.meta['val'], float) else 'u'}{node.meta['value']}")
 
 
 def merged_functions(merging, functions):
@@ -290,7 +330,7 @@ def _merged_function(merging, modules):
         return modules[0]
     building = _Building(*_sources(merging, columns))
     used = {s for rule in rules for e in rule.values() if e not in building.sizes for s in e.symbols()}
-    missing = used - set(building.sources)
+    missing = used - set(building.sources) - {value_symbol(n) for n in columns[0] if "value" in n.meta}
     if missing:
         words = f"gives torch.cond, torch.while_loop or scan a function with a number that follows from {', '.join(sorted(missing))}, which is no size of a tensor that it gets"
         raise Difference(words)
@@ -327,7 +367,8 @@ def _build(base, merging, rules, building, users, inputs, used, inner):
     for leaf, node in enumerate(users):
         shape = node.meta["val"].shape if isinstance(node.meta.get("val"), cresset.Tensor) else ()
         if any((leaf, d) in inputs for d in range(len(shape))):
-            building.nodes[node].meta["sizes"] = tuple(inputs.get((leaf, d), n) for d, n in enumerate(shape))
+            sizes = tuple(inputs.get((leaf, d), n) for d, n in enumerate(shape))
+            building.nodes[node].meta |= {"sizes": sizes, "val": with_sizes(node.meta["val"], sizes)}
     result.graph = building.graph
     result.calls = {name: call.changed(lambda leaf: building.nodes[leaf] if isinstance(leaf, fx.Node) else leaf) for name, call in base.calls.items()}
     return result

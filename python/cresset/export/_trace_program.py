@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import itertools
 import re
 import traceback
 import warnings
@@ -10,6 +11,7 @@ import warnings
 import cresset
 from cresset import _C, _rare_functions
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from cresset._subclasses.unknown_values import UnknownValues
 from cresset.autograd.function import _transforms
 from cresset.fx.experimental._pre_dispatch import operators_as_called
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _of_calls, _ValueGuard
@@ -46,6 +48,8 @@ class Traced:
         self.inner = {}  # graph modules of branches and loops, by name
         self.called = {}  # functions of the package that the program called, by the first part of meta["torch_fn"]
         self.divisors = {}  # of the symbols in quotients among the operators' numbers: {symbol: the greatest}
+        self.values = {}  # kinds of the values of tensors that the program asked for, by their order
+        self.samples = {}  # of symbols of such values: numbers that the program takes
 
 
 def argument_names(mod, args, kwargs):
@@ -73,6 +77,10 @@ def input_names(mod, args, kwargs):
     return [re.sub(r"[^a-zA-Z0-9]", "_", "_".join(map(_key_text, path))).lower() for path, _ in paths]
 
 
+# Functions of the library by the types that the interpreter gives such functions.
+_KINDS = {"builtin_function": "builtin_function_or_method", "builtin_method": "method_descriptor", "overridable": "function"}
+
+
 class _Functions(cresset.overrides.TorchFunctionMode):
     """Which function of the package the program called: (its name and number, its kind), as meta["torch_fn"] has it."""
 
@@ -84,7 +92,8 @@ class _Functions(cresset.overrides.TorchFunctionMode):
         name, before = getattr(func, "__name__", None), self.current
         if name is not None and before is None and not name.startswith("__get"):
             self._counts[name] = self._counts.get(name, 0) + 1
-            self.current = f"{name}_{self._counts[name]}", f"{type(func).__name__}.{name}"
+            kind = type(func).__name__
+            self.current = f"{name}_{self._counts[name]}", f"{_KINDS.get(kind, kind)}.{name}"
             self.called[self.current[0]] = func
         try:
             return func(*args, **(kwargs or {}))
@@ -94,7 +103,7 @@ class _Functions(cresset.overrides.TorchFunctionMode):
 
 _OWN_PARTS = (
     "export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "utils/_pytree", "overrides", "_ops", "nn/modules/module.py", "_higher_order",
-    "_rare_functions",
+    "_rare_functions", "_settings", "_functions",
 )  # fmt: skip
 _OWN_FILES = tuple(f"/cresset/{part}" for part in _OWN_PARTS)
 
@@ -107,11 +116,11 @@ def _stack_trace():
 class _ExportTracer(PythonKeyTracer):
     """Tensors that the trace has not seen become constants of the program: placeholders in front of the user's inputs."""
 
-    def __init__(self, mod, traced, preserved):
+    def __init__(self, mod, traced, preserved, fake_mode, names):
         super().__init__()
         self.traced, self.modules, self.functions = traced, ModuleStack(mod, preserved, self._leaf), _Functions()
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
-        self.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+        self.fake_mode, self.names = fake_mode, names
         self.first_input, self.constant_specs, self._lifted = None, [], 0
         self.objects = {}  # fakes of the modules' objects of C++ classes, with their paths, by id
         self._paths = {}  # those of a tensor's attributes, by its id
@@ -172,6 +181,7 @@ class _ExportTracer(PythonKeyTracer):
         return node
 
     def _lifted_placeholder(self, name):
+        name = self.names.free(name)
         with self.graph.inserting_before(self.first_input) if self.first_input is not None else contextlib.nullcontext():
             return self.graph.create_node("placeholder", name, (), {}, name=name)
 
@@ -195,6 +205,18 @@ class _ExportTracer(PythonKeyTracer):
         self.track(tensor, proxy)
         _note_value(self, proxy, tensor)
         return proxy
+
+
+def _bare(value):
+    """Numbers that stand for values as plain ones."""
+    return int(value) if isinstance(value, cresset.SymInt) else float(value) if isinstance(value, cresset.SymFloat) else value
+
+
+def assertion_nodes(create_node, compare, numbers, text):
+    """The two nodes of a condition on two numbers. The numbers in its text may be those of one run."""
+    compared = create_node("call_function", compare, tuple(map(_bare, numbers)), {})
+    compared.meta["val"] = True
+    create_node("call_function", cresset.ops.aten._assert_scalar.default, (compared, text), {}).meta["val"] = None
 
 
 class _Recorder(ProxyTorchDispatchMode):
@@ -304,14 +326,35 @@ def _check_leaf(leaf):
     )
 
 
+class _Names:
+    """Names of placeholders: of equal ones the second is called name_1."""
+
+    def __init__(self):
+        self._taken = set()
+
+    def free(self, name):
+        """A name that nobody has yet."""
+        found = next(n for n in itertools.chain((name,), (f"{name}_{i}" for i in itertools.count(1))) if n not in self._taken)
+        self._taken.add(found)
+        return found
+
+
+def _fake_mode(mod, leaves):
+    """The mode of fake tensors that the module or its inputs have already, or a new one."""
+    held = itertools.chain(leaves, mod.parameters(), mod.buffers())
+    known = next((t.fake_mode for t in held if isinstance(t, FakeTensor)), None)
+    return known or FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+
+
 class _Run:
     """The parts of one trace."""
 
-    def __init__(self, mod, args, kwargs, names, preserved):
-        self.mod, self.traced = mod, Traced()
-        self.tracer = _ExportTracer(mod, self.traced, preserved)
+    def __init__(self, mod, args, kwargs, names, preserved, values):
+        self.mod, self.traced, self.values = mod, Traced(), values
         self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
-        self.names = names
+        self.names = _Names()
+        self.input_names = [self.names.free(name) for name in names]  # the inputs' names come first
+        self.tracer = _ExportTracer(mod, self.traced, preserved, _fake_mode(mod, self.leaves), self.names)
         self.state = {}
 
     def _placeholder(self, name, value):
@@ -330,7 +373,7 @@ class _Run:
 
     def _add_state(self, kind, prefix, path, tensor, persistent=None):
         fake = self.state[path] = self.tracer.fake_mode.from_tensor(tensor)
-        node = self._placeholder(prefix + re.sub(r"[^a-zA-Z0-9]", "_", path), fake)
+        node = self._placeholder(self.names.free(prefix + re.sub(r"[^a-zA-Z0-9]", "_", path)), fake)
         self.traced.inputs.append(InputSpec(kind, TensorArgument(node.name), path, persistent))
 
     def _add_inputs(self):
@@ -341,7 +384,7 @@ class _Run:
         for path, buffer in mod.named_buffers(remove_duplicate=False):
             self._add_state(InputKind.BUFFER, "b_", path, buffer, path not in hidden)
         values, specs = [], []
-        for name, leaf in zip(self.names, self.leaves):
+        for name, leaf in zip(self.input_names, self.leaves):
             _check_leaf(leaf)
             value = self._fake_input(leaf)
             node = self._placeholder(name, value)
@@ -372,8 +415,14 @@ class _Run:
 
     def _call(self, args, kwargs):
         self.recorder = _Recorder(self.tracer)
-        with self.tracer.modules.watching(), self.tracer.functions, self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
+        self.values.assertions = self._assertion
+        with self.values, self.tracer.modules.watching(), self.tracer.functions, self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
             return self.mod(*args, **kwargs)
+
+    def _assertion(self, condition):
+        """A condition on numbers that stand for values, as nodes of the graph that is recorded now: the program's, or a branch's."""
+        text = f"Runtime assertion failed for expression {condition}"
+        assertion_nodes(self.recorder.tracer.create_node, condition.compare, (condition.number, condition.other), text)
 
     def _write_assigned(self, before):
         """`self.buffer = value` in forward is a write to the buffer."""
@@ -403,10 +452,11 @@ class _Run:
                 self.traced.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, argument_of(node, leaf), None))
             else:
                 raise ValueError(f"export: the module returned a {type(leaf).__name__}; tensors, numbers and strings in registered containers were required.")
-        self.tracer.graph.output(tuple(nodes))
+        self.tracer.graph.output(tuple(_bare(n) for n in nodes))
         self.traced.calls = self.tracer.modules.calls
         kept = {node for call in self.traced.calls.values() for node in call.nodes()}
-        self.tracer.graph.eliminate_dead_code(lambda node: node in kept or has_effect(node))
+        self.traced.values = dict(self.values.kinds)
+        self.tracer.graph.eliminate_dead_code(lambda node: node in kept or "value" in node.meta or has_effect(node))
 
 
 def _place_of(tensor):
@@ -450,12 +500,13 @@ def _put_back(mod, held):
         )
 
 
-def trace(mod, args, kwargs, names, preserved=()):
+def trace(mod, args, kwargs, names, preserved=(), values=None):
     """The Traced of mod(*args, **kwargs). Nothing is computed, and the module stays as it was.
 
-    names: of the placeholders of the inputs' leaves. preserved: paths of modules whose calls the result has.
+    names: of the placeholders of the inputs' leaves. preserved: paths of modules whose calls the result has. values: UnknownValues, what stands for
+    the values of tensors that the program asks for.
     """
     try:
-        return _Run(mod, args, kwargs, names, preserved).run()
+        return _Run(mod, args, kwargs, names, preserved, UnknownValues() if values is None else values).run()
     except (DataDependentOutputException, DynamicOutputShapeException) as problem:
         raise data_dependent(problem) from problem

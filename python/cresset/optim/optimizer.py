@@ -351,13 +351,16 @@ class Optimizer:
                     p.grad.zero_()
 
     def _optimizer_step_code(self):
-        """Behind each step that is profiled: a session with stacks notes what the optimizer holds."""
+        """Behind each step that is profiled: a session with stacks notes what the optimizer holds after its first step there."""
         from cresset._profiler_c import _OptimizerInfo
         from cresset.autograd import _profiler_state
 
         noted = _profiler_state.optimizers
         if noted is not None:
-            noted.setdefault(threading.get_native_id(), []).append(_OptimizerInfo._of(self))
+            known = _profiler_state.optimizer_infos
+            if id(self) not in known:
+                known[id(self)] = (self, _OptimizerInfo._of(self))
+            noted.setdefault(threading.get_native_id(), []).append(known[id(self)][1])
 
     def step(self, closure=None):
         """One update; `closure`, when given, computes the loss again and is called with gradients enabled."""

@@ -6,6 +6,7 @@ from cresset._submodules import submodule
 from cresset.autograd.profiler import kineto_available, record_function
 from cresset.autograd.profiler_util import DeviceType
 
+from ._execution_trace import ExecutionTraceObserver
 from .profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -16,16 +17,16 @@ from .profiler import (
 )
 
 __all__ = [
-    "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+    "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip
 
 
 def __getattr__(name):
-    if name == "_ExperimentalConfig":
-        from cresset._profiler_c import _ExperimentalConfig
+    if name in ("RecordScope", "_ExperimentalConfig"):
+        from cresset import _profiler_c
 
-        return _ExperimentalConfig
+        return getattr(_profiler_c, name)
     return submodule(__name__, name)
 
 

@@ -10,6 +10,8 @@ import warnings
 from cresset import _C
 from cresset.autograd import profiler as _autograd_profiler
 
+from ._execution_trace import ExecutionTraceObserver
+
 __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
@@ -110,6 +112,7 @@ class profile:
     `on_trace_ready(profile)` is called at the end of each recorded cycle, when `events`, `key_averages` and `export_chrome_trace` show
     that cycle. `activities` are CPU and, with a backend, PrivateUse1, whose device time is measured. The other options are those of
     `cresset.autograd.profiler.profile`, where the names of sessions are explained too. With `acc_events` events of earlier cycles are kept.
+    An `execution_trace_observer` that is registered observes what is recorded; its file is written when the context ends.
     """
 
     def __init__(
@@ -124,8 +127,9 @@ class profile:
             raise AssertionError("No valid profiler activities found")
         for a in sorted(self.activities - known, key=lambda a: a.name):
             warnings.warn(f"{a.name} is not available, disabling {a.name} profiling", stacklevel=2)
-        if execution_trace_observer is not None:
-            raise NotImplementedError("profile: execution_trace_observer is not part of Cresset. Leave it None.")
+        if execution_trace_observer is None:
+            execution_trace_observer = ExecutionTraceObserver.build_execution_trace_obs_from_env()
+        self.execution_trace_observer = execution_trace_observer
         self._options = {
             "record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack, "with_flops": with_flops,
             "with_modules": with_modules, "custom_trace_id_callback": custom_trace_id_callback, "experimental_config": experimental_config,
@@ -146,6 +150,8 @@ class profile:
 
     def __exit__(self, *exc_info):
         self.stop()
+        if self.execution_trace_observer:
+            self.execution_trace_observer.cleanup()
         return False
 
     def start(self):
@@ -229,8 +235,12 @@ class profile:
             device = next(iter(_C._registered_backends()), None)
         self.profiler = _autograd_profiler.profile(use_device=device, **self._options)
         self.profiler.__enter__()
+        if self.execution_trace_observer:
+            self.execution_trace_observer.start()
 
     def _stop_recording(self):
+        if self.execution_trace_observer:
+            self.execution_trace_observer.stop()
         self.profiler.__exit__(None, None, None)
 
     def _stats(self):
@@ -270,10 +280,33 @@ class profile:
         return self._recorded("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path, device=None):
-        """Not part of Cresset: the changes of memory are in the trace when profile_memory is set."""
-        raise NotImplementedError(
-            "export_memory_timeline: not part of Cresset. Set profile_memory and use export_chrome_trace."
-        )
+        """Write how much memory of a device (by default the accelerator, or the CPU) was used for what: parameters, inputs, activations, gradients.
+
+        A path that ends in .html gets a page with a picture; .raw.json and .raw.json.gz each change as (time in nanoseconds since 1970, -1 for what was
+        there; action; bytes; category), with numbers for actions and categories; other paths [times in microseconds, bytes by category], as JSON that
+        is compressed when they end in .gz. ValueError without record_shapes, profile_memory and with_stack."""
+        from ._memory_profiler import MemoryProfileTimeline
+
+        timeline = MemoryProfileTimeline(self._memory_profile())
+        if device is None:
+            found = next(iter(_C._registered_backends()), None) if self.activities & {ProfilerActivity.PrivateUse1} else None
+            device = f"{found}:0" if found else "cpu"
+        if path.endswith(".html"):
+            timeline.export_memory_timeline_html(path, device)
+        elif path.endswith((".raw.json", ".raw.json.gz")):
+            timeline.export_memory_timeline_raw(path, device)
+        else:
+            timeline.export_memory_timeline(path, device)
+
+    def _memory_profile(self):
+        """The MemoryProfile of the cycle; ValueError without what it needs."""
+        from ._memory_profiler import MemoryProfile
+
+        options = ("record_shapes", "profile_memory", "with_stack")
+        missing = [f"{name}=True" for name in options if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        return MemoryProfile(self._recorded("memory profiling").kineto_results)
 
     def add_metadata(self, key, value):
         """Put a text into the traces that are exported from now on."""

@@ -37,7 +37,9 @@ struct Known {
   std::optional<Device> device = std::nullopt;  // of the tensors
   bool any_strides = false;                     // tensors have the usual strides, and may have others
   bool any_dtype = false;                       // tensors have a dtype that stands in for one that is not known
+  bool anywhere = false;                        // a number as a constant tensor, which goes with any device
 
+  bool may_be_elsewhere() const { return !device && !anywhere && values[0].isTensor() && values[0].toTensor().defined(); }
   const IValue& at(std::size_t choice) const { return values.size() == 1 ? values[0] : values[choice]; }
 };
 
@@ -169,7 +171,15 @@ class TypeInference {
  private:
   std::optional<Known> known(const Value* v) const {
     if (const auto found = known_.find(v); found != known_.end()) return found->second;
-    if (const auto constant = toIValue(v)) return has_stand_in(*constant) ? std::optional(Known{{on_meta(*constant)}}) : std::nullopt;
+    if (const auto constant = toIValue(v)) {
+      if (!has_stand_in(*constant)) return std::nullopt;
+      Known known{{on_meta(*constant)}};
+      if (constant->isTensor() && constant->toTensor().defined()) {
+        known.anywhere = constant->toTensor().dim() == 0 && constant->toTensor().is_cpu();
+        if (!known.anywhere) known.device = constant->toTensor().device();
+      }
+      return known;
+    }
     switch (v->type()->kind) {
       case TypeKind::None: return Known{{IValue()}};
       case TypeKind::Int: return Known{{IValue(int64_t{1})}, false};
@@ -207,7 +217,9 @@ class TypeInference {
       if (!one) return hand_on_written(n);
       all.exact = all.exact && one->exact;
       all.hint = all.hint || one->hint;
-      if (one->device && all.device && one->device != all.device) mixed = true;  // one of them may yield to the other
+      // One of them may yield to the other, and of one that is not known nobody knows that.
+      const bool elsewhere = one->device && all.device && one->device != all.device;
+      mixed = mixed || elsewhere || one->may_be_elsewhere();
       if (!all.device) all.device = one->device;
       all.any_dtype = all.any_dtype || one->any_dtype;
       all.any_strides = all.any_strides || one->any_strides;

@@ -215,4 +215,54 @@ TEST(Profiler, StoppingWhileOthersWork) {
   }
 }
 
+TEST(Profiler, AnObserverSeesWhatCallsGiveOut) {
+  const Tensor x = ones({2, 3});
+  profiler::start_observing();
+  const Tensor y = cresset::sum(x, {1}, false);
+  const auto parts = x.split(1);
+  const Recorded r{profiler::stop_observing()};
+  const auto& sum = *r.at("aten::sum").details;
+  ASSERT_EQ(sum.given.size(), 4u);
+  EXPECT_EQ(sum.given[0].kind, "Tensor(float)");
+  EXPECT_EQ(sum.given[1].elements.at(0).value.toInt(), 1);
+  EXPECT_EQ(sum.given[3].kind, "None");
+  EXPECT_EQ(sum.results.at(0).tensor->impl_address, y.unsafeGetTensorImpl());
+  EXPECT_EQ(r.at("aten::split").details->results.at(0).elements.at(1).tensor->offset, 3);
+  EXPECT_TRUE(sum.inputs.empty());
+}
+
+TEST(Profiler, AnObserverAndAProfileComeAndGoOnTheirOwn) {
+  profiler::start_observing();
+  (void)ones({1});
+  std::optional<Recorded> profile, observed;
+  {
+    CRESSET_RECORD_USER_SCOPE("around");
+    profiler::start({.record_shapes = true, .profile_memory = true});
+    EXPECT_ANY_THROW(profiler::start({}));
+    EXPECT_ANY_THROW(profiler::start_observing());
+    (void)zeros({2});
+    observed.emplace(profiler::stop_observing());
+    EXPECT_ANY_THROW(profiler::stop_observing());
+    (void)full({3}, 1);
+    profiler::start_observing();
+    (void)empty({4});
+    profile.emplace(profiler::stop());
+  }
+  (void)ones({5});
+  const Recorded rest{profiler::stop_observing()};
+  EXPECT_FALSE(profiler::recording());
+  EXPECT_EQ(observed->parent_of("aten::zeros"), "around");
+  EXPECT_EQ(observed->at("aten::zeros").details->given.size(), 5u);
+  EXPECT_EQ(profile->parent_of("aten::zeros"), "");
+  EXPECT_EQ(profile->at("aten::zeros").details->inputs.size(), 5u);
+  EXPECT_FALSE(profile->profile.threads[0].memory.empty());
+  EXPECT_EQ(profile->at("aten::zeros").id, observed->at("aten::zeros").id);
+  EXPECT_GE(profile->at("aten::zeros").begin, 0);
+  EXPECT_LE(profile->at("aten::full").end, profile->profile.duration);
+  EXPECT_ANY_THROW((void)profile->at("aten::ones"));
+  EXPECT_ANY_THROW((void)rest.at("aten::full"));
+  EXPECT_EQ(rest.parent_of("aten::ones"), "");
+  EXPECT_EQ(rest.at("aten::ones").details->given.at(0).elements.at(0).value.toInt(), 5);
+}
+
 }  // namespace

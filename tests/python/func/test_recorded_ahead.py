@@ -155,3 +155,40 @@ def test_simplified_modules_compile_at_once():
     recorded, net.l.weight.grad = net.l.weight.grad, None
     net(x)[0].sum().backward()
     torch.testing.assert_close(recorded, net.l.weight.grad)
+
+
+def _shifted(a):
+    a.add_(1)
+    return a.view(-1)
+
+
+def _doubled(a):
+    before = a.detach()
+    a.mul_(2)
+    return a, before
+
+
+def _row_filled(a):
+    b = a[0]
+    return b.masked_fill_(torch.ones_like(b, dtype=torch.bool), 0)
+
+
+def _product(a, b):
+    a.mul_(b)
+    return a.sin() * b
+
+
+@pytest.mark.parametrize("function, count", [(_shifted, 1), (_doubled, 1), (_row_filled, 1), (_product, 2)])
+def test_arguments_that_require_a_gradient_are_written(function, count):
+    found = []
+    for call in (function, aot_function(function, nop)):
+        torch.manual_seed(0)
+        leaves = [torch.randn(3, 3, requires_grad=True) for _ in range(count)]
+        given = [leaf * 1 for leaf in leaves]
+        results = call(*given)
+        results = results if isinstance(results, tuple) else (results,)
+        sum((r.sum() * (i + 1)).sin() for i, r in enumerate([*results, *given])).backward()
+        found.append([*(r.detach() for r in results), *(g.detach() for g in given), *(leaf.grad for leaf in leaves)])
+        shares = [r.data_ptr() == given[0].data_ptr() for r in results]
+        found[-1].append(torch.tensor(shares))
+    assert all(torch.allclose(a * 1.0, b * 1.0) for a, b in zip(*found, strict=True))

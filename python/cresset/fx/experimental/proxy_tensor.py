@@ -13,6 +13,7 @@ import sys
 import cresset
 
 from ... import _rare_functions, _recorded
+from ..._subclasses import unknown_values
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..._subclasses.functional_tensor import FunctionalTensor
 from ...utils import _pytree as pytree
@@ -302,11 +303,11 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         lifted = None
         if name == "lift_fresh":
             lifted = args[0]
-            func = _lift_fresh_copy()
+            func = cresset.ops.aten.lift_fresh_copy.default  # a fresh copy of a constant
             name = "lift_fresh_copy"
         proxy_args, proxy_kwargs = pytree.tree_map(tracer.proxy_of, (args, _with_options(name, kwargs)))
         proxy = tracer.create_proxy("call_function", func, proxy_args, proxy_kwargs, name=tracer.graph._target_to_str(name))
-        result = self._result_of(func, args, kwargs)
+        result = self._with_values(proxy, func, args, kwargs)
         written = _written(func, args, kwargs)
         for tensor in written:
             tracer.constants.pop(id(tensor), None)
@@ -332,6 +333,24 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         with self.switched(False):
             result = func(*args, **kwargs)
         _track_tree(tracer, result, proxy)
+        return result
+
+    def _with_values(self, proxy, func, args, kwargs):
+        """What the operator gives, its node in `proxy` marked where a number stands for a value that it asks for."""
+        values = unknown_values.active
+        if values is None:
+            return self._result_of(func, args, kwargs)
+        values.made = None
+        before = values.allowed("sizes") if str(func) in unknown_values.CHOOSING else None
+        try:
+            result = self._result_of(func, args, kwargs)
+        finally:
+            if str(func) in unknown_values.CHOOSING:
+                values.allowed(before)
+        if values.made is not None:
+            proxy.node.meta["value"] = values.made
+            if not isinstance(result, cresset.Tensor):
+                proxy.node.meta["val"] = result
         return result
 
     def _result_of(self, func, args, kwargs):
@@ -402,17 +421,6 @@ def _refuse_gradients(tensors):
         raise NotImplementedError(f"{words} Trace under torch.no_grad(), or with tensors that do not require a gradient.")
 
 
-@functools.cache
-def _lift_fresh_copy():
-    """aten.lift_fresh_copy: a fresh copy of a constant. Traces alone use it, so that it is defined when the first needs it."""
-    if not hasattr(cresset.ops.aten, "lift_fresh_copy"):
-        library = cresset.library.Library("aten", "FRAGMENT")
-        library.define("lift_fresh_copy(Tensor self) -> Tensor")
-        library.impl("lift_fresh_copy", lambda x: x.clone(), "CompositeExplicitAutograd")
-        _lift_fresh_copy.library = library
-    return cresset.ops.aten.lift_fresh_copy.default
-
-
 class _ValueGuard(cresset.overrides.TorchFunctionMode):
     """Refuses what asks for values of tensors that the trace made."""
 
@@ -433,7 +441,15 @@ class _ValueGuard(cresset.overrides.TorchFunctionMode):
                 return func(constant[1], *args[1:], **kwargs)
         if self.mode._error_on_data_dependent_ops and isinstance(tracer.proxy_of(args[0]), Proxy):
             raise RuntimeError(_DATA_DEPENDENT.format("aten._local_scalar_dense.default"))
-        return func(*args, **kwargs)
+        values = unknown_values.active
+        if values is None or func.__name__ != "item":
+            return func(*args, **kwargs)
+        before, values.made = values.allowed("items"), None
+        try:
+            number = func(*args, **kwargs)
+        finally:
+            values.allowed(before)
+        return number if values.made is None else values.wrapped(number, values.made)
 
 
 _OWN_TYPES = (cresset.Tensor, cresset.nn.Parameter, cresset.nn.Buffer)
