@@ -40,6 +40,9 @@ def apply(func, args, kwargs):
     q = first._quantizer
     if name in _RULES:
         return _RULES[name](*args, **kwargs)
+    if "nearest" in name and isinstance(q, PerTensor) and first._numbers.dtype is not cresset.uint8:  # other numbers are resized as real ones, exactly
+        real = func(*(a.double() if a is first._numbers else a for a in _plain(args)), **{k: _plain(v) for k, v in kwargs.items()})
+        return _wrapped(real.to(first._numbers.dtype), first)
     if name in _SAME or (name in _MOVES and isinstance(q, PerTensor)):
         return _wrapped(func(*_plain(args), **{k: _plain(v) for k, v in kwargs.items()}), first)
     if name in _CUTS and isinstance(q, PerChannel) and not q.zero_points.is_floating_point():

@@ -160,7 +160,8 @@ def test_refused(call, error, words):
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 @pytest.mark.parametrize("dims", [1, 2, 3])
-def test_nearest_of_any_dims(dims, mode):
-    q = torch.quantize_per_tensor(torch.randn(2, 3, *[5] * dims), 0.1, 3, torch.quint8)
+@pytest.mark.parametrize("dtype", [torch.quint8, torch.qint8, torch.qint32])
+def test_nearest_of_any_dims(dims, mode, dtype):
+    q = torch.quantize_per_tensor(torch.randn(2, 3, *[5] * dims), 0.1, 3, dtype)
     made = torch.nn.functional.interpolate(q, scale_factor=1.7, mode=mode)
     assert torch.equal(made.int_repr().float(), torch.nn.functional.interpolate(q.int_repr().float(), scale_factor=1.7, mode=mode))

@@ -1,5 +1,6 @@
 """Observers: modules that watch values, and tell by which scales and zero points to quantize them."""
 
+from abc import ABC, ABCMeta  # noqa: F401  names of this module in PyTorch
 import re
 import warnings
 from typing import List
