@@ -112,6 +112,18 @@ def test_checks_name_the_numbers_to_try():
             program.module()(torch.tensor(bad))
 
 
+def test_places_as_a_tuple():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            rows, columns = torch.nonzero(x, as_tuple=True)
+            return rows * 10 + columns, torch.zeros(rows.shape[0] + 1)
+
+    program = export(Model(), (torch.ones(2, 3),), dynamic_shapes={"x": {0: Dim("n")}})
+    x = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    same(program.module()(x), Model()(x))
+    same(program.run_decompositions({}).module()(x), Model()(x))
+
+
 def test_lists():
     class Model(torch.nn.Module):
         def forward(self, x):
