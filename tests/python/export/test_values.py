@@ -196,6 +196,17 @@ def test_branches_ask_for_values(decompose):
         program.module()(yes, torch.tensor([9]), y)
 
 
+def test_passes_over_programs_with_values():
+    from cresset._export.pass_base import _ExportPassBaseDeprecatedDoNotUse
+
+    inputs = (torch.tensor(True), torch.tensor([2]), torch.tensor([4]))
+    for model, given in ((Branches(), inputs), (Ones(), (torch.tensor(3), torch.ones(4))), (Chosen(), (torch.tensor([2.0, 0.0]),))):
+        program = export(model, given)._transform_do_not_use(_ExportPassBaseDeprecatedDoNotUse())
+        wanted = model(*given)
+        found = program.module()(*given)
+        same(*((x,) if isinstance(x, torch.Tensor) else x for x in (found, wanted)))
+
+
 def test_values_that_only_checks_need():
     class Model(torch.nn.Module):
         def forward(self, x):
