@@ -129,12 +129,15 @@ class _ExportPassBaseDeprecatedDoNotUse(PassBase):
 
     def _fx(self, kind, target, args, kwargs, meta):
         """A node of the new graph with its value."""
-        data_args, data_kwargs = pytree.tree_map(_data, (tuple(args), kwargs))
-        with self.fake_mode, cresset.no_grad():
-            result = target(*data_args, **data_kwargs)
-        args, kwargs = pytree.tree_map(_proxy, (tuple(args), kwargs))
         old = self.interpreter.node
         same = old is not None and old.op == kind and old.target is target
+        if same and "value" in old.meta:  # it asks for a value of a tensor: the old number stands for it
+            result = old.meta["val"]
+        else:
+            data_args, data_kwargs = pytree.tree_map(_data, (tuple(args), kwargs))
+            with self.fake_mode, cresset.no_grad():
+                result = target(*data_args, **data_kwargs)
+        args, kwargs = pytree.tree_map(_proxy, (tuple(args), kwargs))
         proxy = self.tracer.create_proxy(kind, target, args, kwargs, name=old.name if same else self.tracer.graph._target_to_str(_name_of(target)))
         proxy.node.meta.update(meta.data)
         if same and "val" in old.meta and _forms(old.meta["val"]) == _forms(result):

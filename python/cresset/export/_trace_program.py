@@ -237,6 +237,8 @@ class _Recorder(ProxyTorchDispatchMode):
             with self.switched(True):
                 return _autocast.through(func, args, kwargs)
         func, args, kwargs = _as_called(func, args, kwargs)
+        if str(func) == "aten.nonzero_numpy.default" and args[0].dim():  # a list of tensors, whose size no node would have
+            return self._record(cresset.ops.aten.unbind.int, (self._record(cresset.ops.aten.nonzero.default, args, {}), 1), {})
         if args and type(args[0]) in (int, float, bool, complex) and func._schema.arguments[0].type == "Tensor":
             return self._of_number(func, args, kwargs)
         return self._record(func, args, kwargs)

@@ -112,6 +112,18 @@ def test_checks_name_the_numbers_to_try():
             program.module()(torch.tensor(bad))
 
 
+def test_places_as_a_tuple():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            rows, columns = torch.nonzero(x, as_tuple=True)
+            return rows * 10 + columns, torch.zeros(rows.shape[0] + 1)
+
+    program = export(Model(), (torch.ones(2, 3),), dynamic_shapes={"x": {0: Dim("n")}})
+    x = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    same(program.module()(x), Model()(x))
+    same(program.run_decompositions({}).module()(x), Model()(x))
+
+
 def test_lists():
     class Model(torch.nn.Module):
         def forward(self, x):
@@ -182,6 +194,17 @@ def test_branches_ask_for_values(decompose):
     assert program.module()(yes, torch.tensor([3]), y).tolist() == [-1] and program.module()(no, torch.tensor([9]), y).tolist() == [13]
     with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 <= 5"):
         program.module()(yes, torch.tensor([9]), y)
+
+
+def test_passes_over_programs_with_values():
+    from cresset._export.pass_base import _ExportPassBaseDeprecatedDoNotUse
+
+    inputs = (torch.tensor(True), torch.tensor([2]), torch.tensor([4]))
+    for model, given in ((Branches(), inputs), (Ones(), (torch.tensor(3), torch.ones(4))), (Chosen(), (torch.tensor([2.0, 0.0]),))):
+        program = export(model, given)._transform_do_not_use(_ExportPassBaseDeprecatedDoNotUse())
+        wanted = model(*given)
+        found = program.module()(*given)
+        same(*((x,) if isinstance(x, torch.Tensor) else x for x in (found, wanted)))
 
 
 def test_values_that_only_checks_need():
