@@ -49,8 +49,8 @@ const std::unordered_map<std::string_view, std::string_view>& functions() {
 
 // Statements about values that held when the program was exported; they compute nothing.
 bool is_assertion(std::string_view target) {
-  for (const std::string_view name : {"torch.ops.aten._assert_tensor_metadata", "torch.ops.aten._assert_scalar",
-                                      "torch.ops.aten.sym_constrain_range", "torch.ops.aten.sym_constrain_range_for_size"})
+  for (const std::string_view name :
+       {"torch.ops.aten._assert_tensor_metadata", "torch.ops.aten.sym_constrain_range", "torch.ops.aten.sym_constrain_range_for_size"})
     if (target.substr(0, target.rfind('.')) == name) return true;
   return false;
 }
@@ -201,6 +201,7 @@ void NodeReader::read_node(const Field& graph, const Field& node) {
   if (function != functions().end()) return read_function(graph, node, Symbol::fromQualString(function->second));
   if (is_item(target)) return read_number(node);
   if (is_assertion(target)) return;
+  if (target == "torch.ops.aten._assert_scalar.default") return read_check(node);
   if (target == "torch.ops.higher_order.cond") return read_cond(graph, node);
   if (target == "torch.ops.higher_order.while_loop") return read_while_loop(graph, node);
   CRESSET_CHECK(!target.starts_with("torch.ops.higher_order."), "export: ", node.path(), ": the control flow operator '", target,
@@ -330,6 +331,18 @@ std::vector<Value*> NodeReader::operands(const Field& input) {
 }
 
 Value* NodeReader::condition(Value* v) { return v->type()->kind == TypeKind::Tensor ? graph_->insert(Symbol::aten("Bool"), {v}) : v; }
+
+// What torch._check said of numbers that tensors were asked for: where it does not hold, the program raises.
+void NodeReader::read_check(const Field& node) {
+  const std::vector<Field> inputs = node["inputs"].items();
+  if (inputs.size() != 2) node["inputs"].fail("a condition and a text");
+  Node* n = graph_->insertNode(graph_->create(prim::If, {condition(argument(inputs[0]["arg"]))}, 0));
+  place(n, node);
+  n->addBlock();
+  const WithInsertPoint guard(n->addBlock());
+  Value* const message = argument(inputs[1]["arg"]);
+  graph_->insertNode(graph_->create(prim::RaiseException, {message, graph_->insertConstant(IValue("RuntimeError"))}, 0));
+}
 
 void NodeReader::read_cond(const Field& graph, const Field& node) {
   const std::vector<Field> inputs = node["inputs"].items(), outputs = node["outputs"].items();

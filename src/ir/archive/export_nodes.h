@@ -28,6 +28,7 @@ class NodeReader {
   void read_operator(const Field& graph, const Field& node, const std::string& target);
   void read_function(const Field& graph, const Field& node, Symbol kind);
   void read_number(const Field& node);
+  void read_check(const Field& node);
   void read_cond(const Field& graph, const Field& node);
   void read_while_loop(const Field& graph, const Field& node);
   std::vector<Value*> read_body(const Field& graph, const std::vector<Value*>& operands);

@@ -226,3 +226,14 @@ def test_quotients():
 
     program = export(Model(), (torch.tensor([1.0, 1.0, 0.0]),))
     assert [program.module()(torch.tensor(x)).shape[0] for x in ([1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0])] == [1, 0, 1]
+
+
+def test_loaded_programs_check_too():
+    file = io.BytesIO()
+    save(export(Ones(), (torch.tensor(3), torch.ones(4))), file)
+    file.seek(0)
+    program = load(file)
+    same(program.module()(torch.tensor(5), torch.ones(4)), Ones()(torch.tensor(5), torch.ones(4)))
+    for n in (7, -1):
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 [<>]= [06] on node"):
+            program.module()(torch.tensor(n), torch.ones(4))
