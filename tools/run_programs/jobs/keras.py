@@ -47,8 +47,8 @@ for name in ("rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl", "lion"
     show(name, small.fit(x[:, 0, 0], x[:, 1, 1, :1], epochs=2, batch_size=16, verbose=0, shuffle=False).history["loss"])
 ops = keras.ops
 a = ops.convert_to_tensor(rng.normal(size=(4, 5)).astype("float32"))
-for name in ("logsumexp", "softmax", "cumsum", "sort", "argsort", "median", "std", "qr", "svd", "erf", "fft2"):
-    out = getattr(ops, name)((a, a) if name == "fft2" else a)
-    show(name, [ops.convert_to_numpy(ops.abs(o)) for o in (out if isinstance(out, (tuple, list)) else [out])])
+for f in (ops.logsumexp, ops.softmax, ops.cumsum, ops.sort, ops.argsort, ops.median, ops.std, ops.qr, ops.svd, ops.erf, lambda v: ops.fft2((v, v))):
+    out = f(a)
+    show("operator", [ops.convert_to_numpy(ops.abs(o)) for o in (out if isinstance(out, (tuple, list)) else [out])])
 show("resize", ops.convert_to_numpy(ops.image.resize(ops.convert_to_tensor(x[:2]), (5, 11), interpolation="bicubic")))
 show("augmented", ops.convert_to_numpy(L.Rescaling(0.5)(L.CenterCrop(4, 4)(ops.convert_to_tensor(x[:2])))))
