@@ -8,7 +8,6 @@ import cresset
 
 from . import _C
 from ._overridable import overridable
-from .backends._precision import matmul_precision, set_matmul_precision
 
 __all__ = [
     "e", "inf", "nan", "pi", "newaxis", "get_float32_matmul_precision", "set_float32_matmul_precision", "are_deterministic_algorithms_enabled",
@@ -32,6 +31,8 @@ _state = {"deterministic": False, "warn_only": False, "warn_always": False, "fil
 
 def get_float32_matmul_precision():
     """How precise matrix products in float32 have to be at least. They are always "highest" inside."""
+    from .backends._precision import matmul_precision
+
     return matmul_precision()
 
 
@@ -42,6 +43,8 @@ def set_float32_matmul_precision(precision):
 
         warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting stays", stacklevel=2)
         return
+    from .backends._precision import set_matmul_precision
+
     set_matmul_precision(precision)
 
 
