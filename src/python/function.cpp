@@ -166,7 +166,12 @@ PyObject* saved_tensors(PyObject* o, void*) {
   PyContext* c = ctx_of(o);
   if (c->saved_for_forward) return Py_NewRef(c->saved_for_forward);
   const std::shared_ptr<FunctionNode> node = function_node_of(o);
-  if (!node) return PyTuple_New(0);
+  if (!node) {
+    const std::weak_ptr<autograd::Node> none, &weak = c->base.weak;
+    const bool had_one = weak.owner_before(none) || none.owner_before(weak);
+    if (had_one) node_of_object(o);  // raises: it is gone, and what it saved
+    return PyTuple_New(0);
+  }
   if (node->released) autograd::raise_backward_twice();
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size())));
   for (std::size_t i = 0; i < node->saved.size(); ++i)

@@ -38,3 +38,23 @@ def test_a_first_gradient_that_is_a_view_is_kept():
     before = bases[0].clone()
     w.grad.zero_()
     assert bases[0].equal(before) and before.abs().sum() > 0
+
+
+def test_what_a_node_that_is_gone_had_saved():
+    class Squared(cresset.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert ctx.saved_tensors == ()
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad * ctx.saved_tensors[0]
+
+    y = Squared.apply(cresset.ones(2, requires_grad=True))
+    node = y.grad_fn
+    assert len(node.saved_tensors) == 1
+    del y
+    with pytest.raises(RuntimeError, match="this node of the backward graph does not exist any more"):
+        node.saved_tensors
