@@ -35,14 +35,14 @@ Tensor softshrink_impl(const Tensor& self, const Scalar& lambd) {
 Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
   CRESSET_CHECK(self.scalar_type() == weight.scalar_type(), "prelu: Type promoting not supported. Got ", self.scalar_type(), " and ",
                 weight.scalar_type());
-  if (weight.numel() == 1)
-    return cresset::_prelu_kernel(self, weight.dim() == 0 || self.dim() == 0 ? weight.reshape({}) : weight.reshape({1}));
+  const bool one = weight.numel() == 1;
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-  CRESSET_CHECK(self.dim() > 0, "Not allow zero-dim input tensor.");
-  CRESSET_CHECK(channels == weight.numel(),
+  CRESSET_CHECK(one || self.dim() > 0, "Not allow zero-dim input tensor.");
+  CRESSET_CHECK(one || channels == weight.numel(),
                 "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
                 " and channel size = ", channels, ".");
   CRESSET_CHECK(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  if (one) return cresset::_prelu_kernel(self, weight.dim() == 0 || self.dim() == 0 ? weight.reshape({}) : weight.reshape({1}));
   DimVector shape(static_cast<std::size_t>(self.dim()));
   for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = d == 1 ? channels : 1;
   return cresset::_prelu_kernel(self, weight.reshape(shape));

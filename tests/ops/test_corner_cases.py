@@ -623,3 +623,9 @@ def test_rates_that_are_no_numbers():
     for rate in (math.nan, -1.0):
         with pytest.raises(RuntimeError, match="invalid Poisson rate, expected rate to be non-negative"):
             cresset.poisson(cresset.tensor([1.0, rate]))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 2)])
+def test_slopes_are_a_number_or_a_vector(sizes):
+    with pytest.raises(RuntimeError, match=r"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = 2"):
+        cresset.prelu(cresset.ones(3, 4), cresset.ones(sizes))
