@@ -1,7 +1,6 @@
 """The text of a tensor: values in columns, summarised when there are many, then device, dtype and gradient."""
 
 import contextlib
-import dataclasses
 import math
 
 import cresset
@@ -9,13 +8,12 @@ import cresset
 __all__ = ["set_printoptions", "get_printoptions", "printoptions"]
 
 
-@dataclasses.dataclass
 class __PrinterOptions:
-    precision: int = 4
-    threshold: float = 1000
-    edgeitems: int = 3
-    linewidth: int = 80
-    sci_mode: bool | None = None
+    def __init__(self):
+        self.precision, self.threshold, self.edgeitems, self.linewidth, self.sci_mode = 4, 1000, 3, 80, None
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
 
 PRINT_OPTS = __PrinterOptions()
@@ -291,7 +289,9 @@ def _str(self, *, tensor_contents=None):
                 suffixes.append(f"tangent={tangent}")
     text = _add_suffixes(prefix + text, suffixes, indent, False)
     # A parameter of a class of its own, or that keeps the type of what it was made from.
-    return f"Parameter({text})" if isinstance(self, cresset.nn.Parameter) and type(self).__name__ != "Parameter" else text
+    # Plain tensors do not ask, which would load cresset.nn.
+    named = type(self) is not cresset.Tensor and type(self).__name__ != "Parameter" and isinstance(self, cresset.nn.Parameter)
+    return f"Parameter({text})" if named else text
 
 
 _COMPLEX_OF = {"float32": cresset.complex64, "float64": cresset.complex128}

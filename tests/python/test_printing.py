@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 
 import cresset
@@ -88,3 +89,11 @@ def test_parameters_of_a_class_of_their_own():
 
     assert repr(Mine(cresset.ones(1))) == "Parameter containing:\nParameter(Mine([1.], requires_grad=True))"
     assert repr(cresset.nn.Parameter(cresset.ones(1))) == "Parameter containing:\ntensor([1.], requires_grad=True)"
+
+
+def test_the_first_text_loads_little():
+    program = (
+        "import sys, cresset; before = set(sys.modules); repr(cresset.ones(2)); "
+        "new = set(sys.modules) - before; assert new == {'cresset._tensor_str'}, new"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
