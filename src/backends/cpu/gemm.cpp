@@ -18,6 +18,7 @@
 #include "backends/cpu/convert.h"
 #include "backends/cpu/few_rows_loops.h"
 #include "backends/cpu/packed_loops.h"
+#include "backends/cpu/panel_loops.h"
 #include "backends/cpu/tile_products.h"
 #include "ops/shared/structured.h"
 
@@ -219,6 +220,20 @@ Parts bands(int64_t m, int64_t n) {
   return {(m + height - 1) / height, 1, height, n};
 }
 
+int64_t threads_here() { return in_parallel_region() ? 1 : get_num_threads(); }
+
+// The pool's threads call f(row, column, height, width) for the parts of a result.
+template <class F>
+void each_part(const Parts& parts, int64_t m, int64_t n, const F& f) {
+  parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      check_interrupt();
+      const int64_t row = i / parts.columns * parts.height, column = i % parts.columns * parts.width;
+      f(row, column, std::min(parts.height, m - row), std::min(parts.width, n - column));
+    }
+  });
+}
+
 template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc);
 
@@ -232,35 +247,44 @@ Tensor by_rows(const float* data, int64_t rows, int64_t columns, MatrixRef strid
   return copy;
 }
 
-// With AVX-512 oneDNN reads a second operand by columns one number of each line at a time, which costs 0.2 to 2 ns an element, and the
-// first one by columns beside it up to ten times the product. The smaller of the two is copied into the other order (0.1 to 0.4 ns an
-// element), and where that is the first one, or none has to be, the product of the other way round is computed and turned back. False
-// where the product is as quick as it lies. Figures: docs/design/pointwise.md, Products.
-bool turned_gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, MatrixRef ar, const float* b, MatrixRef br, float beta,
+// With AVX-512 oneDNN reads a second operand by columns, which a linear layer's weight is, one number of each line at a time (0.2 to 2 ns
+// an element); products of our own read it along its lines, and where they are too short to pay, a copy by rows is read. Where both
+// operands lie by columns the product of the other way round has none, and is turned back, or the first one is copied. False where the
+// product is as quick as it is. Figures: docs/design/pointwise.md, Products.
+bool column_gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, MatrixRef ar, const float* b, MatrixRef br, float beta,
                  float* c, int64_t ldc) {
-  constexpr int64_t kFewRowsOfTurned = 16, kFewColumns = 16, kCopied = 1 << 18;
+  constexpr int64_t kFewColumns = 16, kShortLines = 128, kManyRows = 16;
+  const PanelLoops& loops = find_panel_loops();
   const Operand x = operand(ar, m, k), y = operand(br, k, n);
-  if (y.transpose == CblasNoTrans || m == 1 || n == 1 || !onednn_copies_columns() || !goes_to_onednn<float>(m, n, k, x, y)) return false;
-  const bool by_columns = x.transpose == CblasTrans;
-  if (m < kFewRowsOfTurned) {
-    if (!by_columns) return false;
-    const Tensor rows = by_rows(a, m, k, ar);
-    blas_gemm<float>(m, n, k, alpha, rows.const_data_ptr<float>(), {nullptr, k, 1}, b, br, beta, c, ldc);
+  if (loops.panel == 0 || y.transpose == CblasNoTrans || m == 1 || n == 1 || !goes_to_onednn<float>(m, n, k, x, y)) return false;
+  if (m >= kManyRows && x.transpose == CblasTrans && n <= k) {
+    const MatrixRef turned_b{nullptr, br.column, br.row}, turned_c{nullptr, 1, ldc};
+    const Tensor result = beta == 0 ? detail::empty_cpu({n, m}, kFloat) : by_rows(c, n, m, turned_c);
+    blas_gemm<float>(n, m, k, alpha, b, turned_b, a, {nullptr, ar.column, ar.row}, beta, result.data_ptr<float>(), m);
+    ops::copy_data(result, matrix_at(c, n, m, turned_c));
     return true;
   }
-  const int64_t turned = (by_columns ? 0 : m * k) + (beta == 0 ? 1 : 2) * m * n;
-  if (turned > k * n) {
-    if (n <= kFewColumns || k * n > kCopied) return false;
+  if (m >= kManyRows && k <= kShortLines) {
     const Tensor rows = by_rows(b, k, n, br);
     blas_gemm<float>(m, n, k, alpha, a, ar, rows.const_data_ptr<float>(), {nullptr, n, 1}, beta, c, ldc);
     return true;
   }
-  const Tensor left = by_columns ? Tensor() : by_rows(a, k, m, {nullptr, ar.column, ar.row});
-  const MatrixRef turned_b{nullptr, br.column, br.row}, turned_c{nullptr, 1, ldc};
-  const Tensor result = beta == 0 ? detail::empty_cpu({n, m}, kFloat) : by_rows(c, n, m, turned_c);
-  blas_gemm<float>(n, m, k, alpha, b, turned_b, by_columns ? a : left.const_data_ptr<float>(),
-                   by_columns ? MatrixRef{nullptr, ar.column, ar.row} : MatrixRef{nullptr, m, 1}, beta, result.data_ptr<float>(), m);
-  ops::copy_data(result, matrix_at(c, n, m, turned_c));
+  Tensor rows;
+  if (x.transpose == CblasTrans || alpha != 1) {
+    rows = by_rows(a, m, k, ar);
+    auto* const copied = rows.data_ptr<float>();
+    for (int64_t i = 0; i < m * k && alpha != 1; ++i) copied[i] *= alpha;
+    a = copied;
+    ar = {nullptr, k, 1};
+  }
+  for (int64_t i = 0; i < m && beta != 0 && beta != 1; ++i)
+    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] *= beta;
+  const auto product = loops.is_few(m, br.column) || n <= kFewColumns ? loops.run_few : loops.run;
+  each_part(parts_of(m, n, k, number_of_parts(m * n * k, false, threads_here())), m, n,
+            [&](int64_t row, int64_t column, int64_t height, int64_t width) {
+              product({a + row * ar.row, ar.row, height, k, width, b + column * br.column, br.column, nullptr, nullptr, beta != 0,
+                       c + row * ldc + column, ldc});
+            });
   return true;
 }
 
@@ -269,28 +293,21 @@ bool turned_gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, M
 template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
   if constexpr (std::is_same_v<T, float>)
-    if (turned_gemm(m, n, k, alpha, a, ar, b, br, beta, c, ldc)) return;
-  const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
+    if (column_gemm(m, n, k, alpha, a, ar, b, br, beta, c, ldc)) return;
   const bool vector = m == 1 || n == 1;
   const bool few_terms =
       k < kFewTerms && m * n > kPartElements && !vector && !goes_to_onednn<T>(m, n, k, operand(ar, m, k), operand(br, k, n));
-  const Parts parts = few_terms ? bands(m, n) : parts_of(m, n, k, number_of_parts(m * n * k, vector, threads));
+  const Parts parts = few_terms ? bands(m, n) : parts_of(m, n, k, number_of_parts(m * n * k, vector, threads_here()));
   set_blas_threads(true);
-  parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      check_interrupt();
-      const int64_t row = i / parts.columns * parts.height, column = i % parts.columns * parts.width;
-      blas_part(vector, std::min(parts.height, m - row), std::min(parts.width, n - column), k, alpha, a + row * ar.row, ar,
-                b + column * br.column, br, beta, c + row * ldc + column, ldc);
-    }
+  each_part(parts, m, n, [&](int64_t row, int64_t column, int64_t height, int64_t width) {
+    blas_part(vector, height, width, k, alpha, a + row * ar.row, ar, b + column * br.column, br, beta, c + row * ldc + column, ldc);
   });
 }
 
 // False where oneDNN has no such product.
 bool bfloat16_gemm(int64_t m, int64_t n, int64_t k, const BFloat16* a, MatrixRef ar, const BFloat16* b, MatrixRef br, BFloat16* c,
                    int64_t ldc) {
-  const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
-  const Parts parts = parts_of(m, n, k, number_of_parts(m * n * k, m == 1 || n == 1, threads));
+  const Parts parts = parts_of(m, n, k, number_of_parts(m * n * k, m == 1 || n == 1, threads_here()));
   std::atomic<bool> possible{true};
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && possible.load(std::memory_order_relaxed); ++i) {

@@ -61,11 +61,6 @@ bool onednn_sgemm_is_faster(bool transpose_a, bool transpose_b, int64_t m, int64
   return !b_collides && !a_collides;
 }
 
-bool onednn_copies_columns() {
-  static const bool avx512 = has(dnnl::cpu_isa::avx512_core);
-  return kHasProducts && avx512;
-}
-
 bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                   const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   if (!kHasProducts) return false;

@@ -21,8 +21,8 @@
 
 #include "backends/cpu/activation_loops.h"
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/linear_rows.h"
 #include "backends/cpu/onednn.h"
-#include "backends/cpu/packed_rows.h"
 #include "backends/cpu/packed_types.h"
 #include "backends/cpu/panel_loops.h"
 
@@ -153,7 +153,8 @@ class PackedConvolution : public CustomClassHolder {
     if (x.dim() == 4 && takes(x) && x.numel() > 0 && x.size(1) == weight_.size(1) * groups_) {
       const std::array<int64_t, 4> sizes = result_sizes(x);
       if (sizes[2] > 0 && sizes[3] > 0) {
-        if (const PackedRows* own = reads_weights(sizes[0] * sizes[2] * sizes[3]) ? rows_for(x, operands, sizes) : nullptr)
+        const int64_t places = sizes[0] * sizes[2] * sizes[3];
+        if (const LinearRows* own = reads_weights(places) ? rows_for(x, operands, sizes, places) : nullptr)
           return run_places(*own, x, operands, sizes);
         with = formats_with(operands, sizes);
         plan = plan_for({x.size(0), x.size(1), x.size(2), x.size(3)}, sizes, with);
@@ -175,7 +176,7 @@ class PackedConvolution : public CustomClassHolder {
       return finish(linear(widened(x, formats_.in), weight_.flatten(1), bias_), operands);
     const int64_t rows = x.numel() / sizes.back();
     sizes.back() = weight_.size(0);
-    if (const PackedRows* own = rows_for(x, operands, sizes)) return own->run(x, operands);
+    if (const LinearRows* own = rows_for(x, operands, sizes, rows)) return own->run(x, operands);
     With with = formats_with(operands, sizes);
     const auto plan = plan_for({1, weight_.size(1), rows, 1}, {1, weight_.size(0), rows, 1}, with);
     if (plan->parts.empty()) return finish(linear(widened(x, formats_.in), weight_.flatten(1), bias_), operands);
@@ -448,10 +449,12 @@ class PackedConvolution : public CustomClassHolder {
   // edge.
   bool reads_weights(int64_t places) const {
     constexpr int64_t kLarge = 1 << 16, kFew = 512;
-    return is_pointwise() && groups_ == 1 && weight_.numel() >= kLarge && places <= kFew && weight_.size(0) % find_panel_loops().panel == 0;
+    const PanelLoops& loops = find_panel_loops();
+    return is_pointwise() && groups_ == 1 && weight_.numel() >= kLarge && places <= kFew &&
+           (loops.is_few(places, weight_.size(1)) || (loops.panel > 0 && weight_.size(0) % loops.panel == 0));
   }
   // A convolution of 1 x 1 as a linear layer over the places of the image.
-  static Tensor run_places(const PackedRows& own, const Tensor& x, TensorList operands, const std::array<int64_t, 4>& sizes) {
+  static Tensor run_places(const LinearRows& own, const Tensor& x, TensorList operands, const std::array<int64_t, 4>& sizes) {
     const Tensor image = x.contiguous(MemoryFormat::ChannelsLast), y = empty(sizes, TensorOptions(kFloat), MemoryFormat::ChannelsLast);
     std::vector<Tensor> with;
     for (const Tensor& t : operands) with.push_back(t.contiguous(MemoryFormat::ChannelsLast));
@@ -461,11 +464,11 @@ class PackedConvolution : public CustomClassHolder {
     return y;
   }
   // Where products of our own take all of the call.
-  const PackedRows* rows_for(const Tensor& x, TensorList operands, IntArrayRef sizes) const {
+  const LinearRows* rows_for(const Tensor& x, TensorList operands, IntArrayRef sizes, int64_t rows) const {
     const auto fits = [&](const Tensor& t) { return t.scalar_type() == kFloat && t.device().is_cpu() && t.sizes() == sizes; };
     if (x.scalar_type() != kFloat || formats_.in.dtype != kFloat || formats_.out.dtype != kFloat) return nullptr;
-    if (!std::all_of(operands.begin(), operands.end(), fits)) return nullptr;
-    std::call_once(rows_made_, [&] { rows_ = PackedRows::make(weight_.flatten(1), bias_, epilogue_); });
+    if (!std::all_of(operands.begin(), operands.end(), fits) || !LinearRows::takes(rows, weight_.size(1))) return nullptr;
+    std::call_once(rows_made_, [&] { rows_ = LinearRows::make(weight_.flatten(1), bias_, epilogue_); });
     return rows_.get();
   }
 
@@ -505,7 +508,7 @@ class PackedConvolution : public CustomClassHolder {
   Tensor stored_weight_, stored_bias_;  // of 8 bits, and the bias in the unit of their products
   std::vector<float> product_scales_;
   mutable std::once_flag rows_made_;
-  mutable std::unique_ptr<const PackedRows> rows_;
+  mutable std::unique_ptr<const LinearRows> rows_;
   mutable std::mutex mutex_;                                                                   // of what follows
   mutable std::vector<std::pair<std::array<int64_t, 6>, std::shared_ptr<const Plan>>> plans_;  // the last one used first
   mutable std::vector<Packed> packed_;

@@ -1,4 +1,5 @@
-// Products of rows of floats with a weight that is packed once, in the order in which it is read; compiled for every instruction set.
+// Products of rows of floats with the rows of another matrix, such as the weight of a linear layer, which are read where they lie or, of a
+// small weight, from a copy in the order of use; compiled for every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +8,32 @@
 
 namespace cresset::cpu {
 
-// y = x weight' + bias.
+// y = x weight' + bias, or y += x weight' + bias. The elements of a row are neighbours; rows begin ldx, ldw and ldy elements apart.
 struct PanelProduct {
-  const float* x;  // (rows, inputs), dense
-  int64_t rows, inputs, outputs;
-  const float* packed;
-  const float* bias;  // (outputs) or null
-  float* y;           // (rows, outputs), dense
+  const float* x;  // (rows, inputs)
+  int64_t ldx, rows, inputs, outputs;
+  const float* weight;  // (outputs, inputs); not read where there is a copy
+  int64_t ldw;
+  const float* turned;  // a copy, for `run` only, or null
+  const float* bias;    // (outputs) or null
+  bool adds;
+  float* y;  // (rows, outputs)
+  int64_t ldy;
 };
 
-inline constexpr int64_t kChunkOutputs = 256;  // what a call computes of y at a time: columns
-
 struct PanelLoops {
-  /// Is it quicker than oneDNN's products? Where not, the functions are null.
-  bool quick;
-  /// Outputs of a panel; a weight is padded to whole ones.
+  /// Outputs of a panel; 0 where oneDNN's products are quicker, and `turn` and `run` are null.
   int64_t panel;
-  /// Floats of the packed weight.
-  int64_t (*size)(int64_t outputs, int64_t inputs);
-  /// weight: (outputs, inputs), dense.
-  void (*pack)(const float* weight, int64_t outputs, int64_t inputs, float* packed);
-  /// Columns of y of the chunk of kChunkOutputs.
-  void (*run)(const PanelProduct& p, int64_t chunk);
+  /// Up to so many rows `run_few` is quicker than `run` of a weight without a copy: where rows of the weight begin at lines of the cache,
+  /// and where not. 0 and null where oneDNN is.
+  int64_t few_rows, few_split_rows;
+  /// A copy of a dense weight: the outputs, of whole panels, times the inputs.
+  void (*turn)(const float* weight, int64_t outputs, int64_t inputs, float* turned);
+  void (*run)(const PanelProduct& p);
+  void (*run_few)(const PanelProduct& p);
+
+  bool is_few(int64_t rows, int64_t ldw) const { return rows <= (ldw % (64 / sizeof(float)) == 0 ? few_rows : few_split_rows); }
+  bool takes(int64_t rows, int64_t ldw) const { return panel > 0 || is_few(rows, ldw); }
 };
 
 CRESSET_IN_EACH_ISA(extern const PanelLoops panel_loops;)

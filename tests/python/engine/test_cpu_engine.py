@@ -1,5 +1,6 @@
 """The CPU's engine: convolutions and linear layers that are packed with what follows them answer as the interpreter does."""
 
+import copy
 import itertools
 import threading
 
@@ -364,9 +365,10 @@ def test_images_larger_than_the_caches_with_an_activation():
                 cresset.testing.assert_close(engine(x), model(x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("inputs, outputs", [(1, 1), (7, 33), (64, 256), (769, 300), (1540, 513), (30, 31)])
+@pytest.mark.parametrize("inputs, outputs", [(1, 1), (7, 33), (64, 256), (769, 300), (1540, 513), (1024, 517), (30, 31)])
 def test_rows_of_linear_layers(inputs, outputs):
-    """Panels, chunks and blocks of inputs at their edges; numbers of rows around what a tile has; threads that share rows or outputs."""
+    """Panels, chunks and blocks of inputs at their edges; numbers of rows around what a tile has; threads that share rows or outputs; weights with
+    and without a copy; beside the layer in double precision."""
     cresset.manual_seed(0)
     layer = nn.Linear(inputs, outputs, bias=outputs != 31)
 
@@ -382,11 +384,12 @@ def test_rows_of_linear_layers(inputs, outputs):
     with cresset.no_grad():
         net = Net().eval()
         engine = cresset.engine.compile(net, inputs=[cresset.lowering.Input((-1, inputs)), cresset.lowering.Input((-1, outputs))], min_block_size=1)
+        exact = copy.deepcopy(net).double()
         try:
-            for rows, threads in ((1, 1), (2, 3), (5, 1), (11, 2), (12, 1), (13, 1), (24, 3), (100, 3), (257, 2)):
+            for rows, threads in ((1, 1), (2, 3), (5, 1), (11, 2), (12, 1), (13, 1), (24, 3), (33, 1), (100, 3), (257, 2)):
                 cresset.set_num_threads(threads)
                 x, y = cresset.randn(rows, inputs), cresset.randn(outputs, rows).t()
-                cresset.testing.assert_close(engine(x, y), net(x, y), rtol=1e-4, atol=1e-4)
+                cresset.testing.assert_close(engine(x, y), exact(x.double(), y.double()).float(), rtol=1e-4, atol=1e-4)
         finally:
             cresset.set_num_threads(before)
         assert engine(cresset.randn(0, inputs), cresset.randn(0, outputs)).shape == (0, outputs)
@@ -410,3 +413,17 @@ def test_convolutions_of_many_weights_and_few_places():
         for sizes in ((1, 512, 7, 7), (3, 512, 5, 1), (2, 512, 20, 20), (1, 512, 1, 1)):
             for x in (cresset.randn(sizes), cresset.randn(sizes).contiguous(memory_format=cresset.channels_last)):
                 cresset.testing.assert_close(engine(x), net(x), rtol=1e-4, atol=1e-4)
+
+
+def test_large_weights_are_not_copied():
+    """Where the products are our own: a second copy of its weights is what a large model cannot have."""
+    level = cresset.backends.cpu.get_cpu_capability()
+    if level not in ("AVX2", "AVX512"):
+        pytest.skip(f"{level}: oneDNN's products, of weights in its own layout")
+    layer = nn.Linear(1024, 1024).eval()
+    before = cresset._C._cpu_memory_stats()[0]
+    with cresset.no_grad():
+        engine = cresset.engine.compile(layer, inputs=[cresset.lowering.Input((-1, 1024))], min_block_size=1)
+        for rows in (1,) if level == "AVX2" else (1, 5, 40):
+            engine(cresset.randn(rows, 1024))
+    assert "linear_packed" in program(engine) and cresset._C._cpu_memory_stats()[0] - before < layer.weight.nbytes / 8

@@ -1,4 +1,4 @@
-#include "backends/cpu/packed_rows.h"
+#include "backends/cpu/linear_rows.h"
 
 #include <algorithm>
 
@@ -9,10 +9,9 @@
 
 namespace cresset::cpu {
 
-std::unique_ptr<const PackedRows> PackedRows::make(const Tensor& weight, const std::optional<Tensor>& bias, const Epilogue& epilogue) {
-  const PanelLoops& loops = find_panel_loops();
-  if (!loops.quick) return nullptr;
-  auto out = std::make_unique<PackedRows>();
+std::unique_ptr<const LinearRows> LinearRows::make(const Tensor& weight, const std::optional<Tensor>& bias, const Epilogue& epilogue) {
+  if (!takes(1, weight.size(1))) return nullptr;
+  auto out = std::make_unique<LinearRows>();
   const ActivationLoops& activations = find_activation_loops();
   for (const EpilogueStep& s : epilogue.steps()) {
     const Step step{s.takes_operand() ? nullptr : activations.find_any(s.name), static_cast<float>(s.a), static_cast<float>(s.b),
@@ -24,13 +23,21 @@ std::unique_ptr<const PackedRows> PackedRows::make(const Tensor& weight, const s
   }
   out->outputs_ = weight.size(0);
   out->inputs_ = weight.size(1);
-  out->packed_ = detail::empty_cpu({loops.size(out->outputs_, out->inputs_)}, kFloat);
-  loops.pack(weight.contiguous().const_data_ptr<float>(), out->outputs_, out->inputs_, out->packed_.data_ptr<float>());
+  out->weight_ = weight.contiguous();
+  // A copy of a small weight costs little memory, and makes up to a fifth of the time of a few rows.
+  constexpr int64_t kSmall = 1 << 19;  // elements
+  const PanelLoops& loops = find_panel_loops();
+  if (loops.panel > 0 && weight.numel() <= kSmall) {
+    out->turned_ = detail::empty_cpu({(out->outputs_ + loops.panel - 1) / loops.panel * loops.panel * out->inputs_}, kFloat);
+    loops.turn(out->weight_.const_data_ptr<float>(), out->outputs_, out->inputs_, out->turned_.data_ptr<float>());
+  }
   if (bias) out->bias_ = bias->contiguous();
   return out;
 }
 
-Tensor PackedRows::run(const Tensor& x, TensorList operands) const {
+bool LinearRows::takes(int64_t rows, int64_t inputs) { return find_panel_loops().takes(rows, inputs); }
+
+Tensor LinearRows::run(const Tensor& x, TensorList operands) const {
   const Tensor dense = x.contiguous();
   std::vector<Tensor> with;
   for (const Tensor& t : operands) with.push_back(t.contiguous());
@@ -44,26 +51,31 @@ Tensor PackedRows::run(const Tensor& x, TensorList operands) const {
 }
 
 // Tasks are chunks of outputs by parts of the rows: of rows whose results the second cache holds until the steps went over them, unless the
-// chunk's weights are what it should hold; and parts for each thread where there are few chunks.
-void PackedRows::run(const float* x, int64_t rows, const std::vector<const float*>& operands, float* y) const {
+// chunk's weights are what it should hold; and parts for each thread where there are few chunks. A part turns the weights that it reads.
+void LinearRows::run(const float* x, int64_t rows, const std::vector<const float*>& operands, float* y) const {
   constexpr int64_t kWorthThreads = 1'500'000, kRowsOfPart = 48;        // multiply-adds, and at least so many rows
   constexpr int64_t kCachedResult = 1 << 15, kCachedWeights = 1 << 17;  // elements
-  const int64_t chunks = (outputs_ + kChunkOutputs - 1) / kChunkOutputs, width = std::min(outputs_, kChunkOutputs);
+  constexpr int64_t kMostOutputs = 256, kLeastOutputs = 64;             // of a chunk
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   const bool divides = threads > 1 && rows * inputs_ * outputs_ >= kWorthThreads;
+  const int64_t share = divides ? outputs_ / (4 * threads) / kLeastOutputs * kLeastOutputs : kMostOutputs;
+  const int64_t chunk_outputs = std::clamp(share, kLeastOutputs, kMostOutputs);
+  const int64_t chunks = (outputs_ + chunk_outputs - 1) / chunk_outputs, width = std::min(outputs_, chunk_outputs);
   int64_t parts = width * inputs_ <= kCachedWeights ? rows * width / kCachedResult : 1;
-  if (divides && chunks * parts < 4 * threads) parts = std::max(parts, threads);
+  if (divides && chunks * parts < 2 * threads) parts = std::max(parts, threads);
   parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(1, rows / kRowsOfPart));
   const int64_t tasks = chunks * parts;
   const PanelLoops& loops = find_panel_loops();
+  const float* const turned = turned_.defined() ? turned_.const_data_ptr<float>() : nullptr;
+  const auto product = loops.is_few(rows, inputs_) && !turned ? loops.run_few : loops.run;
   parallel_for(0, tasks, divides ? 1 : tasks, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t chunk = task / parts, part = task % parts, first = rows * part / parts, last = rows * (part + 1) / parts;
-      loops.run({x + first * inputs_, last - first, inputs_, outputs_, packed_.const_data_ptr<float>(),
-                 bias_ ? bias_->const_data_ptr<float>() : nullptr, y + first * outputs_},
-                chunk);
+      const int64_t column = chunk * chunk_outputs, columns = std::min(chunk_outputs, outputs_ - column);
+      product({x + first * inputs_, inputs_, last - first, inputs_, columns, weight_.const_data_ptr<float>() + column * inputs_, inputs_,
+               turned ? turned + column * inputs_ : nullptr, bias_ ? bias_->const_data_ptr<float>() + column : nullptr, false,
+               y + first * outputs_ + column, outputs_});
       if (steps_.empty()) continue;
-      const int64_t column = chunk * kChunkOutputs, columns = std::min(kChunkOutputs, outputs_ - column);
       const bool whole = columns == outputs_;  // then rows are neighbours
       for (int64_t r = first; r < last; r += whole ? last - first : 1) {
         const int64_t at = r * outputs_ + column, n = whole ? (last - first) * outputs_ : columns;

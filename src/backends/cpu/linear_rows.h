@@ -1,4 +1,4 @@
-// Linear layers of floats whose weights are packed in panels (panel_loops.h), with what follows them.
+// Linear layers of floats by products of our own (panel_loops.h), which read a large weight where it is, with what follows them.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,14 @@
 namespace cresset::cpu {
 
 /// Any number of threads may call it.
-class PackedRows {
+class LinearRows {
  public:
-  /// weight: (outputs, inputs), bias: (outputs), floats on the CPU. Null where oneDNN is as quick on this processor, or a step is oneDNN's
-  /// only.
-  static std::unique_ptr<const PackedRows> make(const Tensor& weight, const std::optional<Tensor>& bias, const Epilogue& epilogue);
+  /// weight: (outputs, inputs), bias: (outputs), floats on the CPU. Null where oneDNN is as quick on this processor for any number of rows,
+  /// or a step is oneDNN's only.
+  static std::unique_ptr<const LinearRows> make(const Tensor& weight, const std::optional<Tensor>& bias, const Epilogue& epilogue);
+
+  /// Is it quicker than oneDNN for so many rows of so many inputs?
+  static bool takes(int64_t rows, int64_t inputs);
 
   /// x: (..., inputs) of float32, with elements. Operands: float32 of the result's sizes.
   Tensor run(const Tensor& x, TensorList operands) const;
@@ -32,7 +35,7 @@ class PackedRows {
   };
 
   int64_t outputs_ = 0, inputs_ = 0;
-  Tensor packed_;
+  Tensor weight_, turned_;  // the latter: a copy of a small weight, or undefined
   std::optional<Tensor> bias_;
   std::vector<Step> steps_;
 };
