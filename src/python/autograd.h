@@ -11,7 +11,7 @@ namespace cresset::python {
 /// A node of the backward graph; each kind of node has a class of its own, named like the node.
 struct PyNode {
   PyObject_HEAD std::shared_ptr<autograd::Node> node;
-  std::weak_ptr<autograd::Node> weak;  // of a node written in Python, which owns this object
+  std::weak_ptr<autograd::Node> weak;  // of a node written in Python, whether or not `node` has it (see PythonNode)
 };
 extern PyTypeObject* node_type;
 inline bool is_node(PyObject* o) { return PyType_IsSubtype(Py_TYPE(o), node_type); }
@@ -20,12 +20,16 @@ std::shared_ptr<autograd::Node> node_of_object(PyObject* o);
 /// The object of a node, a new reference; None for null.
 PyObject* wrap_node(const std::shared_ptr<autograd::Node>& node);
 
-/// A node written in Python knows its object (a context) itself.
+/// A node written in Python has an object (a context) from the beginning, and one of the two holds the other: the object the node while
+/// Python programs have the object, the node the object otherwise.
 struct PythonNode : autograd::Node {
-  virtual PyObject* object() const = 0;  // borrowed
+  virtual PyObject* show() = 0;  // the object, a new reference
   /// Shows the collector the Python objects that only this node holds.
   virtual int traverse(visitproc visit, void* arg) const = 0;
 };
+
+/// Shows the collector what the object of a node holds of it.
+int node_traverse(PyObject* o, visitproc visit, void* arg);
 
 /// Shows the collector what a tensor that only its own Python object holds keeps alive: hooks, its node when nobody else has that, its
 /// gradient's object.

@@ -16,7 +16,7 @@ using autograd::variable_list;
 
 struct FunctionNode;
 
-// ctx. A C++ node owns it; it refers back weakly (PyNode::weak).
+// ctx.
 struct PyContext {
   PyNode base;
   PyObject* dict;
@@ -34,10 +34,17 @@ PyTypeObject* context_type = nullptr;
 PyContext* ctx_of(PyObject* o) { return reinterpret_cast<PyContext*>(o); }
 
 struct FunctionNode final : PythonNode {
-  FunctionNode(PyObject* context, PyObject* cls) : context(share(context)), cls(share(cls)) {}
-  PyObject* object() const override { return context.get(); }
+  FunctionNode(PyObject* context, PyObject* cls) : context(context), held(share(context)), cls(share(cls)) {}
+  PyObject* show() override {
+    PyObject* const out = Py_NewRef(context);
+    if (held) {
+      ctx_of(context)->base.node = shared_from_this();
+      held.reset();
+    }
+    return out;
+  }
   int traverse(visitproc visit, void* arg) const override {
-    if (context.use_count() == 1) Py_VISIT(context.get());
+    if (held.use_count() == 1) Py_VISIT(context);
     if (cls.use_count() == 1) Py_VISIT(cls.get());
     return 0;
   }
@@ -49,7 +56,8 @@ struct FunctionNode final : PythonNode {
   }
   void visit_saved(autograd::SavedValueVisitor& visitor) override { visitor.tensors("tensors", saved, released); }
 
-  std::shared_ptr<PyObject> context, cls;
+  PyObject* const context;
+  std::shared_ptr<PyObject> held, cls;  // held: the context, or null while that holds this
   std::string name_;
   std::vector<bool> is_tensor;  // by argument of forward
   std::vector<autograd::SavedVariable> saved;
@@ -69,15 +77,15 @@ struct FunctionNode final : PythonNode {
 
  private:
   variable_list run(variable_list&& grads) {
-    PyContext* ctx = ctx_of(context.get());
-    if (ctx->materialize_grads)
+    const Ref kept = Ref::borrow(context);  // backward may drop the last one of a program
+    if (ctx_of(context)->materialize_grads)
       for (std::size_t i = 0; i < grads.size() && i < outputs.size(); ++i)
         if (!grads[i].defined() && !outputs[i].was_default_constructed()) grads[i] = outputs[i].zeros_like();
     const Ref backward = checked(PyObject_GetAttrString(cls.get(), "_resolve_backward"));
     const Ref function = checked(PyObject_CallNoArgs(backward.get()));
     const auto n = static_cast<Py_ssize_t>(grads.size());
     const Ref args = checked(PyTuple_New(n + 1));
-    PyTuple_SET_ITEM(args.get(), 0, Py_NewRef(context.get()));
+    PyTuple_SET_ITEM(args.get(), 0, Py_NewRef(context));
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(grads[static_cast<std::size_t>(i)])).release());
     const Ref result = checked(PyObject_Call(function.get(), args.get(), nullptr));
     const Ref items = PyTuple_Check(result.get()) ? result : checked(PyTuple_Pack(1, result.get()));
@@ -125,7 +133,7 @@ PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 int context_traverse(PyObject* o, visitproc visit, void* arg) {
   PyContext* c = ctx_of(o);
-  Py_VISIT(Py_TYPE(o));
+  if (const int r = node_traverse(o, visit, arg)) return r;
   Py_VISIT(c->dict);
   Py_VISIT(c->needs_input_grad);
   Py_VISIT(c->to_save);
@@ -144,9 +152,20 @@ int context_clear(PyObject* o) {
   Py_CLEAR(c->dirty);
   return 0;
 }
+// No program has it any more. A node that others have takes it back.
+bool go_back_to_node(PyObject* o, std::shared_ptr<autograd::Node>& node) {
+  if (!node || node.use_count() == 1) return false;
+  _Py_NewReference(o);
+  PyObject_GC_Track(o);
+  const Ref only = Ref::steal(o);
+  static_cast<FunctionNode&>(*std::exchange(node, nullptr)).held = share(o);
+  return true;
+}
 void context_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   PyContext* c = ctx_of(o);
+  if (go_back_to_node(o, c->base.node)) return;
+  std::shared_ptr<autograd::Node> node = std::move(c->base.node);
   if (c->weakrefs) PyObject_ClearWeakRefs(o);
   context_clear(o);
   c->base.node.~shared_ptr();
@@ -154,6 +173,7 @@ void context_dealloc(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
+  if (node) autograd::detail::release_node(std::move(node));
 }
 
 PyObject* saved_tensors(PyObject* o, void*);
@@ -511,6 +531,7 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   Py_CLEAR(c->saved_for_forward);
   Py_CLEAR(c->dirty);
   Py_CLEAR(c->non_differentiable);
+  if (Py_REFCNT(ctx.get()) > 2) checked(node->show());  // forward kept it
   return Py_NewRef(several ? out.get() : PyTuple_GET_ITEM(out.get(), 0));
   CRESSET_PY_CATCH(nullptr)
 }

@@ -72,11 +72,6 @@ int visit_node(Node& node, visitproc visit, void* arg) {
   return node.extras() ? visit_extras(*node.extras(), visit, arg) : 0;
 }
 
-int node_traverse(PyObject* o, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(o));
-  const std::shared_ptr<Node>& node = py_node_of(o)->node;
-  return node && node.use_count() == 1 ? visit_node(*node, visit, arg) : 0;
-}
 // Cycles through a node break where its hooks and contexts do.
 int node_clear(PyObject*) { return 0; }
 
@@ -370,9 +365,15 @@ int visit_autograd(const Tensor& tensor, visitproc visit, void* arg) {
   return 0;
 }
 
+int node_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  const std::shared_ptr<Node>& node = py_node_of(o)->node;
+  return node && node.use_count() == 1 ? visit_node(*node, visit, arg) : 0;
+}
+
 PyObject* wrap_node(const std::shared_ptr<Node>& node) {
   if (!node) Py_RETURN_NONE;
-  if (auto* own = dynamic_cast<PythonNode*>(node.get())) return Py_NewRef(own->object());
+  if (auto* own = dynamic_cast<PythonNode*>(node.get())) return own->show();
   if (node->pyobj()) return Py_NewRef(static_cast<PyObject*>(node->pyobj()));
   CRESSET_PY_TRY
   const std::string name = node->name();  // nodes that no operator makes are named by their C++ class
