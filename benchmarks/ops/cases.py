@@ -186,6 +186,10 @@ def others():
         yield f"add {label} 1e5", 0, 0, lambda dtype=dtype: bind(T.add, T.randn(n).to(dtype), T.randn(n).to(dtype))
         yield f"softmax {label} 316", 0, 0, lambda dtype=dtype: bind(lambda x: x.softmax(-1), T.randn(316, 316).to(dtype))
         yield f"linear {label} 1x768x768", 0, 2 * 768 * 768, lambda dtype=dtype: bind(F.linear, T.randn(1, 768).to(dtype), T.randn(768, 768).to(dtype))
+        yield (f"linear {label} 128x768x768", 0, 2 * 128 * 768 * 768,
+               lambda dtype=dtype: bind(F.linear, T.randn(128, 768).to(dtype), T.randn(768, 768).to(dtype), T.randn(768).to(dtype)))
+        yield (f"conv {label} 64x56 3x3", 0, 2 * 64 * 64 * 9 * 56 * 56,
+               lambda dtype=dtype: bind(lambda x, w: F.conv2d(x, w, padding=1), T.randn(1, 64, 56, 56).to(dtype), T.randn(64, 64, 3, 3).to(dtype)))
         yield (f"attention {label} 8x128x64", 0, 4 * 8 * 128 * 128 * 64,
                lambda dtype=dtype: bind(F.scaled_dot_product_attention, *(T.randn(1, 8, 128, 64).to(dtype) for _ in range(3))))
     causal = lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True)

@@ -86,7 +86,7 @@ def test_every_processor_gives_the_same_bits(at_best):
 def test_against_numpy_at_every_level(level):
     """Fourier transforms, whose blocks are as wide as registers, and products of integers and of few rows."""
     here = Path(__file__).parent
-    files = [here / "test_integer_products.py", here / "test_few_rows.py", here.parent / "python/test_fft.py"]
+    files = [here / "test_integer_products.py", here / "test_few_rows.py", here / "test_bfloat16_products.py", here.parent / "python/test_fft.py"]
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "products or lines_at_once or long_lengths", *files],
                           env={**os.environ, "CRESSET_ISA": level}, capture_output=True, text=True, timeout=600)  # fmt: skip
     if "CRESSET_ISA: " in done.stdout + done.stderr:

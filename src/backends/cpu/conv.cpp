@@ -1,5 +1,5 @@
-// Convolution kernels: oneDNN for float32, otherwise columns of patches (im2col) and gemm, which 1x1 kernels need no columns for.
-// A transposed convolution is the input gradient of a plain one, so three kernels serve both.
+// Convolution kernels: oneDNN for float32 and, where the processor has products of it, bfloat16, otherwise columns of patches (im2col) and
+// gemm, which 1x1 kernels need no columns for. A transposed convolution is the input gradient of a plain one, so three kernels serve both.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -14,6 +14,7 @@
 
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/packed_types.h"
 #include "cpu/cpu_decl_conv.h"
 #include "ops/conv.h"
 
@@ -220,6 +221,15 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
   if (!wc.is_same(gw)) Tensor(gw).copy_(wc);
 }
 
+// (N, C, ...) to (C): the gradient of a bias.
+Tensor sum_of_channels(const Tensor& t) {
+  DimVector over{0};
+  for (int64_t d = 2; d < t.dim(); ++d) over.push_back(d);
+  return t.sum(over);
+}
+
+bool has_own_products(ScalarType t) { return t == kBFloat16 && has_products_of(t); }
+
 // The type whose kernels compute convolutions of a type, so that a result is rounded once. Integers are exact while sums are below 2^53.
 ScalarType computed_in(ScalarType t) { return isIntegralType(t, true) ? kDouble : toOpMathType(t); }
 
@@ -227,6 +237,11 @@ ScalarType computed_in(ScalarType t) { return isIntegralType(t, true) ? kDouble 
 
 void convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
                  IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups, const Tensor& out) {
+  if (has_own_products(out.scalar_type()) && !transposed && out.numel() > 0) {
+    ConvProblem p = conv_problem(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups);
+    p.type = out.scalar_type();
+    if (onednn_conv_forward(p, input, weight, bias, out)) return;
+  }
   if (const ScalarType wider = computed_in(out.scalar_type()); wider != out.scalar_type()) {
     const Tensor wide = cresset::empty(out.sizes(), out.options().dtype(wider));
     convolution(input.to(wider), weight.to(wider), bias ? std::optional<Tensor>(bias->to(wider)) : std::nullopt, stride, padding, dilation,
@@ -253,6 +268,19 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_given
   ops::check_convolution_backward(grad_given, input_given, weight_given, stride, padding, dilation, transposed, output_padding, groups);
   const ScalarType type = input_given.scalar_type(), wider = toOpMathType(type);
   const Tensor grad_output = grad_given.to(type);
+  if (has_own_products(type) && !transposed && grad_output.numel() > 0 && input_given.numel() > 0) {
+    Tensor gx, gw, gb;
+    ConvProblem p = conv_problem(input_given.sizes(), weight_given.sizes(), grad_output.sizes(), stride, padding, dilation, groups);
+    p.type = type;
+    const TensorOptions options = input_given.options().memory_format(ops::conv_memory_format(input_given, weight_given));
+    if (output_mask[0]) gx = cresset::empty(input_given.sizes(), options);
+    if (output_mask[1]) gw = cresset::empty(weight_given.sizes(), options.dtype(kFloat));
+    if ((!gx.defined() || onednn_conv_backward_data(p, grad_output, weight_given, gx)) &&
+        (!gw.defined() || onednn_conv_backward_weight(p, grad_output, input_given, gw))) {
+      if (output_mask[2]) gb = sum_of_channels(grad_output);
+      return {gx, gw.defined() ? gw.to(type) : gw, gb};
+    }
+  }
   if (wider != type) {
     const auto rounded = [type](const Tensor& t) { return t.defined() ? t.to(type) : t; };
     const auto [gx, gw, gb] = cpu::convolution_backward(grad_output.to(wider), input_given.to(wider), weight_given.to(wider), bias_sizes,
@@ -274,11 +302,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_given
     if (gx.defined()) forward(p, grad_output, weight, std::nullopt, gx);
     if (gw.defined()) backward_weight(p, input, grad_output, gw);
   }
-  if (output_mask[2]) {
-    DimVector over{0};
-    for (int64_t d = 2; d < grad_output.dim(); ++d) over.push_back(d);
-    gb = grad_output.sum(over);
-  }
+  if (output_mask[2]) gb = sum_of_channels(grad_output);
   return {gx, gw, gb};
 }
 

@@ -1,8 +1,9 @@
-// float32 convolutions through oneDNN. oneDNN picks its own blocked layouts; tensors are reordered on the way in and out.
+// Convolutions of float32 and bfloat16 through oneDNN. oneDNN picks its own blocked layouts; tensors are reordered on the way in and out.
 // Primitives are kept by problem in a small per-thread cache. The pool's threads take parts of a
 // convolution.
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/packed_types.h"
 
 #include <algorithm>
 #include <cstring>
@@ -63,7 +64,7 @@ memory::desc described(const ConvProblem& p, const Tensor& t, const memory::dims
   // Extents of one may carry any stride; oneDNN wants sane ones.
   for (std::size_t i = 0; i < strides.size(); ++i)
     if (strides[i] <= 0) strides[i] = 1;
-  return memory::desc(dims, memory::data_type::f32, strides);
+  return memory::desc(dims, onednn_type(t.scalar_type()), strides);
 }
 
 struct Primitive {
@@ -74,7 +75,7 @@ struct Primitive {
 std::string key_of(Kind kind, const ConvProblem& p, bool bias) {
   std::array<int64_t, 32> words{};
   std::size_t n = 0;
-  words[n++] = static_cast<int64_t>(kind) | (bias ? 8 : 0) | (int64_t{p.spatial} << 4);
+  words[n++] = static_cast<int64_t>(kind) | (bias ? 8 : 0) | (int64_t{p.spatial} << 4) | (static_cast<int64_t>(p.type) << 8);
   for (const auto& a : {p.x, p.w, p.y})
     for (int64_t v : a) words[n++] = v;
   for (const auto& a : {p.stride, p.padding, p.padding_behind, p.dilation})
@@ -113,9 +114,9 @@ dnnl::primitive unless_plain(const Description& d) {
 }
 
 Primitive make(Kind kind, const ConvProblem& p, bool bias) {
-  const auto f32 = memory::data_type::f32;
+  const auto f32 = memory::data_type::f32, type = onednn_type(p.type);
   const auto any = memory::format_tag::any;
-  const memory::desc x(tensor_dims(p, p.x), f32, any), y(tensor_dims(p, p.y), f32, any), w(weight_dims(p), f32, any);
+  const memory::desc x(tensor_dims(p, p.x), type, any), y(tensor_dims(p, p.y), type, any), w(weight_dims(p), type, any);
   const memory::desc b = bias ? memory::desc({p.w[0]}, f32, memory::format_tag::x) : memory::desc();
   const memory::dims stride = spatial_dims(p, p.stride), pad = spatial_dims(p, p.padding), behind = spatial_dims(p, p.padding_behind);
   memory::dims dilation = spatial_dims(p, p.dilation);
@@ -132,13 +133,13 @@ Primitive make(Kind kind, const ConvProblem& p, bool bias) {
     const dnnl::convolution_backward_data::primitive_desc pd(d, onednn_engine(), forward);
     return {unless_plain<dnnl::convolution_backward_data>(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc()};
   }
-  const dnnl::convolution_backward_weights::desc d(algorithm, x, w, y, stride, dilation, pad, behind);
+  const dnnl::convolution_backward_weights::desc d(algorithm, x, memory::desc(weight_dims(p), f32, any), y, stride, dilation, pad, behind);
   const dnnl::convolution_backward_weights::primitive_desc pd(d, onednn_engine(), forward);
   return {unless_plain<dnnl::convolution_backward_weights>(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()};
 }
 
 // The memory in the wanted layout: itself, or a scratch copy.
-memory input_in(OnednnScratch& scratch, const memory::desc& have, float* data, const memory::desc& want) {
+memory input_in(OnednnScratch& scratch, const memory::desc& have, void* data, const memory::desc& want) {
   memory m(have, onednn_engine(), data);
   if (have == want) return m;
   memory reordered = scratch.make(want);
@@ -157,7 +158,7 @@ const Primitive* cached(Kind kind, const ConvProblem& p, bool bias) {
 
 // Runs with `out` (an argument of the primitive) written in its own layout or through scratch memory.
 void run_into(OnednnScratch& scratch, const Primitive& prim, std::unordered_map<int, memory> arguments, int out_argument,
-              const memory::desc& have, float* out, const memory::desc& want) {
+              const memory::desc& have, void* out, const memory::desc& want) {
   memory target(have, onednn_engine(), out);
   memory result = have == want ? target : scratch.make(want);
   arguments.emplace(out_argument, result);
@@ -247,13 +248,13 @@ struct Part {
   ConvProblem p;
   int64_t image = 0, input = 0, output = 0, weight_input = 0, row_in = 0, row_out = 0;
 
-  float* x(const Tensor& t) const { return at(t, image, input) + row_in * t.stride(row_dim(p)); }
-  float* w(const Tensor& t) const { return at(t, output, weight_input); }
-  float* y(const Tensor& t) const { return at(t, image, output) + row_out * t.stride(row_dim(p)); }
+  void* x(const Tensor& t) const { return at(t, image, input, row_in * t.stride(row_dim(p))); }
+  void* w(const Tensor& t) const { return at(t, output, weight_input, 0); }
+  void* y(const Tensor& t) const { return at(t, image, output, row_out * t.stride(row_dim(p))); }
 
  private:
-  static float* at(const Tensor& t, int64_t first, int64_t second) {
-    return t.data_ptr<float>() + first * t.stride(0) + second * t.stride(1);
+  static void* at(const Tensor& t, int64_t first, int64_t second, int64_t further) {
+    return static_cast<char*>(t.data_ptr()) + (first * t.stride(0) + second * t.stride(1) + further) * t.element_size();
   }
 };
 
@@ -316,7 +317,7 @@ bool in_parts(const ConvProblem& p, const Split& split, const Run& run) {
 
 bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
   const Tensor xd = usable(x) ? x : x.contiguous(), wd = usable(w) ? w : w.contiguous();
-  const Tensor bd = bias ? bias->contiguous() : Tensor();
+  const Tensor bd = bias ? bias->to(kFloat).contiguous() : Tensor();
   return in_parts(p, split_of(Kind::Forward, p), [&](const Part& part, int64_t, OnednnScratch& scratch) {
     const ConvProblem& q = part.p;
     const Primitive& prim = *cached(Kind::Forward, q, bias.has_value());

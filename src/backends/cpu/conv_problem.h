@@ -11,13 +11,14 @@ struct ConvProblem {
   std::array<int64_t, 3> stride, padding, dilation;
   std::array<int64_t, 3> padding_behind;  // the same as `padding` but for a part
   int64_t groups;
-  int spatial;  // dimensions the caller has
+  int spatial;               // dimensions the caller has
+  ScalarType type = kFloat;  // of x, w and y; a gradient of the weight is float
 };
 
 ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
                          int64_t groups);
 
-/// oneDNN kernels for float32 (src/backends/cpu/conv_onednn.cpp). Tensors are dense in any memory format.
+/// oneDNN kernels for float32 and bfloat16 (src/backends/cpu/conv_onednn.cpp). Tensors are dense in any memory format.
 /// Each returns false when oneDNN has no implementation for the problem; nothing is written then.
 bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y);
 bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, const Tensor& gx);

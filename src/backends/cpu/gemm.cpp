@@ -305,15 +305,16 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
 }
 
 // False where oneDNN has no such product.
-bool bfloat16_gemm(int64_t m, int64_t n, int64_t k, const BFloat16* a, MatrixRef ar, const BFloat16* b, MatrixRef br, BFloat16* c,
-                   int64_t ldc) {
+bool bfloat16_gemm(int64_t m, int64_t n, int64_t k, float alpha, const BFloat16* a, MatrixRef ar, const BFloat16* b, MatrixRef br,
+                   float beta, BFloat16* c, int64_t ldc) {
   const Parts parts = parts_of(m, n, k, number_of_parts(m * n * k, m == 1 || n == 1, threads_here()));
   std::atomic<bool> possible{true};
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && possible.load(std::memory_order_relaxed); ++i) {
       const int64_t row = i / parts.columns * parts.height, column = i % parts.columns * parts.width;
       const MatrixRef x{a + row * ar.row, ar.row, ar.column}, y{b + column * br.column, br.row, br.column};
-      if (!onednn_bfloat16_gemm(std::min(parts.height, m - row), std::min(parts.width, n - column), k, x, y, c + row * ldc + column, ldc))
+      if (!onednn_bfloat16_gemm(std::min(parts.height, m - row), std::min(parts.width, n - column), k, alpha, x, y, beta,
+                                c + row * ldc + column, ldc))
         possible.store(false, std::memory_order_relaxed);
     }
   });
@@ -370,8 +371,7 @@ void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixR
                int64_t ldc) {
   if (half_gemv(m, n, k, alpha, a, ar, b, br, beta, c, ldc)) return;
   if constexpr (std::is_same_v<T, BFloat16>)
-    if (alpha == 1 && beta == 0 && m * n * k > kWorthOnednn && onednn_has_bfloat16() && bfloat16_gemm(m, n, k, a, ar, b, br, c, ldc))
-      return;
+    if (m * n * k > kWorthOnednn && onednn_has_bfloat16() && bfloat16_gemm(m, n, k, alpha, a, ar, b, br, beta, c, ldc)) return;
   constexpr ScalarType type = CppTypeToScalarType<T>::value;
   const Widened x(type, a, ar, m, k), y(type, b, br, k, n);
   const auto *fa = static_cast<const float*>(x.matrix.data), *fb = static_cast<const float*>(y.matrix.data);

@@ -19,8 +19,8 @@ void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, con
 /// Whether oneDNN multiplies matrices of bfloat16 on this processor.
 bool onednn_has_bfloat16();
 
-/// gemm for bfloat16 with alpha 1 and beta 0 (src/backends/cpu/gemm_onednn.cpp). False when oneDNN cannot; nothing is written then.
-bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc);
+/// gemm for bfloat16, rounded once (src/backends/cpu/gemm_onednn.cpp). False when oneDNN cannot; nothing is written then.
+bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, float alpha, MatrixRef a, MatrixRef b, float beta, void* c, int64_t ldc);
 
 /// Whether the next function is faster than OpenBLAS for a product of m rows, n columns and k terms.
 bool onednn_sgemm_is_faster(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb);

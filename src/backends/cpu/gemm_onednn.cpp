@@ -30,7 +30,7 @@ bool onednn_has_bfloat16() {
   return found;
 }
 
-bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc) {
+bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, float alpha, MatrixRef a, MatrixRef b, float beta, void* c, int64_t ldc) {
   using dnnl::memory;
   return onednn_guarded("product", [&] {
     use_one_onednn_thread();
@@ -39,7 +39,14 @@ bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRe
       return memory::desc({rows, columns}, memory::data_type::bf16, memory::dims{std::max<int64_t>(row, 1), std::max<int64_t>(column, 1)});
     };
     const memory::desc x = described(m, k, a.row, a.column), y = described(k, n, b.row, b.column), z = described(m, n, ldc, 1);
-    const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(x, y, z), onednn_engine());
+    dnnl::primitive_attr attributes;
+    if (alpha != 1) attributes.set_output_scales(0, {alpha});
+    if (beta != 0) {
+      dnnl::post_ops steps;
+      steps.append_sum(beta);
+      attributes.set_post_ops(steps);
+    }
+    const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(x, y, z), attributes, onednn_engine());
     dnnl::matmul(pd).execute(onednn_stream(), {{DNNL_ARG_SRC, memory(x, onednn_engine(), const_cast<void*>(a.data))},
                                                {DNNL_ARG_WEIGHTS, memory(y, onednn_engine(), const_cast<void*>(b.data))},
                                                {DNNL_ARG_DST, memory(z, onednn_engine(), c)}});
