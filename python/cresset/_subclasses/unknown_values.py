@@ -15,6 +15,7 @@ active = None  # the UnknownValues of the run, None outside of one
 
 _MIRRORED = {operator.lt: operator.gt, operator.le: operator.ge, operator.gt: operator.lt, operator.ge: operator.le, operator.eq: operator.eq, operator.ne: operator.ne}
 _WORDS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
+_OPPOSITES = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt, operator.eq: operator.ne, operator.ne: operator.eq}
 CHOOSING = frozenset({"aten.nonzero.default", "aten.argwhere.default", "aten.masked_select.default", "aten.index.Tensor"})  # whose results' first size depends on values
 
 
@@ -52,7 +53,11 @@ class Condition:
         return known
 
     def _known(self):
-        """What the limits of the number say, or None."""
+        """What checks before, or the limits of the number, say; or None."""
+        if self._key() in self.values.facts:
+            return True
+        if self._key(_OPPOSITES[self.compare]) in self.values.facts:
+            return False
         low, high = self.number.limits()
         less, greater = (self.other.limits() if isinstance(self.other, _Unknown) else (self.other, self.other))
         if self.compare in (operator.lt, operator.ge):
@@ -64,6 +69,12 @@ class Condition:
         equal = True if low == high == less == greater else False if high < less or low > greater else None
         return equal if self.compare is operator.eq or equal is None else not equal
 
+    def _key(self, compare=None):
+        """The comparison, the same however its sides and the parts of sums are ordered."""
+        compare = compare or self.compare
+        (left, a), (right, b) = sorted(((_sorted_sum(_text(side)), at) for at, side in enumerate((self.number, self.other))))
+        return compare if a < b else _MIRRORED[compare], left, right
+
     def check(self, error, message):
         """What torch._check does: the condition becomes an assertion of the program, and is known from now on."""
         known = self._known()
@@ -74,6 +85,7 @@ class Condition:
         if not self.holds:
             other = int(_bare(self.other)) - self.number.moved
             raise Refused(f"{self} does not hold", self.number.place, [n for n in (other, other + 1, other - 1, other + 2, other - 2) if n >= 0])
+        self.values.facts.add(self._key())
         self.values.assume(self.number, self.compare, self.other)
         if isinstance(self.other, _Unknown):
             self.values.assume(self.other, _MIRRORED[self.compare], self.number)
@@ -86,6 +98,12 @@ def _bare(value):
 
 def _text(value):
     return value.text if isinstance(value, _Unknown) else str(value)
+
+
+def _sorted_sum(text):
+    """`b + a` as `a + b`, where the text is a plain sum."""
+    parts = text.split(" + ")
+    return " + ".join(sorted(parts)) if all(part.isalnum() for part in parts) else text
 
 
 def _comparison(compare):
@@ -168,6 +186,7 @@ class UnknownValues:
     def __init__(self, chosen=(), places=None):
         self._places = itertools.count() if places is None else iter(places)
         self.chosen, self.kinds, self.limits = dict(chosen), {}, {}
+        self.facts = set()  # keys of the conditions that checks have said
         self.made = None  # the place of the one that the operator which runs has asked for
         self.assertions = None  # a function that records a condition as an assertion of the program
         self._armed, self._of_tensor = None, {}

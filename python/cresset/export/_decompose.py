@@ -23,7 +23,7 @@ from ._sizes import SizeExpr
 from ._symbolic_graph import merged, value_symbol
 from ._trace_program import Traced, assertion_nodes
 from ._unchecked import UNCHECKED
-from .decomp_utils import CustomDecompTable, elementary, preservable
+from .decomp_utils import CustomDecompTable, elementary, is_preservable
 from .graph_signature import ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["decomposed"]
@@ -40,7 +40,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     if not training:
         return _whole(aten._native_batch_norm_legit_no_training.default, input, weight, bias, running_mean, running_var, momentum, eps)[0]
     if running_mean is not None:
-        var, mean = aten.var_mean.correction(input, [d for d in range(input.dim()) if d != 1], correction=1)
+        var, mean = aten.var_mean.correction(input.detach(), [d for d in range(input.dim()) if d != 1], correction=1)
         running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
         running_var.copy_(running_var * (1 - momentum) + var * momentum)
     return _statistics_of_batch(input, weight, bias, momentum, eps)
@@ -128,10 +128,11 @@ class _Replaying(fx.Interpreter):
             raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
         if str(target) == "aten.lift_fresh_copy.default":  # always, also without rules
             return cresset.ops.aten.clone.default(*args)
-        if target in elementary() or target in preservable() and target not in self.rules:
+        kept = is_preservable(target)
+        if target in elementary() or kept and target not in self.rules:
             return _whole(target, *args, **kwargs)
         rule = _RULES.get(str(target))
-        if rule is None and target in preservable():
+        if rule is None and kept:
             rule = self.rules[target]
         return super().call_function(target, args, kwargs) if rule is None else rule(*args, **kwargs)
 

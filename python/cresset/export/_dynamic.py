@@ -76,12 +76,12 @@ def _roots(found, leaves, labels):
         hint, rest = divmod(size - dim.offset, dim.factor)
         if rest:
             raise UserError(UserErrorType.CONSTRAINT_VIOLATION, f"Constraints violated ({base.__name__})! Expected input {label} to be of the form {dim.__name__}, got {size}.")
-        if id(base) not in by_dim:
+        if base.__name__ not in by_dim:
             if not base.min <= hint <= base.max:
                 raise ConstraintViolationError(f"{hint} not in range [{base.min}, {base.max}]")
-            by_dim[id(base)] = _Root(base.__name__, "dim", hint, base.min, base.max, [], label)
-            roots.append(by_dim[id(base)])
-        root = by_dim[id(base)]
+            by_dim[base.__name__] = _Root(base.__name__, "dim", hint, base.min, base.max, [], label)
+            roots.append(by_dim[base.__name__])
+        root = by_dim[base.__name__]
         if root.hint != hint:
             raise UserError(
                 UserErrorType.CONSTRAINT_VIOLATION,
@@ -199,6 +199,7 @@ class _Search:
         self.base_sizes = {i: r.samples()[0] if r.samples() else r.hint for i, r in enumerate(roots)}
         self.base = trials.settle(self.base_sizes)
         self.groups, self.static = [], []  # lists of numbers of roots
+        self.violations = []  # (root, lines, fixes)
 
     def _with(self, group, size):
         return {**self.base_sizes, **dict.fromkeys(group, size)}
@@ -235,7 +236,8 @@ class _Search:
         if root.kind == "dim":
             lines = [f"Not all values of {root.shown} in the specified range satisfy the program: at {n} it {why}" for n, why in problems.items()]
             limits = f", min={root.lower}" if root.lower else ""
-            raise _violation([root], lines, [f"{root.name} = Dim('{root.name}'{limits}, max={last})"])
+            self.violations.append((root, lines, [f"{root.name} = Dim('{root.name}'{limits}, max={last})"]))
+            return {}, tried
         for i in group:
             self.roots[i].upper = last
         return self._problems(group)
@@ -258,6 +260,9 @@ class _Search:
                 continue
             alone = rest
             self._give_up(i, problems, tried)
+        if self.violations:
+            roots, lines, fixes = zip(*self.violations)
+            raise _violation(roots, sum(lines, []), sum(fixes, []))
         self.groups.sort()
 
     def _partners(self, i, others):
@@ -274,7 +279,7 @@ class _Search:
         if len(named) > 1:
             one, other = named[1], named[0]
             line = f"The values of {one.shown} and {other.shown} must always be equal."
-            raise _violation([one], [line], [f"{one.name} = {other.name}"])
+            self.violations.append((one, [line], [f"{one.name} = {other.name}"]))
 
     def _give_up(self, i, problems, tried):
         root = self.roots[i]
@@ -287,9 +292,10 @@ class _Search:
                 f"You marked {root.name or root.label} as dynamic but your code specialized it to be a constant ({root.hint}). If you're using mark_dynamic, "
                 f"either remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.{reason}"
             )
-            raise _violation([root], [line], [f"{root.name} = {root.hint}"] if root.name else [])
+            self.violations.append((root, [line], [f"{root.name} = {root.hint}"] if root.name else []))
+            return
         lines = [f"Not all values of {root.shown} in the specified range satisfy the program: at {n} it {why}" for n, why in problems.items()]
-        raise _violation([root], lines, [])
+        self.violations.append((root, lines, []))
 
 
 def trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved=()):
@@ -321,13 +327,17 @@ def _values_that_go(trials, search, place, kind):
     """Numbers for a value with which the program is the same, the base's first. GuardOnDataDependentSymNode where others make it another program."""
     first = trials.chosen[place]
     wanted = [*trials.hints.get(place, ()), *(_number(kind, n) for n in (int(first) + 1, 2 * int(first) + 3, *_VALUES))]
-    found = [first]
+    found, asserted = [first], False
     for number in dict.fromkeys(n for n in wanted if n != first):
+        chosen = {place: number}
         try:
-            other = trials.at(search.base_sizes, {place: number})
+            other = trials.with_values(search.base_sizes, chosen)
         except GuardOnDataDependentSymNode:
             raise
         except Exception:  # noqa: BLE001 (the program does not take the number)
+            continue
+        if chosen[place] != number:
+            asserted = True
             continue
         try:
             merged([search.base, other], None)
@@ -338,7 +348,7 @@ def _values_that_go(trials, search, place, kind):
         found.append(number)
         if len(found) == 5:
             break
-    if len(found) == 1:
+    if len(found) == 1 and not asserted:  # what is asserted to equal others varies with them
         raise GuardOnDataDependentSymNode(
             f"Could not guard on data-dependent expression: the program takes no other value of a tensor than {first} for {_value_symbol(place, kind)} that was "
             "tried. Say with torch._check which there may be."

@@ -7,7 +7,7 @@ import operator
 import cresset
 from cresset import fx
 
-from ._sizes import SizeExpr, Symbol, fit
+from ._sizes import FloatExpr, SizeExpr, Symbol, fit, fit_float
 from ._symbolic_values import SizeNumber, with_sizes
 from ._trace_program import Traced
 from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
@@ -68,11 +68,7 @@ class _Merging:
         """The number or expression of the numbers of all runs."""
         if self.samples is None or all(_equal(v, values[0]) for v in values):
             return values[0]
-        if type(values[0]) is float:  # only as the value that it is
-            same = (s for s in self.samples[0] if all(v == sample[s] for v, sample in zip(values, self.samples)))
-            found = next(map(SizeExpr.of, same), None)
-        else:
-            found = fit(self.samples, values)
+        found = (fit_float if type(values[0]) is float else fit)(self.samples, values)
         if found is None:
             shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
             raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
@@ -118,9 +114,21 @@ class _Merging:
                     raise Difference(f"gives {_where(nodes[0])} {b!r} instead of {a!r}, which is no whole number that could follow from the size")
             if _is_number(a):
                 rule = self._rule(list(values), nodes[0])
-                if isinstance(rule, SizeExpr):
+                if isinstance(rule, (SizeExpr, FloatExpr)):
                     found[place] = rule
+        if nodes[0].target is operator.eq and len(found) == 2:
+            self._tell_apart(found, [first, *others], nodes[0])
         return found
+
+    def _tell_apart(self, found, columns, node):
+        """What is asserted to be equal is so in all runs, and still two expressions: the second of other symbols."""
+        one, other = found
+        if found[one] == found[other]:
+            rest = [{s: n for s, n in sample.items() if s not in found[one].symbols()} for sample in self.samples]
+            rule = fit(rest, [column[other] for column in columns]) if rest[0] else None
+            if rule is None:
+                raise Difference(f"asserts at {_where(node)} that {found[one]} is equal to what no rule that export finds gives")
+            found[other] = rule
 
     def sizes(self, nodes):
         """Sizes of the tensors of one node's value in meta["sizes"]: a tuple, or a list of tuples for several tensors; None without symbols."""
@@ -147,6 +155,10 @@ def _check_forms(columns):
             raise Difference(f"runs {len(column)} operators instead of {len(first)}: code decides by the size")
 
 
+def _bare(number):
+    return float(number) if isinstance(number, float) else int(number)
+
+
 def _equal(a, b):
     return bool(a is b or a == b)
 
@@ -170,7 +182,7 @@ class _Building:
     def _call(self, function, args, expression, name):
         node = self.graph.create_node("call_function", function, args, {}, name=name)
         values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]
-        node.meta["val"] = int(values[0].shape[values[1]]) if function is cresset.ops.aten.sym_size.int else function(*map(int, values))
+        node.meta["val"] = int(values[0].shape[values[1]]) if function is cresset.ops.aten.sym_size.int else function(*map(_bare, values))
         self._expressed(node, expression)
         return node
 
@@ -203,6 +215,8 @@ class _Building:
         """The node of an expression; the number itself for numbers."""
         if isinstance(expression, int):
             return expression
+        if isinstance(expression, FloatExpr):
+            return self._float(expression)
         if expression in self.made:
             return self.made[expression]
         if expression in self.sizes:
@@ -226,6 +240,18 @@ class _Building:
         self._expressed(total, expression)
         self.made[expression] = total
         return total
+
+    def _float(self, expression):
+        number, divisor, power = self.number(expression.size), expression.divisor, expression.power
+        if power == -1:
+            number = self._call(operator.truediv, (divisor, number), expression, "truediv")
+        elif divisor != 1 or power == 1:
+            number = self._call(operator.truediv, (number, divisor), expression, "truediv")
+        if abs(power) == 0.5:
+            number = self._call(cresset._sym_sqrt, (number,), dataclasses.replace(expression, power=0.5), "_sym_sqrt")
+        if power == -0.5:
+            number = self._call(operator.truediv, (1, number), expression, "truediv")
+        return number
 
     def _moved(self, node, by):
         if not by:
@@ -281,7 +307,7 @@ def _nodes(building, merging, columns, rules, used):
             for symbol in building.sources:
                 if symbol in used:
                     building.made[SizeExpr.of(symbol)] = building.symbol(symbol)
-        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, SizeExpr) else v  # noqa: E731
+        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, (SizeExpr, FloatExpr)) else v  # noqa: E731
         args, kwargs = _rebuilt((node.args, dict(node.kwargs)), rules[position], [0], change)
         if node.op == "output":
             building.graph.output(args[0])

@@ -7,7 +7,7 @@ import inspect
 import cresset
 from cresset.utils import _pytree as pytree
 
-from ._errors import invalid_shapes
+from ._errors import UserError, UserErrorType, invalid_shapes
 from ._sizes import int_oo
 
 __all__ = ["AdditionalInputs", "Constraint", "Dim", "DimHint", "ShapesCollection", "dims", "refine_dynamic_shapes_from_suggested_fixes", "resolved"]
@@ -238,10 +238,14 @@ def resolved(mod, args, kwargs, dynamic_shapes, named):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     if isinstance(dynamic_shapes, dict):
         if set(dynamic_shapes) != set(named):
+            inner = next(iter(named.values())) if len(named) == 1 else None
+            if isinstance(inner, dict) and set(dynamic_shapes) == set(inner):
+                advice = "Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose `dynamic_shapes` in a list/tuple?"
+            else:
+                advice = "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`."
             raise invalid_shapes(
                 f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names {list(named)} of `inputs`, but here they are "
-                f"{list(dynamic_shapes)}. Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching "
-                "`inputs`."
+                f"{list(dynamic_shapes)}. {advice}"
             )
         specs = [dynamic_shapes[k] for k in named]
     elif isinstance(dynamic_shapes, (list, tuple)):
@@ -253,7 +257,19 @@ def resolved(mod, args, kwargs, dynamic_shapes, named):
     found, at = {}, 0
     for (name, value), spec in zip(named.items(), specs):
         at = _read(value, spec, f"['{name}']", at, found)
+    _check_definitions(found.values())
     return found
+
+
+def _check_definitions(dims):
+    """Dims of one name are one size, so that they must have one range."""
+    known = {}
+    for dim in dims:
+        if isinstance(dim, Dim):
+            root = dim.root
+            other = known.setdefault(root.__name__, root)
+            if (other.min, other.max) != (root.min, root.max):
+                raise UserError(UserErrorType.INVALID_INPUT, f"Found different definitions {other} and {root} for the same symbolic dimension {root.__name__}!")
 
 
 def _as_declared(mod, named):

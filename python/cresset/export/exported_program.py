@@ -7,6 +7,7 @@ from typing import NamedTuple
 import cresset
 from cresset.utils import _pytree as pytree
 
+from ._checks import reordered
 from ._text import program_text
 from .graph_signature import (  # noqa: F401
     ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, SymIntArgument, TensorArgument,
@@ -102,6 +103,7 @@ class ExportedProgram:
         if value is not None:
             if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], dict)):
                 raise ValueError("Example inputs should be a tuple containing example arguments (as a tuple), and example kwargs (as a dictionary).")
+            value = reordered(*value, self.call_spec.in_spec)
             given = pytree.tree_structure(value)
             if given != self.call_spec.in_spec:
                 raise ValueError(f"Input spec of the example inputs does not match: {given} was given, {self.call_spec.in_spec} is expected.")
