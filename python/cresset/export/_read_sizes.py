@@ -35,6 +35,13 @@ def _value(node):
         return _product({(): -1}, _value(node.operand))
     if isinstance(node, ast.Name):
         return {(Symbol(node.id),): 1}
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left), _value(node.right)
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            return _sum(left, right if isinstance(node.op, ast.Add) else _product({(): -1}, right))
+        if isinstance(node.op, ast.Mult):
+            return _product(left, right)
+        return _quotient(left, right) if isinstance(node.op, ast.FloorDiv) else _refuse()
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise _Other
     name, args = node.func.id, node.args
@@ -53,10 +60,18 @@ def _value(node):
         for _ in range(parts[1][()] - 1):
             total = _product(total, parts[0])
         return total
-    if name == "FloorDiv" and len(parts) == 2 and not isinstance(parts[0], SizeExpr) and parts[1].keys() == {()} and parts[1][()] > 0:
-        above = _made(parts[0])
-        return SizeExpr(above.terms, above.inner, parts[1][()]) if isinstance(above, SizeExpr) else {(): above // parts[1][()]}
+    return _quotient(*parts) if name == "FloorDiv" and len(parts) == 2 else _refuse()
+
+
+def _refuse():
     raise _Other
+
+
+def _quotient(above, below):
+    if isinstance(above, SizeExpr) or isinstance(below, SizeExpr) or below.keys() != {()} or below[()] <= 0:
+        raise _Other
+    made, by = _made(above), below[()]
+    return SizeExpr(made.terms, made.inner, by) if isinstance(made, SizeExpr) else {(): made // by}
 
 
 def _sum(a, b):

@@ -7,6 +7,7 @@ import operator
 import cresset
 from cresset import fx
 
+from ._read_sizes import size_of_text
 from ._sizes import FloatExpr, SizeExpr, Symbol, fit, fit_float
 from ._symbolic_values import SizeNumber, with_sizes
 from ._trace_program import Traced
@@ -102,7 +103,7 @@ class _Merging:
     def arguments(self, nodes):
         """{place among the leaves: expression} of one node's arguments; Difference where others than whole numbers differ."""
         first, *others = [_flat(n) for n in nodes]
-        found = {}
+        found, numbers = {}, 0
         for other in others:
             if len(other) != len(first):
                 raise Difference(f"gives {_where(nodes[0])} other arguments: code decides by the size")
@@ -113,22 +114,20 @@ class _Merging:
                 if not same and not (_is_assertion(nodes[0]) and isinstance(a, str)):  # the text has numbers of its run
                     raise Difference(f"gives {_where(nodes[0])} {b!r} instead of {a!r}, which is no whole number that could follow from the size")
             if _is_number(a):
-                rule = self._rule(list(values), nodes[0])
+                rule = self._asserted(list(values), nodes[0], numbers) or self._rule(list(values), nodes[0])
+                numbers += 1
                 if isinstance(rule, (SizeExpr, FloatExpr)):
                     found[place] = rule
-        if nodes[0].target is operator.eq and len(found) == 2:
-            self._tell_apart(found, [first, *others], nodes[0])
         return found
 
-    def _tell_apart(self, found, columns, node):
-        """What is asserted to be equal is so in all runs, and still two expressions: the second of other symbols."""
-        one, other = found
-        if found[one] == found[other]:
-            rest = [{s: n for s, n in sample.items() if s not in found[one].symbols()} for sample in self.samples]
-            rule = fit(rest, [column[other] for column in columns]) if rest[0] else None
-            if rule is None:
-                raise Difference(f"asserts at {_where(node)} that {found[one]} is equal to what no rule that export finds gives")
-            found[other] = rule
+    def _asserted(self, values, node, number):
+        """The expression of one of the two numbers of an assertion as the program has it: what is asserted may be the same in all runs."""
+        texts = node.meta.get("asserted")
+        if texts is None or self.samples is None or number > 1 or texts[number] is None:
+            return None
+        found = size_of_text(texts[number])
+        known = isinstance(found, SizeExpr) and found.symbols() <= self.samples[0].keys()
+        return found if known and all(found.value(sample) == v for sample, v in zip(self.samples, values)) else None
 
     def sizes(self, nodes):
         """Sizes of the tensors of one node's value in meta["sizes"]: a tuple, or a list of tuples for several tensors; None without symbols."""

@@ -78,13 +78,26 @@ class CustomDecompTable(dict):
     def __init__(self):
         super().__init__({op: op.decompose for op in itertools.chain(preservable(), _of_libraries())})
         self.update(core_aten_decompositions())
+        self._taken_out = set()
+
+    def __missing__(self, op):
+        raise KeyError(f"{op} is not in the table of decompositions")
+
+    def __delitem__(self, op):
+        self.pop(op)
+
+    def pop(self, op, *default):
+        """Take an entry out, and give it."""
+        self._taken_out.add(op)
+        return super().pop(op, *default) if default or op in self else self[op]
 
     def copy(self):
         """Another table with the same entries."""
         new = CustomDecompTable.__new__(CustomDecompTable)
         new.update(self)
+        new._taken_out = set(self._taken_out)
         return new
 
     def materialize(self):
-        """The entries as a dict."""
-        return dict(self)
+        """The entries as a dict, with those of operators that libraries have defined since."""
+        return {**{op: op.decompose for op in _of_libraries() if op not in self._taken_out}, **self}

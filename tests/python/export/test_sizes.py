@@ -9,6 +9,8 @@ import cresset as torch
 from cresset._dynamo.exc import UserError
 from cresset.export import Dim, default_decompositions, export, load, save
 from cresset.export._sizes import fit, fit_float
+from cresset.export._swap import _swap_modules
+from cresset.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
 
 
 class Scales(torch.nn.Module):
@@ -117,3 +119,128 @@ def test_example_inputs_in_another_order():
     program = export(Sum(), (), {"y": torch.ones(3), "x": torch.ones(3)})
     program.example_inputs = (), {"x": torch.zeros(3), "y": torch.ones(3)}
     assert list(program.example_inputs[1]) == ["y", "x"]
+
+
+class Narrow(torch.nn.Module):
+    def forward(self, x, y):
+        if x.shape[0] >= 6 and y.shape[0] <= 16:
+            return x * 2.0, y + 1
+        return x, y
+
+
+class Linked(torch.nn.Module):
+    def forward(self, x, y):
+        return x + y[4:]
+
+
+class Threes(torch.nn.Module):
+    def forward(self, x):
+        return x.reshape([-1, 3]) if x.shape[0] >= 9 else x
+
+
+class Constant(torch.nn.Module):
+    def forward(self, x, y, z):
+        return x + y[1:] + z[2:], x @ torch.ones(4, 4)
+
+
+@pytest.mark.parametrize(
+    ("module", "sizes", "shapes", "fixes", "sized"),
+    [
+        (Narrow, (16, 12), {"x": (Dim("a"),), "y": (Dim("b"),)}, ["a = Dim('a', min=6)", "b = Dim('b', max=16)"], "{s0: VR[6, int_oo], s1: VR[0, 16]}"),
+        (Linked, (6, 10), {"x": (Dim("a"),), "y": (Dim("b"),)}, ["b = a + 4"], "{s0: VR[0, int_oo]}"),
+        (Threes, (15,), ((Dim("a"),),), ["_a = Dim('_a', min=3)", "a = 3*_a"], "{s0: VR[3, int_oo]}"),
+        (Constant, (4, 5, 6), (lambda d: {"x": (d,), "y": (d + 1,), "z": (d + 2,)})(Dim("a", max=16)), ["a = 4"], "{}"),
+    ],
+)
+def test_suggested_fixes(module, sizes, shapes, fixes, sized):
+    inputs = tuple(torch.ones(n) for n in sizes)
+    with pytest.raises(UserError) as caught:
+        export(module(), inputs, dynamic_shapes=shapes)
+    assert [line.strip() for line in str(caught.value).partition("Suggested fixes:\n")[2].splitlines()[: len(fixes)]] == fixes
+    refined = refine_dynamic_shapes_from_suggested_fixes(str(caught.value), shapes)
+    assert str(export(module(), inputs, dynamic_shapes=refined).range_constraints) == sized
+
+
+def test_sizes_that_are_linked_vary_together():
+    program = export(Linked(), (torch.ones(6, 4), torch.ones(10, 4)), dynamic_shapes={"x": (Dim.AUTO, Dim.AUTO), "y": (Dim.AUTO, Dim.DYNAMIC)})
+    assert program.module()(torch.ones(2, 3), torch.ones(6, 3)).shape == (2, 3)
+    with pytest.raises(RuntimeError, match=r"to be equal to s0 \+ 4 = 6, but got 7"):
+        program.module()(torch.ones(2, 3), torch.ones(7, 3))
+
+
+def test_structures_of_dynamic_shapes():
+    class Nested(torch.nn.Module):
+        def forward(self, x):
+            return x["k"][0] + x["k"][1]
+
+    inputs, n = ({"k": [torch.ones(4), torch.ones(4)]},), Dim("n")
+    for shapes, words in [
+        (({"k": [n, n]},), r"Unexpected input tensor shape .* specified at `dynamic_shapes\[0\]\['k'\]\[0\]` \(expected either a list/tuple"),
+        (({"k": ((n,), (n,))},), r"`inputs\[0\]\['k'\]` is a <class 'list'>, but `dynamic_shapes\[0\]\['k'\]` is a <class 'tuple'>"),
+        (({"k": n},), r"`inputs\[0\]\['k'\]` is a <class 'list'>, but `dynamic_shapes\[0\]\['k'\]` is not"),
+    ]:
+        with pytest.raises(UserError, match=words):
+            export(Nested(), inputs, dynamic_shapes=shapes)
+    export(Nested(), inputs, dynamic_shapes=({"k": [(n,), (n,)]},))
+
+
+def test_operators_inside_of_a_users_decomposition_stay_whole():
+    class Affine(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 5)
+
+        def forward(self, x):
+            return self.linear(x)
+
+    def doubled(x, weight, bias):
+        return torch.matmul(x, weight.T) + 2 * bias
+
+    program, name = export(Affine(), (torch.ones(2, 3, 4),)), torch.ops.aten.linear.default
+    targets = lambda table: [str(n.target) for n in program.run_decompositions(table).graph.nodes if n.op == "call_function"]  # noqa: E731
+    assert targets({name: doubled}) == ["aten.permute.default", "aten.matmul.default", "aten.mul.Tensor", "aten.add.Tensor"]
+    table = default_decompositions()
+    table[name] = doubled
+    assert "aten.matmul.default" not in targets(table)
+
+
+def test_programs_of_graph_modules_say_where_the_code_was():
+    class Affine(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 5)
+
+        def forward(self, x, *, k):
+            return {"a": self.linear(x).cos() + k["z"]}
+
+    inputs = (torch.ones(2, 3, 4),), {"k": {"z": torch.ones(5)}}
+    program = export(Affine(), *inputs)
+    again = export(program.module(), *inputs)
+    for key in ("stack_trace", "nn_module_stack", "torch_fn"):
+        assert [n.meta.get(key) for n in again.graph.nodes] == [n.meta.get(key) for n in program.graph.nodes]
+    assert torch.equal(again.module()(*inputs[0], **inputs[1])["a"], program.module()(*inputs[0], **inputs[1])["a"])
+
+
+def test_modules_are_exchanged():
+    class Half(torch.nn.Module):
+        def forward(self, x, *, y):
+            return {"sum": x + y}
+
+    class Whole(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = Half()
+
+        def forward(self, x):
+            return self.part(x, y=x * 2)["sum"] + 1
+
+    class Other(Half):
+        def forward(self, x, *, y):
+            return {"sum": x - y}
+
+    x = torch.ones(3)
+    program = export(Whole(), (x,), preserve_module_call_signature=("part",))
+    swapped = _swap_modules(program, {"part": Other()})
+    assert swapped(x).tolist() == torch.fx.Interpreter(swapped).run(x).tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match="does not keep the signature of 'other'"):
+        _swap_modules(program, {"other": Other()})
