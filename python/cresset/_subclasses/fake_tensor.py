@@ -25,6 +25,14 @@ __all__ = [
 CONSTANT_NUMEL_LIMIT = 1
 
 
+def with_gradient(tensor, wanted=True):
+    """The tensor, which requires a gradient where that is wanted: also inside of functional transforms, which refuse the method."""
+    if wanted:
+        with _C.DisableTorchFunction():
+            tensor.requires_grad = True
+    return tensor
+
+
 def _is_tensor_constructor(func):
     """Does an operator make one tensor out of no tensor?"""
     schema = func._schema
@@ -133,7 +141,7 @@ class FakeTensor(cresset.Tensor):
             with no_dispatch(), cresset.no_grad():  # a mode that is active takes the tensor inside for one that is not fake
                 copy = memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device)
                 copy.real_tensor = None if self.real_tensor is None else self.real_tensor.clone()
-            copy.requires_grad_(self.requires_grad)
+            with_gradient(copy, self.requires_grad)
         return memo[id(self)]
 
 
@@ -244,10 +252,7 @@ class FakeTensorMode(TorchDispatchMode):
         with no_dispatch(), cresset.no_grad():
             copy = self._wrap(fake._elem.detach(), fake.fake_device, fake.constant)
         copy.real_tensor = fake.real_tensor
-        if fake.requires_grad:
-            with cresset._C.DisableTorchFunction():
-                copy.requires_grad = True  # the method is refused inside of functional transforms
-        return copy
+        return with_gradient(copy, fake.requires_grad)
 
     def _convert(self, tensor):
         kind = type(tensor)
@@ -264,7 +269,7 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(tensor, cresset.nn.Parameter):
             fake = cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
         elif tensor.requires_grad:
-            fake.requires_grad_(True)
+            with_gradient(fake)
         if tensor.is_leaf and tensor.grad is not None:
             fake.grad = self.from_tensor(tensor.grad)
         return fake
@@ -275,7 +280,7 @@ class FakeTensorMode(TorchDispatchMode):
         with no_dispatch():
             parts = {name: self.from_tensor(getattr(tensor, name)) for name in names}
         fake = type(tensor).__tensor_unflatten__(parts, context, tensor.shape, tensor.stride())
-        return fake.requires_grad_(tensor.requires_grad) if tensor.is_leaf and not fake.requires_grad else fake
+        return with_gradient(fake, tensor.requires_grad) if tensor.is_leaf and not fake.requires_grad else fake
 
     def _meta_of(self, tensor):
         storage = tensor.untyped_storage()
@@ -572,7 +577,7 @@ class FakeTensorConverter:
             raise AssertionError(f"tensor's device must be `meta`, got {t.device.type} instead")
         with no_dispatch(), cresset.no_grad():
             fake = fake_mode._wrap(t.detach(), device)
-        return fake.requires_grad_(t.requires_grad)
+        return with_gradient(fake, t.requires_grad)
 
     __call__ = from_real_tensor
 
