@@ -14,7 +14,7 @@ import cresset
 
 from ... import _rare_functions, _recorded
 from ..._subclasses import unknown_values
-from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 from ..._subclasses.functional_tensor import FunctionalTensor
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -297,6 +297,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             if all_constant:
                 with _disable_current_modes():
                     return func(*[tracer.constants[id(a)][1] if isinstance(a, cresset.Tensor) else a for a in args], **kwargs)
+            if self.tracing_mode != "real" and func._schema.name not in ("aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"):
+                raise DataDependentOutputException(func)
             if self._error_on_data_dependent_ops and any(id(t) in tracer.known for t in tensors):
                 raise RuntimeError(_DATA_DEPENDENT.format(func))
         name = str(func).split(".")[1]
