@@ -114,7 +114,29 @@ def cond(pred, true_fn, false_fn, operands=()):
             "make the predicate a boolean tensor or a SymBool.",
             stacklevel=2,
         )
+    if _without_values(pred):
+        return _either(true_fn(*operands), false_fn(*operands))
     return (true_fn if pred else false_fn)(*operands)
+
+
+def _without_values(truth):
+    """Is it a tensor on the meta device, or a fake one whose value is not known?"""
+    fake = getattr(type(truth), "_has_no_values", False)
+    return fake and truth.constant is None if fake else isinstance(truth, Tensor) and truth.is_meta
+
+
+def _forms(values):
+    return [(x.shape, x.dtype, x.device) if isinstance(x, Tensor) else type(x) for x in values]
+
+
+def _either(one, other):
+    """What both branches gave where nobody knows which is run: the first, of the same form as the second."""
+    from .utils import _pytree as pytree
+
+    (values, spec), (others, other_spec) = pytree.tree_flatten(one), pytree.tree_flatten(other)
+    if spec != other_spec or _forms(values) != _forms(others):
+        raise RuntimeError(f"torch.cond: results of the same form were required of both branches; given {_forms(values)} and {_forms(others)}.")
+    return one
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
@@ -141,10 +163,15 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     carried = tuple(carried)
     if _recorders is not None and all(isinstance(x, Tensor) for x in carried):
         return _recorders["while_loop"](cond_fn, body_fn, carried)
-    while cond_fn(*carried):
+    unknown = False
+    while not unknown:  # once, where nobody knows how often
+        goes_on = cond_fn(*carried)
+        unknown = _without_values(goes_on)
+        if not unknown and not goes_on:
+            break
         new = body_fn(*carried)
         new = tuple(new) if isinstance(new, (tuple, list)) else (new,)
-        before, after = ([(x.shape, x.dtype, x.device) if isinstance(x, Tensor) else type(x) for x in values] for values in (carried, new))
+        before, after = _forms(carried), _forms(new)
         if before != after:
             raise RuntimeError(f"Expected body_fn_output and carried_inputs to have same metadata but found: {after} and {before}")
         carried = new

@@ -14,7 +14,7 @@ __all__ = [
     "is_deterministic_algorithms_warn_only_enabled", "use_deterministic_algorithms", "get_deterministic_debug_mode",
     "set_deterministic_debug_mode", "is_warn_always_enabled", "set_warn_always", "set_flush_denormal", "is_vulkan_available",
     "set_default_tensor_type", "get_device", "is_conj", "is_neg", "is_distributed", "thread_safe_generator", "classproperty", "SymInt", "SymFloat", "SymBool", "sym_int", "sym_float",
-    "sym_max", "sym_min", "sym_not", "sym_ite", "sym_sum", "sym_sqrt", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
+    "sym_max", "sym_min", "sym_not", "sym_ite", "sym_sum", "sym_sqrt", "_sym_sqrt", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
     "_check_with", "_check", "_check_value", "_check_type", "_check_index", "_check_not_implemented", "_check_is_size", "_check_tensor_all",
     "_check_tensor_all_with", "_assert",
 ]  # fmt: skip
@@ -239,8 +239,11 @@ def sym_sum(args):
     return sum(args)
 
 
-def sym_sqrt(a):
+def _sym_sqrt(a):
     return math.sqrt(a)
+
+
+sym_sqrt = _sym_sqrt
 
 
 # --- checks --------------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 
 import cresset
 from cresset import _C, export
+from cresset.export._load import ir_module
 from cresset.testing import assert_close
 
 HERE = Path(__file__).resolve().parent
@@ -25,9 +26,9 @@ RECORDED = HERE.parent / "conformance/files/pt2"
 def test_recorded_programs(name):
     program = export.load(RECORDED / name / "model.pt2")
     arrays = np.load(RECORDED / name / "io.npz")
-    module = program.module()
+    module = ir_module(program)
     assert_close(module(cresset.from_numpy(arrays["in0"])).detach(), cresset.from_numpy(arrays["out0"]))
-    program.graph.lint()
+    module.graph.lint()
     assert set(program.state_dict) == set(dict(module.named_parameters())) | set(dict(module.named_buffers()))
 
 
@@ -39,12 +40,12 @@ def test_parts_of_a_program():
     assert signature.buffers == ("b1.running_mean", "b1.running_var", "b1.num_batches_tracked")
     assert signature.user_inputs == ("x",)
     assert signature.inputs_to_parameters["p_c1_weight"] == "c1.weight"
-    assert [k.kind() for k in program.graph.nodes() if k.kind() not in ("prim::Constant", "prim::GetAttr", "prim::ListConstruct")] == [
+    module = ir_module(program)
+    assert [k.kind() for k in module.graph.nodes() if k.kind() not in ("prim::Constant", "prim::GetAttr", "prim::ListConstruct")] == [
         "aten::conv2d", "aten::batch_norm", "aten::relu", "aten::conv2d", "aten::relu", "aten::adaptive_avg_pool2d", "aten::flatten",
         "aten::linear",
     ]  # fmt: skip
-    assert {n.scopeName() for n in program.graph.nodes() if n.kind() == "aten::conv2d"} == {"__module.c1", "__module.c2"}
-    module = program.module()
+    assert {n.scopeName() for n in module.graph.nodes() if n.kind() == "aten::conv2d"} == {"__module.c1", "__module.c2"}
     assert module.c1.weight.requires_grad
     assert module.c1.weight is program.state_dict["c1.weight"]
     module(cresset.ones(2, 3, 9, 9)).sum().backward()
@@ -54,7 +55,7 @@ def test_parts_of_a_program():
 
 
 def test_inputs_are_checked_against_the_sizes_of_the_program():
-    module = export.load(RECORDED / "mlp/model.pt2").module()
+    module = ir_module(export.load(RECORDED / "mlp/model.pt2"))
     for args, words in [
         ((cresset.ones(4, 8),), r"Expected input at \*args\[0\].shape\[0\] to be equal to 5, but got 4"),
         ((cresset.ones(8),), r"Expected input at \*args\[0\] to have 2 dimensions"),
@@ -114,14 +115,14 @@ LIVE = ["dynamic", "dynamic_core", "several", "condition", "loop", "transformer"
 def test_live_programs(live, name):
     file, calls = live[name]
     program = export.load(file)
-    module = program.module()
-    for args, kwargs, expected in calls:
-        assert_same(module(*tensors(args), **tensors(kwargs)), tensors(expected))
-    program.graph.lint()
+    for module in (ir_module(program), program.module()):
+        for args, kwargs, expected in calls:
+            assert_same(module(*tensors(args), **tensors(kwargs)), tensors(expected))
+        module.graph.lint()
 
 
 def test_ranges_and_structures_are_checked(live):
-    module = export.load(live["dynamic"][0]).module()
+    module = ir_module(export.load(live["dynamic"][0]))
     d = {"k": cresset.ones(3)}
     for args, words in [
         ((cresset.ones(2, 4), d), r"\*args\[0\].shape\[0\] to be >= 3, but got 2"),
@@ -132,13 +133,13 @@ def test_ranges_and_structures_are_checked(live):
     ]:
         with pytest.raises((RuntimeError, ValueError), match=words):
             module(*args)
-    linked = export.load(live["linked"][0]).module()
+    linked = ir_module(export.load(live["linked"][0]))
     with pytest.raises(RuntimeError, match=r"to be equal to 6, but got 8"):
         linked(cresset.ones(3), cresset.ones(8))
 
 
 def test_constant_inputs_are_checked_and_may_be_left_out(live):
-    module = export.load(live["several"][0]).module()
+    module = ir_module(export.load(live["several"][0]))
     module(cresset.ones(4, 4), b=cresset.ones(2))
     with pytest.raises(RuntimeError, match=r"\*\*kwargs\['flag'\] to be equal to True, but got False"):
         module(cresset.ones(4, 4), b=cresset.ones(2), flag=False)
@@ -149,12 +150,12 @@ def test_written_buffers(live):
         program = export.load(live[name][0])
         args, kwargs, _ = live[name][1][0]
         for _ in range(3):
-            program.module()(*tensors(args), **tensors(kwargs))
+            ir_module(program)(*tensors(args), **tensors(kwargs))
         assert float(program.state_dict["calls"]) == 3
 
 
 def test_shared_weights_stay_shared(live):
-    module = export.load(live["training"][0]).module()
+    module = ir_module(export.load(live["training"][0]))
     assert module.small.data_ptr() == module.same.data_ptr()
     assert module.small.dtype == cresset.bfloat16
 
@@ -329,8 +330,5 @@ def test_documents_with_pieces_exchanged_never_crash():
 
 
 def test_what_is_not_read():
-    program = export.load(RECORDED / "mlp/model.pt2")
-    with pytest.raises(NotImplementedError, match="the inputs in a file are a pickle"):
-        _ = program.example_inputs
     with pytest.raises(RuntimeError, match="no_such_file"):
         export.load("/no_such_file.pt2")

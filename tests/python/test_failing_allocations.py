@@ -169,7 +169,7 @@ def scenario():
     "an exported program": """
 program_file = "tests/conformance/files/pt2/mlp/model.pt2"
 def scenario():
-    return str(cresset.export.load(program_file).graph)
+    return str(cresset.export._load.ir_module(cresset.export.load(program_file)).graph)
 """,
     "a frozen module": """
 m = cresset.jit.script(cresset.nn.Sequential(cresset.nn.Linear(2, 2), cresset.nn.ReLU()).eval())

@@ -18,6 +18,9 @@ from .pass_infra.proxy_value import ProxyValue
 __all__ = ["ExportPassBaseError", "_ExportPassBaseDeprecatedDoNotUse"]
 
 
+_OF_NUMBERS = (cresset.sym_float, cresset.sym_int, cresset.sym_max, cresset.sym_min, cresset.sym_not, cresset.sym_sqrt)
+
+
 class ExportPassBaseError(RuntimeError):
     """A graph has what a pass cannot handle."""
 
@@ -104,7 +107,7 @@ class _Interpreter(fx.Interpreter):
             return self.callback.call_map(f, list(mapped), list(operands), self.meta)
         if isinstance(target, Operator):
             return self.callback._call_flow(target, args, self.meta)
-        if getattr(target, "__module__", None) in ("_operator", "math", "builtins"):
+        if getattr(target, "__module__", None) in ("_operator", "math", "builtins") or target in _OF_NUMBERS:
             return self.callback.call_sym(target, args, self.meta)
         if isinstance(target, (cresset._ops.OpOverload, cresset._ops.HigherOrderOperator)):
             return self.callback.call_operator(target, args, kwargs, self.meta)

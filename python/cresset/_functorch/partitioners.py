@@ -14,13 +14,13 @@ def _module(joint, inputs, nodes, outputs):
         copies[node].meta = dict(node.meta)
     for node in nodes:
         copies[node] = graph.node_copy(node, lambda n: copies[n])
-    graph.output(fx.node.map_arg(outputs, lambda n: copies[n]))
+    graph.output(fx.node.map_arg(tuple(outputs), lambda n: copies[n]))
     graph.eliminate_dead_code()
     return fx.GraphModule(joint, graph)
 
 
 def flattened(module):
-    """The same graph as a function of its placeholders, one by one, that gives a list."""
+    """The same graph as a function of its placeholders, one by one, that gives a tuple."""
     nodes = list(module.graph.nodes)
     inputs = [n for n in nodes if n.op == "placeholder"]
     outputs = pytree.tree_leaves(nodes[-1].args[0], is_leaf=lambda n: n is None)

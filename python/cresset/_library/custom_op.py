@@ -11,7 +11,7 @@ from cresset import _C
 from cresset._tags import name_of
 
 from .autograd import make_kernel
-from .fake import fake_impls
+from .fake import MissingFake, fake_impls
 from .infer_schema import infer_schema
 from .library import Library
 from .tagged import Tagged, check_given, way_of, with_results
@@ -103,7 +103,7 @@ class CustomOpDef:
                 return self._tagged.results(*args, **kwargs)
             if schema.is_mutable and not schema.returns:
                 return None  # writing its arguments is all that it does, and they have no values
-            raise RuntimeError(
+            raise MissingFake(
                 f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. Please use "
                 f"`{self._init_fn.__name__}.register_fake` to add an fake impl."
             )

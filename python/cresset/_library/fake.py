@@ -3,7 +3,12 @@
 import contextlib
 import threading
 
-__all__ = ["FakeContext", "fake_impls", "get_ctx", "sizes_from", "sizes_given"]
+__all__ = ["FakeContext", "MissingFake", "fake_impls", "get_ctx", "sizes_from", "sizes_given"]
+
+
+class MissingFake(RuntimeError):
+    """A custom operator has no fake implementation."""
+
 
 _active = threading.local()
 fake_impls = {}  # "ns::name.overload" → function; they run on fake tensors as they are, other Meta kernels on the meta tensors inside

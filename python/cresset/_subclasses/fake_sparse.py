@@ -10,7 +10,7 @@ from cresset.sparse._validate import _COMPRESSED
 from cresset.utils._python_dispatch import _disable_current_modes, no_dispatch
 from cresset.utils._pytree import tree_map_only
 
-from .fake_tensor import DynamicOutputShapeException, FakeTensor
+from .fake_tensor import DynamicOutputShapeException, FakeTensor, with_gradient
 
 __all__ = ["FakeSparse", "fake_of", "of_parts", "run"]
 
@@ -102,7 +102,7 @@ def fake_of(mode, sparse):
     """The fake of a real sparse tensor."""
     with _disable_current_modes(), cresset.no_grad():
         fake = FakeSparse(mode, _emptied(sparse), sparse.device)
-    return fake.requires_grad_(True) if sparse.requires_grad else fake
+    return with_gradient(fake, sparse.requires_grad)
 
 
 def of_parts(size, dtype, layout, parts, **form):

@@ -10,18 +10,27 @@ import weakref
 
 import cresset
 from cresset import _C
-from cresset._library.fake import fake_impls, sizes_from, sizes_given
+from cresset._library.fake import MissingFake, fake_impls, sizes_from, sizes_given
 from cresset._subclasses import unknown_values
+from cresset._subclasses.real_tensors import MetadataMismatchError, RealRun, inferred
 from cresset.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass, no_dispatch
 from cresset.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 __all__ = [
     "FakeTensor", "FakeTensorMode", "FakeCopyMode", "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensorDeviceMismatchError",
-    "FakeTensorConverter", "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode", "unset_fake_temporarily",
+    "FakeTensorConverter", "MetadataMismatchError", "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode", "unset_fake_temporarily",
 ]  # fmt: skip
 
 # Tensors of at most so many elements are carried along as constants, so that item() of a number that the program wrote down works.
 CONSTANT_NUMEL_LIMIT = 1
+
+
+def with_gradient(tensor, wanted=True):
+    """The tensor, which requires a gradient where that is wanted: also inside of functional transforms, which refuse the method."""
+    if wanted:
+        with _C.DisableTorchFunction():
+            tensor.requires_grad = True
+    return tensor
 
 
 def _is_tensor_constructor(func):
@@ -132,7 +141,7 @@ class FakeTensor(cresset.Tensor):
             with no_dispatch(), cresset.no_grad():  # a mode that is active takes the tensor inside for one that is not fake
                 copy = memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device)
                 copy.real_tensor = None if self.real_tensor is None else self.real_tensor.clone()
-            copy.requires_grad_(self.requires_grad)
+            with_gradient(copy, self.requires_grad)
         return memo[id(self)]
 
 
@@ -243,10 +252,7 @@ class FakeTensorMode(TorchDispatchMode):
         with no_dispatch(), cresset.no_grad():
             copy = self._wrap(fake._elem.detach(), fake.fake_device, fake.constant)
         copy.real_tensor = fake.real_tensor
-        if fake.requires_grad:
-            with cresset._C.DisableTorchFunction():
-                copy.requires_grad = True  # the method is refused inside of functional transforms
-        return copy
+        return with_gradient(copy, fake.requires_grad)
 
     def _convert(self, tensor):
         kind = type(tensor)
@@ -263,7 +269,7 @@ class FakeTensorMode(TorchDispatchMode):
         if isinstance(tensor, cresset.nn.Parameter):
             fake = cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
         elif tensor.requires_grad:
-            fake.requires_grad_(True)
+            with_gradient(fake)
         if tensor.is_leaf and tensor.grad is not None:
             fake.grad = self.from_tensor(tensor.grad)
         return fake
@@ -274,7 +280,7 @@ class FakeTensorMode(TorchDispatchMode):
         with no_dispatch():
             parts = {name: self.from_tensor(getattr(tensor, name)) for name in names}
         fake = type(tensor).__tensor_unflatten__(parts, context, tensor.shape, tensor.stride())
-        return fake.requires_grad_(tensor.requires_grad) if tensor.is_leaf and not fake.requires_grad else fake
+        return with_gradient(fake, tensor.requires_grad) if tensor.is_leaf and not fake.requires_grad else fake
 
     def _meta_of(self, tensor):
         storage = tensor.untyped_storage()
@@ -318,27 +324,31 @@ class FakeTensorMode(TorchDispatchMode):
 
     def dispatch(self, func, types, args=(), kwargs=None):
         """Run one operator, on the real tensors too where the mode keeps them."""
-        results = self._on_fakes(func, types, args, kwargs)
-        if self.propagate_real_tensors:
-            self._on_real_tensors(func, args, dict(kwargs or {}), results)
+        if not self.propagate_real_tensors:
+            return self._on_fakes(func, types, args, kwargs)
+        kwargs = dict(kwargs or {})
+        run = RealRun(self, func, args, kwargs)
+        try:
+            results = self._on_fakes(func, types, args, kwargs)
+        except (UnsupportedOperatorException, MissingFake):
+            if not run.may:
+                raise
+            run.run()
+            results = inferred(self, run)
+        else:
+            if any(isinstance(t, FakeTensor) for t in tree_leaves(results)) or func.namespace not in ("aten", "prim", "prims", "cresset"):
+                run.run()
+        run.check(results)
+        self._note_real_tensors(run, args, kwargs, results)
         return results
 
-    def _on_real_tensors(self, func, args, kwargs, results):
-        lifted = func._schema.name in ("aten::lift_fresh", "aten::lift")
-        real = lambda t: getattr(t, "real_tensor", None) if isinstance(t, FakeTensor) else t if lifted else self.from_tensor(t).real_tensor  # noqa: E731
-        tensors = [real(t) for t in tree_leaves((args, kwargs)) if isinstance(t, cresset.Tensor)]
+    def _note_real_tensors(self, run, args, kwargs, results):
         fakes = [t for t in tree_leaves(results) if isinstance(t, FakeTensor)]
-        device = cresset.device(kwargs.get("device") or "cpu")
-        found = []
-        if fakes and all(t is not None for t in tensors) and device.type == "cpu" and all(f.fake_device.type == "cpu" for f in fakes):
-            with no_dispatch(), cresset.no_grad():
-                real_args, real_kwargs = tree_map_only(cresset.Tensor, real, (args, kwargs))
-                values = func(*real_args, **real_kwargs)
-            found = [t for t in tree_leaves(values) if isinstance(t, cresset.Tensor)]
+        found = [t for t in tree_leaves(run.values) if isinstance(t, cresset.Tensor)] if run.known else []
         for at, fake in enumerate(fakes):
             fake.real_tensor = found[at] if len(found) == len(fakes) and found[at].shape == fake.shape else None
-        if not found:
-            for fake in _written(func, args, kwargs):
+        if not run.known:
+            for fake in _written(run.func, args, kwargs):
                 fake.real_tensor = None
 
     def _on_fakes(self, func, types, args=(), kwargs=None):
@@ -454,11 +464,18 @@ class FakeTensorMode(TorchDispatchMode):
             shape, dtype = lambda n: (n, *args[0].shape[args[1][0].dim() :]), args[0].dtype
         else:
             return None
-        size = values.size()
+        size = values.size(self._real_count(func, args))
         if size is None:
             return None
         with no_dispatch():
             return self._wrap(cresset.empty(shape(size), dtype=dtype, device="meta"), args[0].fake_device)
+
+    def _real_count(self, func, args):
+        """How many elements are chosen in the real tensors, None without such."""
+        chooser = args[1] if func._schema.name == "aten::masked_select" else args[1][0] if func._schema.name == "aten::index" else args[0]
+        real = chooser.real_tensor
+        with no_dispatch():
+            return None if real is None else int(cresset.count_nonzero(real))
 
     def _refuse_values(self, func, args):
         tags = func.tags
@@ -560,7 +577,7 @@ class FakeTensorConverter:
             raise AssertionError(f"tensor's device must be `meta`, got {t.device.type} instead")
         with no_dispatch(), cresset.no_grad():
             fake = fake_mode._wrap(t.detach(), device)
-        return fake.requires_grad_(t.requires_grad)
+        return with_gradient(fake, t.requires_grad)
 
     __call__ = from_real_tensor
 

@@ -8,6 +8,7 @@ import itertools
 import operator
 
 import cresset
+from cresset.utils._python_dispatch import no_dispatch
 
 __all__ = ["CHOOSING", "Condition", "Refused", "UnknownFloat", "UnknownInt", "UnknownValues", "active"]
 
@@ -15,6 +16,7 @@ active = None  # the UnknownValues of the run, None outside of one
 
 _MIRRORED = {operator.lt: operator.gt, operator.le: operator.ge, operator.gt: operator.lt, operator.ge: operator.le, operator.eq: operator.eq, operator.ne: operator.ne}
 _WORDS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
+_OPPOSITES = {operator.lt: operator.ge, operator.le: operator.gt, operator.gt: operator.le, operator.ge: operator.lt, operator.eq: operator.ne, operator.ne: operator.eq}
 CHOOSING = frozenset({"aten.nonzero.default", "aten.argwhere.default", "aten.masked_select.default", "aten.index.Tensor"})  # whose results' first size depends on values
 
 
@@ -47,12 +49,20 @@ class Condition:
 
     def __bool__(self):
         known = self._known()
+        if known is None and self.values.decides:
+            taken = self if self.holds else Condition(self.values, _OPPOSITES[self.compare], self.number, self.other)
+            taken.check(RuntimeError, None)
+            return self.holds
         if known is None:
             raise _unknown(str(self))
         return known
 
     def _known(self):
-        """What the limits of the number say, or None."""
+        """What checks before, or the limits of the number, say; or None."""
+        if self._key() in self.values.facts:
+            return True
+        if self._key(_OPPOSITES[self.compare]) in self.values.facts:
+            return False
         low, high = self.number.limits()
         less, greater = (self.other.limits() if isinstance(self.other, _Unknown) else (self.other, self.other))
         if self.compare in (operator.lt, operator.ge):
@@ -64,6 +74,12 @@ class Condition:
         equal = True if low == high == less == greater else False if high < less or low > greater else None
         return equal if self.compare is operator.eq or equal is None else not equal
 
+    def _key(self, compare=None):
+        """The comparison, the same however its sides and the parts of sums are ordered."""
+        compare = compare or self.compare
+        (left, a), (right, b) = sorted(((_sorted_sum(_text(side)), at) for at, side in enumerate((self.number, self.other))))
+        return compare if a < b else _MIRRORED[compare], left, right
+
     def check(self, error, message):
         """What torch._check does: the condition becomes an assertion of the program, and is known from now on."""
         known = self._known()
@@ -74,6 +90,7 @@ class Condition:
         if not self.holds:
             other = int(_bare(self.other)) - self.number.moved
             raise Refused(f"{self} does not hold", self.number.place, [n for n in (other, other + 1, other - 1, other + 2, other - 2) if n >= 0])
+        self.values.facts.add(self._key())
         self.values.assume(self.number, self.compare, self.other)
         if isinstance(self.other, _Unknown):
             self.values.assume(self.other, _MIRRORED[self.compare], self.number)
@@ -86,6 +103,12 @@ def _bare(value):
 
 def _text(value):
     return value.text if isinstance(value, _Unknown) else str(value)
+
+
+def _sorted_sum(text):
+    """`b + a` as `a + b`, where the text is a plain sum."""
+    parts = text.split(" + ")
+    return " + ".join(sorted(parts)) if all(part.isalnum() for part in parts) else text
 
 
 def _comparison(compare):
@@ -162,12 +185,14 @@ class UnknownFloat(_Unknown, float, cresset.SymFloat):
 
 
 class UnknownValues:
-    """The values of one run. `chosen` has the number for each of them by their places, 2 (or 2.5) where it has none; `kinds` becomes {place: int, float, or
+    """The values of one run. `chosen` has the number for each of them by their places, 2 (or 2.5) where it has none; `kinds` becomes {place: int, float, bool, or
     None for a number of elements}. Places are 0, 1, … in the order of the run, or those of `places`."""
 
     def __init__(self, chosen=(), places=None):
         self._places = itertools.count() if places is None else iter(places)
         self.chosen, self.kinds, self.limits = dict(chosen), {}, {}
+        self.decides = False  # do conditions hold as they do for the numbers at hand, and become assertions?
+        self.facts = set()  # keys of the conditions that checks have said
         self.made = None  # the place of the one that the operator which runs has asked for
         self.assertions = None  # a function that records a condition as an assertion of the program
         self._armed, self._of_tensor = None, {}
@@ -186,27 +211,30 @@ class UnknownValues:
         before, self._armed = self._armed, what
         return before
 
-    def _next(self, kind):
+    def _next(self, kind, real=None):
         place = self.made = next(self._places)
         self.kinds[place] = kind
-        self.limits[place] = (0, float("inf")) if kind is None else (float("-inf"), float("inf"))
-        return self.chosen.setdefault(place, 2.5 if kind is float else 2)
+        self.limits[place] = {None: (0, float("inf")), bool: (0, 1)}.get(kind, (float("-inf"), float("inf")))
+        return self.chosen.setdefault(place, real if real is not None else 2.5 if kind is float else 1 if kind is bool else 2)
 
     def item(self, tensor):
         """A number for the value of a tensor of one element, or None: none may be asked now, or not of this type."""
-        kind = float if tensor.is_floating_point() else int if not tensor.is_complex() and tensor.dtype != cresset.bool else None
+        real = getattr(tensor, "real_tensor", None) if self.decides else None
+        with no_dispatch():
+            real = None if real is None or real.is_complex() else real.item() if real.is_floating_point() else int(real.item())
+        kind = float if tensor.is_floating_point() else bool if tensor.dtype == cresset.bool else int if not tensor.is_complex() else None
         if self._armed != "items" or kind is None:
             return None
         key = id(tensor), tensor._version
         if key not in self._of_tensor:
-            number = self._next(kind)
+            number = self._next(kind, real)
             self._of_tensor[key] = tensor, self.made, number  # held, so that no other has its number
         _, self.made, number = self._of_tensor[key]
         return number
 
-    def size(self):
-        """A number of elements, or None."""
-        return self._next(None) if self._armed == "sizes" else None
+    def size(self, real=None):
+        """A number of elements, that of the real tensors where there are some; or None."""
+        return self._next(None, real if self.decides else None) if self._armed == "sizes" else None
 
     def wrapped(self, value, place):
         """The number as programs get it."""

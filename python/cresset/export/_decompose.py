@@ -11,6 +11,7 @@ from cresset._higher_order import HigherOrderOperator
 from cresset._subclasses.fake_tensor import FakeTensorMode
 from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, call_on_values
 from cresset._subclasses.unknown_values import UnknownValues
+from cresset.fx.experimental._pre_dispatch import below, operators_as_called
 from cresset.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from cresset.utils import _pytree as pytree
 
@@ -23,7 +24,7 @@ from ._sizes import SizeExpr
 from ._symbolic_graph import merged, value_symbol
 from ._trace_program import Traced, assertion_nodes
 from ._unchecked import UNCHECKED
-from .decomp_utils import CustomDecompTable, elementary, preservable
+from .decomp_utils import CustomDecompTable, elementary, is_preservable
 from .graph_signature import ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["decomposed"]
@@ -40,7 +41,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     if not training:
         return _whole(aten._native_batch_norm_legit_no_training.default, input, weight, bias, running_mean, running_var, momentum, eps)[0]
     if running_mean is not None:
-        var, mean = aten.var_mean.correction(input, [d for d in range(input.dim()) if d != 1], correction=1)
+        var, mean = aten.var_mean.correction(input.detach(), [d for d in range(input.dim()) if d != 1], correction=1)
         running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
         running_var.copy_(running_var * (1 - momentum) + var * momentum)
     return _statistics_of_batch(input, weight, bias, momentum, eps)
@@ -128,13 +129,22 @@ class _Replaying(fx.Interpreter):
             raise NotImplementedError(f"run_decompositions: the operator {target} with graphs as arguments does not come apart.")
         if str(target) == "aten.lift_fresh_copy.default":  # always, also without rules
             return cresset.ops.aten.clone.default(*args)
-        if target in elementary() or target in preservable() and target not in self.rules:
+        kept = is_preservable(target)
+        if target in elementary() or kept and target not in self.rules:
             return _whole(target, *args, **kwargs)
         rule = _RULES.get(str(target))
-        if rule is None and target in preservable():
+        if rule is None and kept:
             rule = self.rules[target]
+            if getattr(rule, "__self__", None) is not target:  # a function of the user
+                with operators_as_called(self._inside):
+                    return rule(*args, **kwargs)
         return super().call_function(target, args, kwargs) if rule is None else rule(*args, **kwargs)
 
+    def _inside(self, op, args, kwargs):
+        """An operator that such a function calls: those that the table leaves whole stay whole."""
+        with below():
+            whole = op not in self.rules and is_preservable(op) and any(isinstance(t, FunctionalTensor) for t in pytree.tree_leaves((args, kwargs)))
+            return _whole(op, *args, **kwargs) if whole else op(*args, **kwargs)
 
     def _functional(self, module):
         """A function that runs the graph of a branch or of a loop, decomposed."""
@@ -211,7 +221,7 @@ def _traced(program, given, sample):
     inputs, asking = _inputs_at(program, sample), _asking(program.graph_module)
     values = UnknownValues({n.meta["value"]: sample[value_symbol(n)] for n in asking}, [n.meta["value"] for n in asking])
     values.allowed("items")
-    rules = CustomDecompTable() if given is None else given
+    rules = CustomDecompTable() if given is None else given.materialize() if isinstance(given, CustomDecompTable) else given
     run, written = _functional_run(program, rules)
     with fx.traceback.preserve_node_meta(), values if asking else contextlib.nullcontext():
         module = make_fx(run, rules, "fake", _error_on_data_dependent_ops=not asking)(*inputs)

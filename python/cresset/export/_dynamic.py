@@ -47,6 +47,12 @@ class _Root:
         """Is there one size only that may be tried?"""
         return len(self.samples()) < 2
 
+    def change(self, factor=1, offset=0):
+        """Count in other units: the size that this was is factor * size + offset."""
+        self.places = [(leaf, d, f * factor, o + f * offset) for leaf, d, f, o in self.places]
+        self.hint, self.lower = (self.hint - offset) // factor, -((offset - self.lower) // factor)
+        self.upper = self.upper if self.upper == int_oo else (self.upper - offset) // factor
+
     def samples(self):
         """Sizes to try, the example's first."""
         low, high = max(self.lower, 2), self.upper
@@ -76,12 +82,12 @@ def _roots(found, leaves, labels):
         hint, rest = divmod(size - dim.offset, dim.factor)
         if rest:
             raise UserError(UserErrorType.CONSTRAINT_VIOLATION, f"Constraints violated ({base.__name__})! Expected input {label} to be of the form {dim.__name__}, got {size}.")
-        if id(base) not in by_dim:
+        if base.__name__ not in by_dim:
             if not base.min <= hint <= base.max:
                 raise ConstraintViolationError(f"{hint} not in range [{base.min}, {base.max}]")
-            by_dim[id(base)] = _Root(base.__name__, "dim", hint, base.min, base.max, [], label)
-            roots.append(by_dim[id(base)])
-        root = by_dim[id(base)]
+            by_dim[base.__name__] = _Root(base.__name__, "dim", hint, base.min, base.max, [], label)
+            roots.append(by_dim[base.__name__])
+        root = by_dim[base.__name__]
         if root.hint != hint:
             raise UserError(
                 UserErrorType.CONSTRAINT_VIOLATION,
@@ -100,6 +106,7 @@ class _Trials:
         self.mod, self.names, self.roots, self.preserved = mod, names, roots, preserved
         self.leaves, self.spec = pytree.tree_flatten((args, kwargs))
         self._kept = {}
+        self.decides = False  # by the values of the example inputs?
         self.chosen = {}  # numbers that stand for values of tensors, by their order
         self.hints = {}  # others that checks of the program name
 
@@ -130,19 +137,18 @@ class _Trials:
 
     def at(self, sizes, chosen=None):
         """The Traced at {number of a root: size}, with {order: number} for values of tensors; what the module raises is raised."""
-        chosen = {**self.chosen, **(chosen or {})}
-        key = tuple(sizes[i] for i in range(len(self.roots))), tuple(sorted(chosen.items()))
+        chosen, shapes = {**self.chosen, **(chosen or {})}, {}
+        for i, root in enumerate(self.roots):
+            for leaf, d, factor, offset in root.places:
+                shapes.setdefault(leaf, list(self.leaves[leaf].shape))[d] = factor * sizes[i] + offset
+        key = tuple(tuple(shape) for shape in shapes.values()), tuple(sorted(chosen.items()))
         if key not in self._kept:
-            shapes = {}
-            for i, root in enumerate(self.roots):
-                for leaf, d, factor, offset in root.places:
-                    shapes.setdefault(leaf, list(self.leaves[leaf].shape))[d] = factor * sizes[i] + offset
-            leaves = [_with_shape(x, shapes[i]) if i in shapes else x for i, x in enumerate(self.leaves)]
+            leaves = [_with_shape(x, shapes[i]) if i in shapes and tuple(shapes[i]) != x.shape else x for i, x in enumerate(self.leaves)]
             args, kwargs = pytree.tree_unflatten(leaves, self.spec)
             values = UnknownValues(chosen)
             self._kinds = values.kinds
             self._kept[key] = trace(self.mod, args, kwargs, self.names, self.preserved, values)
-            self.chosen = {**values.chosen, **self.chosen}
+            self.chosen, self.decides = {**values.chosen, **self.chosen}, values.decides
         return self._kept[key]
 
     def with_values(self, sizes, chosen):
@@ -180,7 +186,9 @@ def _with_shape(tensor, shape):
         step *= max(shape[d], 1)
     if tensor.is_contiguous():
         strides = cresset.empty(shape, device="meta").stride()
-    return cresset.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device).requires_grad_(tensor.requires_grad)
+    made = cresset.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device).requires_grad_(tensor.requires_grad)
+    made._of_another_size = True  # its values mean nothing
+    return made
 
 
 def _violation(roots, lines, fixes):
@@ -199,6 +207,7 @@ class _Search:
         self.base_sizes = {i: r.samples()[0] if r.samples() else r.hint for i, r in enumerate(roots)}
         self.base = trials.settle(self.base_sizes)
         self.groups, self.static = [], []  # lists of numbers of roots
+        self.violations = []  # (root, lines, fixes)
 
     def _with(self, group, size):
         return {**self.base_sizes, **dict.fromkeys(group, size)}
@@ -215,30 +224,45 @@ class _Search:
                 found[n] = problem
         return found, len(sizes)
 
-    def _last_size(self, group, problems):
-        """The greatest size that goes, where all up to it seem to go and those that do not are greater than the example's; else None."""
-        first = good = self.base_sizes[group[0]]
-        bad = min(problems)
-        if bad <= good + 1:
-            return None
-        while bad - good > 1:
+    def _end(self, group, good, bad):
+        """The last size from `good` towards `bad` that goes, where all up to it seem to go; None where that is `good` itself."""
+        first = good
+        while abs(bad - good) > 1:
             middle = (good + bad) // 2
             good, bad = (middle, bad) if self.trials.problem(self.base, self._with(group, middle)) is None else (good, middle)
-        return good if good > first else None
+        return good if good != first else None
+
+    def _ends(self, group, problems):
+        """{"min": size, "max": size}: the ends of the range around the example's size that goes; those that are as the user gave them are left out."""
+        first, ends = self.base_sizes[group[0]], {}
+        below, above = [n for n in problems if n < first], [n for n in problems if n > first]
+        if above:
+            ends["max"] = self._end(group, first, min(above))
+        if below:
+            ends["min"] = self._end(group, first, max(below)) or (first if not above else None)
+        return None if None in ends.values() else ends
 
     def _narrowed(self, group, problems, tried):
-        """The problems that are left when the range ends where sizes stop to go; ranges that the user gave a name and no end are an error."""
+        """The problems that are left when the range ends where sizes stop to go; ranges that the user gave a name and wider ends are an error."""
         root = next((self.roots[i] for i in group if self.roots[i].kind == "dim"), self.roots[group[0]])
-        last = self._last_size(group, problems) if problems and all(self.roots[i].upper == int_oo for i in group) else None
-        if last is None:
+        ends = self._ends(group, problems) if problems and (root.kind == "dim" or all(self.roots[i].upper == int_oo for i in group)) else None
+        if not ends:
             return problems, tried
-        if root.kind == "dim":
-            lines = [f"Not all values of {root.shown} in the specified range satisfy the program: at {n} it {why}" for n, why in problems.items()]
-            limits = f", min={root.lower}" if root.lower else ""
-            raise _violation([root], lines, [f"{root.name} = Dim('{root.name}'{limits}, max={last})"])
+        before = [(self.roots[i], self.roots[i].lower, self.roots[i].upper) for i in group]
         for i in group:
-            self.roots[i].upper = last
-        return self._problems(group)
+            self.roots[i].lower, self.roots[i].upper = ends.get("min", self.roots[i].lower), ends.get("max", self.roots[i].upper)
+        left, count = self._problems(group)
+        if root.kind != "dim":
+            return left, count
+        for one, lower, upper in before:
+            one.lower, one.upper = lower, upper
+        if left or not count:
+            return problems, tried
+        lines = [f"Not all values of {root.shown} in the specified range satisfy the generated guard: at {n} it {why}" for n, why in problems.items()]
+        limits = {"min": root.lower or None, "max": root.upper if root.upper != int_oo else None, **ends}
+        shown = "".join(f", {k}={v}" for k, v in limits.items() if v is not None)
+        self.violations.append((root, lines, [f"{root.name} = Dim('{root.name}'{shown})"]))
+        return {}, tried
 
     def run(self):
         alone = []
@@ -257,7 +281,14 @@ class _Search:
                 self._check_names(together)
                 continue
             alone = rest
-            self._give_up(i, problems, tried)
+            linked = self._linked(i, [j for j, _, _ in rest])
+            if linked is not None:
+                alone = [entry for entry in rest if entry[0] != linked]
+            elif not self._multiple(i, problems):
+                self._give_up(i, problems, tried)
+        if self.violations:
+            roots, lines, fixes = zip(*self.violations)
+            raise _violation(roots, sum(lines, []), sum(fixes, []))
         self.groups.sort()
 
     def _partners(self, i, others):
@@ -269,12 +300,62 @@ class _Search:
                     return [i, *group]
         return None
 
+    def _goes(self, group):
+        """Do all sizes go? One is tried first."""
+        first = self.base_sizes[group[0]]
+        if self.trials.problem(self.base, self._with(group, first + 1)) is not None:
+            return False
+        found, tried = self._narrowed(group, *self._problems(group))
+        return bool(tried and not found)
+
+    def _linked(self, i, others):
+        """Another root whose size is always greater or less by the same; they are one group then, counted by the less."""
+        near = sorted((j for j in others if 0 < abs(self.base_sizes[j] - self.base_sizes[i]) <= 16), key=lambda j: abs(self.base_sizes[j] - self.base_sizes[i]))
+        for j in near[:4]:
+            less, more = sorted((i, j), key=lambda r: self.base_sizes[r])
+            root, by = self.roots[more], self.base_sizes[more] - self.base_sizes[less]
+            before = dataclasses.replace(root)
+            root.change(offset=by)
+            self.base_sizes[more] -= by
+            if self._goes([less, more]):
+                self.groups.append([less, more])
+                if root.kind == self.roots[less].kind == "dim":
+                    line = f"The values of {root.shown} and {self.roots[less].shown} + {by} must always be equal."
+                    self.violations.append((root, [line], [f"{root.name} = {self.roots[less].name} + {by}"]))
+                return j
+            self.roots[more].__dict__.update(vars(before))
+            self.base_sizes[more] += by
+        return None
+
+    def _multiple(self, i, problems):
+        """Do the multiples of a number go? The root counts those then."""
+        root, size = self.roots[i], self.base_sizes[i]
+        fine = [n for n in root.samples() if n not in problems]
+        for factor in (2, 3, 4, 5, 8):
+            if size % factor or size == factor or any(n % factor for n in fine) or not any(n % factor for n in problems):
+                continue
+            before, named, said = dataclasses.replace(root), root.name, len(self.violations)
+            root.change(factor)
+            root.name = f"_{named}" if named else None
+            self.base_sizes[i] //= factor
+            if self._goes([i]):
+                self.groups.append([i])
+                if root.kind == "dim":
+                    fixes = [fix for _, _, known in self.violations[said:] for fix in known]
+                    del self.violations[said:]
+                    line = f"Not all values of {before.shown} in the specified range satisfy the generated guard: they must be multiples of {factor}"
+                    self.violations.append((before, [line], [*fixes, f"{named} = {factor}*{root.name}"]))
+                return True
+            self.roots[i].__dict__.update(vars(before))
+            self.base_sizes[i] *= factor
+        return False
+
     def _check_names(self, group):
         named = [self.roots[i] for i in group if self.roots[i].kind == "dim"]
         if len(named) > 1:
             one, other = named[1], named[0]
             line = f"The values of {one.shown} and {other.shown} must always be equal."
-            raise _violation([one], [line], [f"{one.name} = {other.name}"])
+            self.violations.append((one, [line], [f"{one.name} = {other.name}"]))
 
     def _give_up(self, i, problems, tried):
         root = self.roots[i]
@@ -287,9 +368,10 @@ class _Search:
                 f"You marked {root.name or root.label} as dynamic but your code specialized it to be a constant ({root.hint}). If you're using mark_dynamic, "
                 f"either remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.{reason}"
             )
-            raise _violation([root], [line], [f"{root.name} = {root.hint}"] if root.name else [])
-        lines = [f"Not all values of {root.shown} in the specified range satisfy the program: at {n} it {why}" for n, why in problems.items()]
-        raise _violation([root], lines, [])
+            self.violations.append((root, [line], [f"{root.name} = {root.hint}"] if root.name else []))
+            return
+        lines = [f"Not all values of {root.shown} in the specified range satisfy the generated guard: at {n} it {why}" for n, why in problems.items()]
+        self.violations.append((root, lines, []))
 
 
 def trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved=()):
@@ -310,7 +392,7 @@ def trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved=()):
 
 
 def _number(kind, number):
-    return number + 0.5 if kind is float else number
+    return number + 0.5 if kind is float else number % 2 if kind is bool else number
 
 
 def _value_symbol(place, kind):
@@ -321,24 +403,33 @@ def _values_that_go(trials, search, place, kind):
     """Numbers for a value with which the program is the same, the base's first. GuardOnDataDependentSymNode where others make it another program."""
     first = trials.chosen[place]
     wanted = [*trials.hints.get(place, ()), *(_number(kind, n) for n in (int(first) + 1, 2 * int(first) + 3, *_VALUES))]
-    found = [first]
+    if kind is bool:
+        wanted = [1 - first]
+    found, asserted = [first], False
     for number in dict.fromkeys(n for n in wanted if n != first):
+        chosen = {place: number}
         try:
-            other = trials.at(search.base_sizes, {place: number})
+            other = trials.with_values(search.base_sizes, chosen)
         except GuardOnDataDependentSymNode:
             raise
         except Exception:  # noqa: BLE001 (the program does not take the number)
             continue
+        if chosen[place] != number:
+            asserted = True
+            continue
         try:
             merged([search.base, other], None)
         except Difference as difference:
+            if trials.decides:  # by assertions
+                asserted = True
+                continue
             raise GuardOnDataDependentSymNode(
                 f"Could not guard on data-dependent expression: where {_value_symbol(place, kind)} is {number} instead of {first} the program {difference}"
             ) from None
         found.append(number)
         if len(found) == 5:
             break
-    if len(found) == 1:
+    if len(found) == 1 and not asserted:  # what is asserted to equal others varies with them
         raise GuardOnDataDependentSymNode(
             f"Could not guard on data-dependent expression: the program takes no other value of a tensor than {first} for {_value_symbol(place, kind)} that was "
             "tried. Say with torch._check which there may be."

@@ -5,12 +5,16 @@ import io
 import os
 import zipfile
 
+import cresset
 from cresset import _C
 from cresset.utils import _pytree as pytree
 
 from ._loaded import LoadedProgram
 from ._loops_of_files import with_loops
+from ._read import read_program
+from ._read_tensors import read_tensors
 from ._save import archive_bytes
+from .exported_program import ExportedProgram
 
 __all__ = ["ir_module", "load", "register_dataclass"]
 
@@ -23,10 +27,34 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     """
     del expected_opset_version
     source = f.read() if hasattr(f, "read") else os.fspath(f)
-    program = LoadedProgram(_C._export_load(with_loops(source)))
+    text, examples = _entries(source, "/models/model.json", "/data/sample_inputs/model.pt")
+    try:
+        program = LoadedProgram(_C._export_load(with_loops(source)), text, examples)
+    except RuntimeError as problem:  # graphs of the IR do not have all that fx graphs have
+        if "not supported" not in str(problem) or text is None:
+            raise
+        program = _without_ir(source, text, examples)
     if extra_files:
         _read_extra(source, extra_files)
     return program
+
+
+def _without_ir(source, text, examples):
+    """The program of a file that cannot be a graph of the IR."""
+    module, signature, ranges, calls, dialect = read_program(text)
+    weights, constants = (read_tensors(lambda end: _entries(source, end)[0], kind) for kind in ("weights", "constants"))
+    given = cresset.load(io.BytesIO(examples), weights_only=True) if examples else None
+    return ExportedProgram(module, module.graph, signature, weights, ranges, calls, given, constants, dialect=dialect)
+
+
+def _entries(source, *ends):
+    """The bytes of the archive's entries that end so; None for those that are not there."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
+            names = archive.namelist()
+            return [next((archive.read(n) for n in names if n.endswith(end)), None) for end in ends]
+    except (OSError, zipfile.BadZipFile):
+        return [None] * len(ends)  # the reader of the IR says what is wrong
 
 
 def _read_extra(source, extra_files):
@@ -39,10 +67,11 @@ def _read_extra(source, extra_files):
 
 
 def ir_module(program):
-    """A program as a script module, a graph of the IR: what engines and lowering take. It has copies of the tensors, unless the program is of a file."""
-    if not isinstance(program, LoadedProgram):
-        program = LoadedProgram(_C._export_load(with_loops(archive_bytes(program))))
-    return program.module()
+    """A program as a script module, a graph of the IR: what engines and lowering take. It has copies of the tensors, unless the program is of a file
+    and its graph is the file's."""
+    if not isinstance(program, LoadedProgram) or program.is_changed():
+        program = LoadedProgram(_C._export_load(with_loops(archive_bytes(program))), None, None)
+    return program.ir_module()
 
 
 def register_dataclass(cls, *, serialized_type_name=None):

@@ -1,11 +1,15 @@
-"""Programs of files: their graph is that of the IR."""
+"""Programs of files."""
 
+import copy
+import io
+
+import cresset
 from cresset import _C
 from cresset.jit._recursive import RecursiveScriptModule, _adopt
 
-from ._sizes import Symbol, ValueRanges, int_oo
+from ._read import read_program
 from .exported_program import ExportedProgram
-from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
+from .graph_signature import InputKind
 
 __all__ = ["ExportedModule", "LoadedProgram"]
 
@@ -38,87 +42,67 @@ class ExportedModule(RecursiveScriptModule):
         raise NotImplementedError("Calling eval() is not supported yet.")
 
 
-_INPUTS = {
-    "user_input": InputKind.USER_INPUT, "constant_input": InputKind.USER_INPUT, "parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER,
-    "constant_tensor": InputKind.CONSTANT_TENSOR,
-}  # fmt: skip
-
-
-def _input_spec(kind, name, target, persistent):
-    argument = ConstantArgument(name, None) if kind == "constant_input" else TensorArgument(name)
-    return InputSpec(_INPUTS[kind], argument, target or None, persistent if kind == "buffer" else None)
-
-
 class LoadedProgram(ExportedProgram):
-    """A program of a .pt2 file. `graph` is a graph of the IR; there is no graph_module, and it is not decomposed again."""
+    """A program of a .pt2 file. Its fx graph is made when it is asked for; the tensors are those of the graph of the IR (`ir_module`)."""
 
-    def __init__(self, program):
-        self._program = program
-        self._object = _C._export_module(program)
+    def __init__(self, program, text, examples):
+        self._program, self._object = program, _C._export_module(program)
+        self._text, self._examples = text, examples
 
-    def module(self, check_guards=True):
-        """The program as a module. It shares the weights with this object."""
-        del check_guards
+    def _read(self):
+        """Make what ExportedProgram has of the file's text."""
+        module, signature, ranges, calls, dialect = read_program(self._text)
+        tensors = dict(self._object.named_parameters())
+        for parameter in tensors.values():
+            parameter._is_param = True
+        tensors.update(self._object.named_buffers())
+        hidden = {*signature.non_persistent_buffers, *signature.lifted_tensor_constants}
+        state = {s.target: tensors[s.target] for s in signature.input_specs if s.kind in (InputKind.PARAMETER, InputKind.BUFFER) and s.target not in hidden}
+        constants = {name: tensors[name] if name in tensors else _at(self._object, name) for name in hidden}
+        self._as_read = str(module.graph)
+        super().__init__(module, module.graph, signature, state, ranges, calls, None, constants, dialect=dialect)
+
+    def __getattr__(self, name):
+        if name in _PARTS:
+            self._read()
+            return self.__dict__[name]
+        raise AttributeError(f"'ExportedProgram' object has no attribute '{name}'")
+
+    @property
+    def example_inputs(self):
+        if self._example_inputs is None and self._examples:
+            self._example_inputs = cresset.load(io.BytesIO(self._examples), weights_only=True)
+            self._examples = None
+        return self._example_inputs
+
+    @example_inputs.setter
+    def example_inputs(self, value):
+        ExportedProgram.example_inputs.fset(self, value)
+
+    def ir_module(self):
+        """The program as a script module. It shares the weights with this object."""
         face = ExportedModule.__new__(ExportedModule)
         _adopt(face, self._object, None)
         face.__dict__["_program"] = self._program
         return face
 
-    @property
-    def graph(self):
-        """The graph: `self`, then the inputs as the program takes them."""
-        return self._object._get_method("forward").graph
+    def is_changed(self):
+        """Is the fx graph another one than the file's?"""
+        return "_graph_module" in self.__dict__ and str(self.graph) != self._as_read
 
-    @property
-    def graph_signature(self):
-        inputs = [_input_spec(*one) for one in _C._export_inputs(self._program)]
-        outputs = [OutputSpec(OutputKind[kind.upper()], TensorArgument(name), target or None) for kind, name, target, _ in _C._export_outputs(self._program)]
-        return ExportGraphSignature(inputs, outputs)
+    def __deepcopy__(self, memo):
+        """A program that knows of no file."""
+        parts = copy.deepcopy([getattr(self, name) for name in _PARTS], memo)
+        new = memo[id(self)] = ExportedProgram.__new__(ExportedProgram)
+        new.__dict__.update(zip(_PARTS, parts))
+        new._example_inputs = copy.deepcopy(self.example_inputs, memo)
+        return new
 
-    @property
-    def range_constraints(self):
-        """{symbol of a size: ValueRanges}"""
-        limits = _C._export_ranges(self._program)
-        return {Symbol(s): ValueRanges(-int_oo if least is None else least, int_oo if most is None else most) for s, (least, most) in limits.items()}
 
-    @property
-    def state_dict(self):
-        """Parameters and persistent buffers by name."""
-        hidden = set(self.graph_signature.non_persistent_buffers)
-        tensors = dict(self._object.named_parameters())
-        tensors.update((name, t) for name, t in self._object.named_buffers() if name not in hidden)
-        return tensors
-
-    @property
-    def constants(self):
-        """Tensors of the program that are no state, by name."""
-        return {name: _at(self._object, name) for name in self.graph_signature.lifted_tensor_constants}
-
-    def named_parameters(self):
-        yield from self._object.named_parameters()
-
-    def named_buffers(self):
-        yield from self._object.named_buffers()
-
-    @property
-    def example_inputs(self):
-        raise NotImplementedError("ExportedProgram.example_inputs: the inputs in a file are a pickle, which is not read.")
-
-    def __getattr__(self, name):
-        raise AttributeError(f"ExportedProgram: a program of a file has no '{name}'; it has module(), graph, graph_signature, state_dict, constants and range_constraints.")
-
-    @property
-    def graph_module(self):
-        raise NotImplementedError("ExportedProgram.graph_module: a program of a file has a graph of the IR (graph), and no fx.GraphModule.")
-
-    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
-        raise NotImplementedError("ExportedProgram.run_decompositions: a program of a file has a graph of the IR; decompose before saving.")
-
-    def __repr__(self):
-        return str(self)
-
-    def __str__(self):
-        return f"ExportedProgram:\n{self.graph}\nRange constraints: {self.range_constraints}\n"
+_PARTS = (
+    "_graph_module", "_graph_signature", "_state_dict", "_range_constraints", "_module_call_graph", "_example_inputs", "_constants", "_dialect", "_verifiers",
+    "_opset_version",
+)  # fmt: skip
 
 
 def _at(c, path):

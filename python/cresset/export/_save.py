@@ -156,6 +156,8 @@ def _target_text(target):
     module = getattr(target, "__module__", None)
     if module == "_operator":
         return f"_operator.{target.__name__}"
+    if target is cresset._sym_sqrt:
+        return "torch._sym_sqrt"
     if hasattr(target, "_ns"):
         return f"torch.ops.{target._ns}.{target._name}"
     raise TypeError(f"export.save: a call of {target} cannot be written; operators of torch.ops were required.")
@@ -217,6 +219,8 @@ class _GraphWriter:
         found = {}
         if node.meta.get("stack_trace"):
             found["stack_trace"] = node.meta["stack_trace"].rstrip()
+        if node.meta.get("torch_fn"):
+            found["torch_fn"] = ";".join(node.meta["torch_fn"])
         if node.meta.get("nn_module_stack"):
             found["nn_module_stack"] = ";".join(f"{k},{path},{kind}" for k, (path, kind) in node.meta["nn_module_stack"].items())
         return found

@@ -1,10 +1,11 @@
 """Sizes as expressions of the sizes that vary, and how to find the expression of a number that was seen at several sizes."""
 
 import dataclasses
+import fractions
 import itertools
 import math
 
-__all__ = ["SizeExpr", "Symbol", "ValueRanges", "fit", "int_oo"]
+__all__ = ["FloatExpr", "SizeExpr", "Symbol", "ValueRanges", "fit", "fit_float", "int_oo"]
 
 
 class _Infinity(float):
@@ -94,6 +95,55 @@ class SizeExpr:
     __repr__ = __str__
 
 
+@dataclasses.dataclass(frozen=True)
+class FloatExpr:
+    """(size / divisor) ** power, with a power of 1, 1/2, -1 or -1/2."""
+
+    size: SizeExpr
+    divisor: int = 1
+    power: float = 1
+
+    symbol = None
+
+    def value(self, known):
+        """The number for {symbol: number}."""
+        number = self.size.value(known) / self.divisor
+        number = math.sqrt(number) if abs(self.power) == 0.5 else number
+        return 1 / number if self.power < 0 else number
+
+    def symbols(self):
+        """All symbols in it."""
+        return self.size.symbols()
+
+    def __str__(self):
+        text = str(self.size) if self.divisor == 1 else f"FloatTrueDiv({self.size}, {self.divisor})"
+        text = f"OpaqueUnaryFn_sqrt({text})" if abs(self.power) == 0.5 else f"ToFloat({text})" if self.power == self.divisor == 1 else text
+        return f"1/({text})" if self.power < 0 else text
+
+    __repr__ = __str__
+
+
+def fit_float(samples, values):
+    """The number, or the SizeExpr or FloatExpr, that gives values[i] for samples[i]; None where no rule does."""
+    if all(v == values[0] for v in values):
+        return values[0]
+    for symbol in samples[0]:  # a value of a tensor
+        if all(v == sample[symbol] for v, sample in zip(values, samples)) and isinstance(samples[0][symbol], float):
+            return SizeExpr.of(symbol)
+    samples = [{s: n for s, n in sample.items() if not isinstance(n, float)} for sample in samples]
+    if not samples[0] or not all(0 < v < math.inf for v in values):
+        return None
+    for power, divisor in itertools.product((1, 0.5, -1, -0.5), (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 32, 64, 100)):
+        sizes = [v ** (1 / power) * divisor for v in values]
+        numbers = list(map(round, sizes))
+        if all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(sizes, numbers)):
+            size = fit(samples, numbers)
+            found = FloatExpr(size, divisor, power) if isinstance(size, SizeExpr) else None
+            if found is not None and all(math.isclose(found.value(s), v, rel_tol=1e-15) for s, v in zip(samples, values)):
+                return found
+    return None
+
+
 def _linear(bases, values):
     """(a, b) with value == a * base + b at all of them, a whole numbers and not 0; None where there is none."""
     first = next((i for i, x in enumerate(bases) if x != bases[0]), None)
@@ -134,6 +184,29 @@ def _of_sum(samples, values, symbols):
     return found if all(found.value(s) == v for s, v in zip(samples, values)) else None
 
 
+def _of_polynomial(samples, values, symbols):
+    """A sum of multiples of products, each symbol at most once in one: what the samples are enough to tell, and one more of them agrees with."""
+    products = [p for count in range(len(symbols) + 1) for p in itertools.combinations(symbols, count)]
+    rows = list(dict.fromkeys((*(math.prod(s[x] for x in p) for p in products), v) for s, v in zip(samples, values)))
+    if len(symbols) > 4 or len(rows) <= len(products):
+        return None
+    rows = [list(map(fractions.Fraction, row)) for row in rows]
+    for column in range(len(products)):
+        pivot = next((i for i in range(column, len(rows)) if rows[i][column]), None)
+        if pivot is None:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        rows[column] = [x / rows[column][column] for x in rows[column]]
+        for i, row in enumerate(rows):
+            if i != column and row[column]:
+                rows[i] = [x - row[column] * y for x, y in zip(row, rows[column])]
+    found = [row[-1] for row in rows]
+    if any(found[len(products) :]) or any(x.denominator != 1 for x in found):
+        return None
+    terms = tuple((int(c), p) for c, p in reversed(list(zip(found, products))) if c and p)
+    return SizeExpr(terms, int(found[0])) if terms else None
+
+
 def _of_parts(samples, values, symbols, divisors):
     for symbol in symbols:
         for divisor in divisors:
@@ -147,9 +220,10 @@ def _of_parts(samples, values, symbols, divisors):
 def fit(samples, values, divisors=(2, 3, 4, 5, 6, 7, 8, 16, 32)):
     """The number or SizeExpr that gives values[i] for samples[i] ({symbol: number}); None where no rule of these forms does.
 
-    The forms: a constant; a times a product of symbols, plus b; a sum of multiples; a * ((s + b) // c) + d.
+    The forms: a constant; a times a product of symbols, plus b; a sum of multiples, of
+    products too; a * ((s + b) // c) + d.
     """
     if all(v == values[0] for v in values):
         return values[0]
     symbols = list(samples[0])
-    return _of_products(samples, values, symbols) or _of_sum(samples, values, symbols) or _of_parts(samples, values, symbols, divisors)
+    return _of_products(samples, values, symbols) or _of_sum(samples, values, symbols) or _of_polynomial(samples, values, symbols) or _of_parts(samples, values, symbols, divisors)

@@ -7,7 +7,8 @@ import operator
 import cresset
 from cresset import fx
 
-from ._sizes import SizeExpr, Symbol, fit
+from ._read_sizes import size_of_text
+from ._sizes import FloatExpr, SizeExpr, Symbol, fit, fit_float
 from ._symbolic_values import SizeNumber, with_sizes
 from ._trace_program import Traced
 from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
@@ -68,11 +69,7 @@ class _Merging:
         """The number or expression of the numbers of all runs."""
         if self.samples is None or all(_equal(v, values[0]) for v in values):
             return values[0]
-        if type(values[0]) is float:  # only as the value that it is
-            same = (s for s in self.samples[0] if all(v == sample[s] for v, sample in zip(values, self.samples)))
-            found = next(map(SizeExpr.of, same), None)
-        else:
-            found = fit(self.samples, values)
+        found = (fit_float if type(values[0]) is float else fit)(self.samples, values)
         if found is None:
             shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
             raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
@@ -106,7 +103,7 @@ class _Merging:
     def arguments(self, nodes):
         """{place among the leaves: expression} of one node's arguments; Difference where others than whole numbers differ."""
         first, *others = [_flat(n) for n in nodes]
-        found = {}
+        found, numbers = {}, 0
         for other in others:
             if len(other) != len(first):
                 raise Difference(f"gives {_where(nodes[0])} other arguments: code decides by the size")
@@ -117,10 +114,20 @@ class _Merging:
                 if not same and not (_is_assertion(nodes[0]) and isinstance(a, str)):  # the text has numbers of its run
                     raise Difference(f"gives {_where(nodes[0])} {b!r} instead of {a!r}, which is no whole number that could follow from the size")
             if _is_number(a):
-                rule = self._rule(list(values), nodes[0])
-                if isinstance(rule, SizeExpr):
+                rule = self._asserted(list(values), nodes[0], numbers) or self._rule(list(values), nodes[0])
+                numbers += 1
+                if isinstance(rule, (SizeExpr, FloatExpr)):
                     found[place] = rule
         return found
+
+    def _asserted(self, values, node, number):
+        """The expression of one of the two numbers of an assertion as the program has it: what is asserted may be the same in all runs."""
+        texts = node.meta.get("asserted")
+        if texts is None or self.samples is None or number > 1 or texts[number] is None:
+            return None
+        found = size_of_text(texts[number])
+        known = isinstance(found, SizeExpr) and found.symbols() <= self.samples[0].keys()
+        return found if known and all(found.value(sample) == v for sample, v in zip(self.samples, values)) else None
 
     def sizes(self, nodes):
         """Sizes of the tensors of one node's value in meta["sizes"]: a tuple, or a list of tuples for several tensors; None without symbols."""
@@ -147,6 +154,10 @@ def _check_forms(columns):
             raise Difference(f"runs {len(column)} operators instead of {len(first)}: code decides by the size")
 
 
+def _bare(number):
+    return float(number) if isinstance(number, float) else int(number)
+
+
 def _equal(a, b):
     return bool(a is b or a == b)
 
@@ -170,7 +181,7 @@ class _Building:
     def _call(self, function, args, expression, name):
         node = self.graph.create_node("call_function", function, args, {}, name=name)
         values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]
-        node.meta["val"] = int(values[0].shape[values[1]]) if function is cresset.ops.aten.sym_size.int else function(*map(int, values))
+        node.meta["val"] = int(values[0].shape[values[1]]) if function is cresset.ops.aten.sym_size.int else function(*map(_bare, values))
         self._expressed(node, expression)
         return node
 
@@ -203,6 +214,8 @@ class _Building:
         """The node of an expression; the number itself for numbers."""
         if isinstance(expression, int):
             return expression
+        if isinstance(expression, FloatExpr):
+            return self._float(expression)
         if expression in self.made:
             return self.made[expression]
         if expression in self.sizes:
@@ -226,6 +239,18 @@ class _Building:
         self._expressed(total, expression)
         self.made[expression] = total
         return total
+
+    def _float(self, expression):
+        number, divisor, power = self.number(expression.size), expression.divisor, expression.power
+        if power == -1:
+            number = self._call(operator.truediv, (divisor, number), expression, "truediv")
+        elif divisor != 1 or power == 1:
+            number = self._call(operator.truediv, (number, divisor), expression, "truediv")
+        if abs(power) == 0.5:
+            number = self._call(cresset._sym_sqrt, (number,), dataclasses.replace(expression, power=0.5), "_sym_sqrt")
+        if power == -0.5:
+            number = self._call(operator.truediv, (1, number), expression, "truediv")
+        return number
 
     def _moved(self, node, by):
         if not by:
@@ -281,7 +306,7 @@ def _nodes(building, merging, columns, rules, used):
             for symbol in building.sources:
                 if symbol in used:
                     building.made[SizeExpr.of(symbol)] = building.symbol(symbol)
-        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, SizeExpr) else v  # noqa: E731
+        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, (SizeExpr, FloatExpr)) else v  # noqa: E731
         args, kwargs = _rebuilt((node.args, dict(node.kwargs)), rules[position], [0], change)
         if node.op == "output":
             building.graph.output(args[0])

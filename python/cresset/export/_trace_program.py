@@ -9,7 +9,7 @@ import traceback
 import warnings
 
 import cresset
-from cresset import _C, _rare_functions
+from cresset import _C, _rare_functions, fx
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from cresset._subclasses.unknown_values import UnknownValues
 from cresset.autograd.function import _transforms
@@ -102,7 +102,7 @@ class _Functions(cresset.overrides.TorchFunctionMode):
 
 
 _OWN_PARTS = (
-    "export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "utils/_pytree", "overrides", "_ops", "nn/modules/module.py", "_higher_order",
+    "export/", "_export/", "fx/", "_library/", "_subclasses/", "utils/_python_dispatch", "utils/_pytree", "overrides", "_ops", "nn/modules/module.py", "nn/modules/_hooks.py", "_higher_order",
     "_rare_functions", "_settings", "_functions",
 )  # fmt: skip
 _OWN_FILES = tuple(f"/cresset/{part}" for part in _OWN_PARTS)
@@ -122,6 +122,7 @@ class _ExportTracer(PythonKeyTracer):
         self.root, self.graph, self.tensor_attrs = cresset.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
         self.fake_mode, self.names = fake_mode, names
         self.first_input, self.constant_specs, self._lifted = None, [], 0
+        self.source = None  # the node that runs, where the program is a graph module
         self.objects = {}  # fakes of the modules' objects of C++ classes, with their paths, by id
         self._paths = {}  # those of a tensor's attributes, by its id
         for path, module in mod.named_modules():
@@ -153,6 +154,9 @@ class _ExportTracer(PythonKeyTracer):
         """Note where the program is."""
         if node.op == "call_function":
             node.meta["nn_module_stack"] = self.modules.current()
+            if self.source is not None and "stack_trace" in self.source.meta:
+                node.meta.update((k, self.source.meta[k]) for k in _PLACES if k in self.source.meta)
+                return
             if self.functions.current is not None:
                 node.meta["torch_fn"] = self.functions.current
             trace_text = _stack_trace()
@@ -207,6 +211,34 @@ class _ExportTracer(PythonKeyTracer):
         return proxy
 
 
+_PLACES = ("stack_trace", "nn_module_stack", "torch_fn")
+
+
+class _Again(fx.Interpreter):
+    """Runs a graph module node by node, so that what is recorded is where the nodes are."""
+
+    def __init__(self, module, tracer):
+        super().__init__(module)
+        self.tracer = tracer
+
+    def run_node(self, n):
+        """What the node gives."""
+        before, self.tracer.source = self.tracer.source, n
+        try:
+            return super().run_node(n)
+        finally:
+            self.tracer.source = before
+
+    def __call__(self, *args, **kwargs):
+        bound = inspect.signature(type(self.module).forward).bind(self.module, *args, **kwargs)
+        return self.run(*list(bound.arguments.values())[1:])
+
+
+def _is_generated(mod):
+    code = getattr(type(mod).forward, "__code__", None)
+    return isinstance(mod, fx.GraphModule) and "forward" not in vars(mod) and code is not None and code.co_filename.startswith("<eval_with_key>")
+
+
 def _bare(value):
     """Numbers that stand for values as plain ones."""
     return int(value) if isinstance(value, cresset.SymInt) else float(value) if isinstance(value, cresset.SymFloat) else value
@@ -215,7 +247,7 @@ def _bare(value):
 def assertion_nodes(create_node, compare, numbers, text):
     """The two nodes of a condition on two numbers. The numbers in its text may be those of one run."""
     compared = create_node("call_function", compare, tuple(map(_bare, numbers)), {})
-    compared.meta["val"] = True
+    compared.meta["val"], compared.meta["asserted"] = True, tuple(getattr(n, "text", None) for n in numbers)
     create_node("call_function", cresset.ops.aten._assert_scalar.default, (compared, text), {}).meta["val"] = None
 
 
@@ -318,6 +350,10 @@ def _independent(leaf):
     return copy.requires_grad_(leaf.requires_grad) if leaf.requires_grad else copy
 
 
+def _is_example(leaf):
+    return getattr(leaf, "_of_another_size", False)
+
+
 def _check_leaf(leaf):
     if isinstance(leaf, (cresset.Tensor, cresset.ScriptObject, *_PLAIN)):
         return
@@ -397,7 +433,11 @@ class _Run:
 
     def _fake_input(self, leaf):
         if isinstance(leaf, cresset.Tensor):
-            return self.tracer.fake_mode.from_tensor(_independent(leaf))
+            mode = self.tracer.fake_mode
+            fake = mode.from_tensor(_independent(leaf))
+            if mode.propagate_real_tensors:
+                fake.real_tensor = None if isinstance(leaf, FakeTensor) or _is_example(leaf) else leaf.detach().clone()
+            return fake
         return fake_of(self.tracer.fake_mode, leaf) if isinstance(leaf, cresset.ScriptObject) else leaf
 
     def run(self):
@@ -417,9 +457,15 @@ class _Run:
 
     def _call(self, args, kwargs):
         self.recorder = _Recorder(self.tracer)
-        self.values.assertions = self._assertion
+        self.values.assertions, self.values.decides = self._assertion, self.tracer.fake_mode.propagate_real_tensors
         with self.values, self.tracer.modules.watching(), self.tracer.functions, self.tracer.fake_mode, _ValueGuard(self.recorder), self.recorder.recording():
-            return self.mod(*args, **kwargs)
+            if not _is_generated(self.mod):
+                return self.mod(*args, **kwargs)
+            vars(self.mod)["forward"] = _Again(self.mod, self.tracer)
+            try:
+                return self.mod(*args, **kwargs)
+            finally:
+                del vars(self.mod)["forward"]
 
     def _assertion(self, condition):
         """A condition on numbers that stand for values, as nodes of the graph that is recorded now: the program's, or a branch's."""

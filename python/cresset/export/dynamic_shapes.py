@@ -3,11 +3,12 @@
 import dataclasses
 import enum
 import inspect
+import re
 
 import cresset
 from cresset.utils import _pytree as pytree
 
-from ._errors import invalid_shapes
+from ._errors import UserError, UserErrorType, invalid_shapes
 from ._sizes import int_oo
 
 __all__ = ["AdditionalInputs", "Constraint", "Dim", "DimHint", "ShapesCollection", "dims", "refine_dynamic_shapes_from_suggested_fixes", "resolved"]
@@ -102,6 +103,7 @@ class Dim:
 
 
 class _DerivedDim(Dim):
+    fn = property(lambda self: self._at)
     min = property(lambda self: self._at(self.root.min))
     max = property(lambda self: int_oo if self.root.max is int_oo else self._at(self.root.max))
 
@@ -213,8 +215,13 @@ def refine_dynamic_shapes_from_suggested_fixes(msg, dynamic_shapes):
                 limits = dict(part.strip().split("=") for part in value[4:-1].split(",")[1:])
                 made[name] = Dim(name, **{k: int(v) for k, v in limits.items()})
             else:
-                made[name] = dim(value) or Dim(value)
+                factor, root, sign, offset = re.fullmatch(r"(?:(\d+)\*)?(\w+)(?: ([+-]) (\d+))?", value).groups()
+                base = dim(root) or made.setdefault(root, known.get(root) or Dim(root))
+                derived = factor or offset
+                made[name] = base._derived(int(factor or 1), int(f"{sign or ''}{offset or 0}")) if derived and not isinstance(base, int) else base
         return made[name]
+
+    known = {d.__name__: d for d in pytree.tree_leaves(dynamic_shapes) if isinstance(d, Dim)}
 
     def refined(spec):
         if isinstance(spec, dict):
@@ -223,8 +230,10 @@ def refine_dynamic_shapes_from_suggested_fixes(msg, dynamic_shapes):
             return type(spec)(refined(v) for v in spec)
         if not isinstance(spec, Dim):
             return spec
-        found = dim(spec.__name__)
-        return spec if found is None else found
+        found = dim(spec.root.__name__)
+        if found is None or spec.root is spec:
+            return spec if found is None else found
+        return spec.factor * found + spec.offset if isinstance(found, int) else found._derived(spec.factor, spec.offset)
 
     return refined(dynamic_shapes)
 
@@ -238,10 +247,14 @@ def resolved(mod, args, kwargs, dynamic_shapes, named):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     if isinstance(dynamic_shapes, dict):
         if set(dynamic_shapes) != set(named):
+            inner = next(iter(named.values())) if len(named) == 1 else None
+            if isinstance(inner, dict) and set(dynamic_shapes) == set(inner):
+                advice = "Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose `dynamic_shapes` in a list/tuple?"
+            else:
+                advice = "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`."
             raise invalid_shapes(
                 f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names {list(named)} of `inputs`, but here they are "
-                f"{list(dynamic_shapes)}. Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching "
-                "`inputs`."
+                f"{list(dynamic_shapes)}. {advice}"
             )
         specs = [dynamic_shapes[k] for k in named]
     elif isinstance(dynamic_shapes, (list, tuple)):
@@ -251,9 +264,23 @@ def resolved(mod, args, kwargs, dynamic_shapes, named):
     else:
         raise invalid_shapes(f"Expecting `dynamic_shapes` to be a dict, a list or a tuple, got {type(dynamic_shapes)}")
     found, at = {}, 0
+    declared = _as_declared(mod, named)
     for (name, value), spec in zip(named.items(), specs):
-        at = _read(value, spec, f"['{name}']", at, found)
+        place = f"['{name}']" if isinstance(dynamic_shapes, dict) else f"[{declared.index(name)}]"
+        at = _read(value, spec, place, at, found)
+    _check_definitions(found.values())
     return found
+
+
+def _check_definitions(dims):
+    """Dims of one name are one size, so that they must have one range."""
+    known = {}
+    for dim in dims:
+        if isinstance(dim, Dim):
+            root = dim.root
+            other = known.setdefault(root.__name__, root)
+            if (other.min, other.max) != (root.min, root.max):
+                raise UserError(UserErrorType.INVALID_INPUT, f"Found different definitions {other} and {root} for the same symbolic dimension {root.__name__}!")
 
 
 def _as_declared(mod, named):
@@ -285,12 +312,13 @@ def _read(value, spec, path, at, found):
                 f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{path}` has keys {list(children)}, but `dynamic_shapes{path}` has keys {list(spec)}"
             )
         pairs = [(f"[{k!r}]", children[k], spec[k]) for k in children]
-    elif isinstance(spec, (list, tuple)):
+    elif isinstance(spec, (list, tuple)) and not (type(value) in (list, tuple) and type(spec) is not type(value)):
         values = list(children.values()) if isinstance(children, dict) else children
         _same_length(f"`inputs{path}`", values, f"`dynamic_shapes{path}`", spec)
         pairs = [(f"[{i}]", v, s) for i, (v, s) in enumerate(zip(values, spec))]
     else:
-        raise invalid_shapes(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{path}` is a {kind}, but `dynamic_shapes{path}` is a {type(spec)}")
+        other = f"a {type(spec)}" if isinstance(spec, (dict, list, tuple)) else "not"
+        raise invalid_shapes(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{path}` is a {kind}, but `dynamic_shapes{path}` is {other}")
     for step, child, child_spec in pairs:
         at = _read(child, child_spec, path + step, at, found)
     return at
@@ -322,7 +350,10 @@ def _read_tensor(tensor, spec, path, at, found):
             )
         items = enumerate(spec)
     else:
-        raise invalid_shapes(f"Unexpected dynamic shape spec {spec} specified at `dynamic_shapes{path}`, try None instead")
+        raise invalid_shapes(
+            f"Unexpected input tensor shape {spec} specified at `dynamic_shapes{path}` (expected either a list/tuple of dimensions, or a dict mapping indices to dimensions, "
+            "where each dimension is an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC)"
+        )
     for d, dim in items:
         if not -tensor.dim() <= d < tensor.dim():
             raise IndexError(f"export: dynamic_shapes{path} names the dimension {d} of a tensor of {tensor.dim()} dimensions.")

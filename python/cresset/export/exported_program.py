@@ -7,6 +7,7 @@ from typing import NamedTuple
 import cresset
 from cresset.utils import _pytree as pytree
 
+from ._checks import reordered
 from ._text import program_text
 from .graph_signature import (  # noqa: F401
     ConstantArgument, CustomObjArgument, ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, SymIntArgument, TensorArgument,
@@ -102,9 +103,14 @@ class ExportedProgram:
         if value is not None:
             if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], dict)):
                 raise ValueError("Example inputs should be a tuple containing example arguments (as a tuple), and example kwargs (as a dictionary).")
+            spec = self.call_spec.in_spec
+            names = spec.children_specs[1].context
+            if set(value[1]) != set(names):
+                raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(value[1])} but expected {list(names)}")
+            value = reordered(*value, spec)
             given = pytree.tree_structure(value)
-            if given != self.call_spec.in_spec:
-                raise ValueError(f"Input spec of the example inputs does not match: {given} was given, {self.call_spec.in_spec} is expected.")
+            if given != spec:
+                raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{spec}\nbut actually got inputs with tree spec of: \n{given}")
         self._example_inputs = value
 
     @property

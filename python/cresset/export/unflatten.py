@@ -208,6 +208,8 @@ class UnflattenedModule(InterpreterModule):
 
 
 def _copy(tensor):
+    if not isinstance(tensor, cresset.Tensor):
+        return tensor  # an object of a C++ class
     copy = tensor.detach().clone()
     return cresset.nn.Parameter(copy, tensor.requires_grad) if isinstance(tensor, cresset.nn.Parameter) else copy.requires_grad_(tensor.requires_grad)
 

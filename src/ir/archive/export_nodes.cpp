@@ -31,6 +31,7 @@ const std::unordered_map<std::string_view, std::string_view>& functions() {
       {"_operator.and_", "aten::__and__"},
       {"_operator.or_", "aten::__or__"},
       {"_operator.not_", "aten::__not__"},
+      {"torch._sym_sqrt", "aten::sqrt"},
       {"torch.sym_max", "prim::max"},
       {"torch.sym_min", "prim::min"},
       {"torch.sym_int", "aten::Int"},

@@ -1,8 +1,15 @@
 """Names of a program's inputs, of the functions that its operators come from, and programs of modules that are fakes already."""
 
+import dataclasses
+
+import pytest
+
 import cresset as torch
+from cresset._export.utils import register_dataclass_as_pytree_node
+from cresset._library.utils import hop_schema_from_fx_node
 from cresset._subclasses import FakeTensorMode
 from cresset.export import export
+from cresset.utils import _pytree as pytree
 
 
 class Sum(torch.nn.Module):
@@ -78,3 +85,34 @@ def test_sizes_that_vary_are_shown():
         assert shown["x"].shape == (5, 2) and shown["x"].shape.numel() == 10  # what the example had
         x = torch.arange(6.0).reshape(3, 2)
         assert each.module()(x)[2] == 6 and torch.equal(each.module()(x)[0], x.reshape(-1))
+
+
+def test_schemas_of_higher_order_operators():
+    class Branch(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.cond(x.sum() > 4, lambda x, y: (x.cos() + y, x), lambda x, y: (x - y, y.clone()), (x, y))
+
+    program = export(Branch(), (torch.ones(2), torch.ones(2)))
+    node = next(n for n in program.graph.nodes if n.name == "cond")
+    assert hop_schema_from_fx_node(node) == "cond(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[2] operands) -> Tensor[2]"
+
+
+def test_dataclasses_as_nodes_of_trees():
+    @dataclasses.dataclass
+    class Parts:
+        x: int
+        y: int
+        z: int | None = None
+
+    @dataclasses.dataclass
+    class All(Parts):
+        pass
+
+    register_dataclass_as_pytree_node(Parts, serialized_type_name="test_names.Parts")
+    register_dataclass_as_pytree_node(All, return_none_fields=True, serialized_type_name="test_names.All")
+    for value, leaves, context in [(Parts(3, 4), [3, 4], [["x", "y"], ["z"]]), (All(3, 4), [3, 4, None], [["x", "y", "z"], []])]:
+        flat, spec = pytree.tree_flatten(value)
+        assert (flat, spec.context) == (leaves, context) and pytree.tree_unflatten(flat, spec) == value
+        assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    with pytest.raises(AssertionError, match="Only dataclasses"):
+        register_dataclass_as_pytree_node(int)

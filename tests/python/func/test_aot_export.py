@@ -5,7 +5,8 @@ import copy
 import pytest
 
 import cresset as torch
-from cresset._functorch.aot_autograd import aot_export_module
+from cresset._functorch.aot_autograd import aot_export_module, aot_function, nop
+from cresset._subclasses.fake_tensor import FakeTensorMode
 
 
 class Net(torch.nn.Module):
@@ -103,3 +104,21 @@ def test_statistics_are_written_functionally():
     found = torch.func.functionalize(f)(x, mean, var)
     assert found[1].tolist() == pytest.approx([0.2, 0.3]) and found[2].tolist() == pytest.approx([1.3, 1.3])  # PyTorch 2.13's
     assert torch.equal(mean, found[1]) and torch.equal(var, found[2])
+
+
+def test_branches_and_loops_of_tensors_without_values():
+    def branch(x):
+        return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x.sin(), (x,))
+
+    with FakeTensorMode():
+        x = torch.ones(3)
+        assert branch(x).shape == (3,)
+        assert torch.while_loop(lambda x: x.sum() > 0, lambda x: x + 1, (x,))[0].shape == (3,)
+        with pytest.raises(RuntimeError, match="results of the same form were required of both branches"):
+            torch.cond(x.sum() > 0, lambda x: x, lambda x: x.sum(), (x,))
+    x, graphs = torch.ones(3, requires_grad=True), []
+    compiled = aot_function(branch, nop, lambda graph, _: graphs.append(graph) or graph)
+    result = compiled(x)
+    result.sum().backward()
+    assert result.tolist() == [2.0, 2.0, 2.0] and x.grad.tolist() == [2.0, 2.0, 2.0]
+    assert isinstance(next(n for n in graphs[0].graph.nodes if n.op == "output").args[0], tuple)

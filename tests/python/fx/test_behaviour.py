@@ -337,3 +337,15 @@ def test_factories_with_out_are_recorded_without_options(mode, options, function
 def test_names_that_begin_with_an_underscore():
     names = torch.fx.graph._Namespace()
     assert [names.create_name(name, None) for name in ("_0", "_0", "_1", "3", "3", "__0", "__0")] == ["_0", "_0_1", "_1", "_3", "_3_1", "__0", "__1"]
+
+
+def test_views_that_change_their_tensor_are_recorded_inside_of_transforms():
+    def f(x):
+        y = x.clone()
+        y.transpose_(0, 1)
+        return (y * x.t()).sum()
+
+    x = torch.arange(6.0).reshape(2, 3)
+    traced = make_fx(torch.func.grad(f))(x)
+    assert torch.equal(traced(x), 2 * x)
+    assert "transpose_" in traced.code

@@ -14,7 +14,7 @@ import cresset
 
 from ... import _rare_functions, _recorded
 from ..._subclasses import unknown_values
-from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 from ..._subclasses.functional_tensor import FunctionalTensor
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -297,6 +297,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             if all_constant:
                 with _disable_current_modes():
                     return func(*[tracer.constants[id(a)][1] if isinstance(a, cresset.Tensor) else a for a in args], **kwargs)
+            if self.tracing_mode != "real" and func._schema.name not in ("aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"):
+                raise DataDependentOutputException(func)
             if self._error_on_data_dependent_ops and any(id(t) in tracer.known for t in tensors):
                 raise RuntimeError(_DATA_DEPENDENT.format(func))
         name = str(func).split(".")[1]
@@ -442,6 +444,8 @@ class _ValueGuard(cresset.overrides.TorchFunctionMode):
         if self.mode._error_on_data_dependent_ops and isinstance(tracer.proxy_of(args[0]), Proxy):
             raise RuntimeError(_DATA_DEPENDENT.format("aten._local_scalar_dense.default"))
         values = unknown_values.active
+        if values is not None and values.decides and func.__name__ in _TRUTHS:
+            return bool(self._value(cresset.Tensor.item, args, {}))
         if values is None or func.__name__ != "item":
             return func(*args, **kwargs)
         before, values.made = values.allowed("items"), None
@@ -453,7 +457,8 @@ class _ValueGuard(cresset.overrides.TorchFunctionMode):
 
 
 _OWN_TYPES = (cresset.Tensor, cresset.nn.Parameter, cresset.nn.Buffer)
-_VALUES = frozenset("item __bool__ __int__ __float__ __index__ __complex__ tolist numpy".split())
+_VALUES = frozenset("item __bool__ is_nonzero __int__ __float__ __index__ __complex__ tolist numpy".split())
+_TRUTHS = ("__bool__", "is_nonzero")
 _DATA_DEPENDENT = (
     "It appears that you're trying to get value out of a tracing tensor with {} - erroring out! It's likely that this is caused by data-dependent "
     "control flow or similar.  It may be possible to trace this with dynamic shapes; try setting tracing_mode='symbolic' in your make_fx call."
