@@ -126,7 +126,7 @@ _LAZY_NAMES = {
     **dict.fromkeys((
         "is_storage", "StorageBase", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage", "ShortStorage",
         "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage", "QUInt8Storage", "QInt8Storage",
-        "QInt32Storage",
+        "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage",
     ), "storage"),
 }  # fmt: skip
 _LAZY_NAMES |= {"_amp_foreach_non_finite_check_and_unscale_": "amp._scaling", "_amp_update_scale_": "amp._scaling", "_storage_classes": "storage"}
