@@ -599,9 +599,9 @@ def test_modules_of_operators_say_what_they_have():
     assert len(fft) == 19 and "Tensor" in fft and "fftn" in fft and "hfftn" not in fft
 
 
-def test_the_layout_that_no_tensor_has():
+def test_the_opaque_layout():
     assert cresset._mkldnn is cresset._C._mkldnn and cresset._mkldnn != cresset.strided
     assert copy.deepcopy(cresset._mkldnn) is cresset._mkldnn
     assert not cresset.ones(1).is_mkldnn and cresset.ones(1).layout is not cresset._mkldnn
     with pytest.raises(NotImplementedError, match="given layout _mkldnn"):
-        cresset.zeros(2, layout=cresset._mkldnn)
+        cresset.ones(2, layout=cresset._mkldnn)

@@ -1,4 +1,4 @@
-"""Operators that make, ask and multiply sparse tensors, by the names and schemas that PyTorch has for them: for scripts, graphs and archives.
+"""Operators that make, ask and multiply tensors of sparse and opaque layouts, by the names and schemas that PyTorch has for them: for scripts, graphs and archives.
 
 Scripts look operators up by name, so `cresset.jit` loads this module. Each is composite: what it calls is differentiable.
 """
@@ -20,6 +20,7 @@ to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor
 to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor
 _to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor
 _to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor
+to_mkldnn(Tensor self, ScalarType? dtype=None) -> Tensor
 to_sparse_csr(Tensor self, int? dense_dim=None) -> Tensor
 to_sparse_csc(Tensor self, int? dense_dim=None) -> Tensor
 to_sparse_bsr(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor

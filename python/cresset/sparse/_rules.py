@@ -310,6 +310,8 @@ def _number(value):
 def _mul(a, b):
     if not isinstance(a, Sparse) or isinstance(b, Sparse) and isinstance(a, Sparse) and a.numel() < b.numel():
         a, b = b, a
+    if isinstance(b, Sparse) and a.dim() and not b.dim():
+        b = dense(b)  # a number, as far as dtypes go
     if _scalar(b):
         return _valued(a, a._v * b)
     if isinstance(b, Sparse):
