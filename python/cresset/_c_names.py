@@ -73,6 +73,12 @@ def _enable_mobile_interface_call_export():
 
 
 @_in_c
+def _llvm_enabled():
+    """False: LLVM is not part of the build."""
+    return False
+
+
+@_in_c
 def _storage_id(tensor):
     """A number that tensors of one storage have in common, and no other storage has while that one lives."""
     return tensor.untyped_storage()._cdata
@@ -177,7 +183,7 @@ _ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "
 
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
-    "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
+    "_OutOfMemoryError": "OutOfMemoryError", "_jit_to_static_module": "jit._static_module.to_static_module", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
     "_parallel_info": "__config__.parallel_info",
     **{name: f"overrides.{name}" for name in ("_TorchFunctionState", "_get_torch_function_state", "_set_torch_function_state")},
     "_get_flash_sdp_enabled": "backends.cuda.flash_sdp_enabled", "_get_math_sdp_enabled": "backends.cuda.math_sdp_enabled",
