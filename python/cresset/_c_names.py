@@ -72,6 +72,26 @@ def _enable_mobile_interface_call_export():
     """Files for phones may have calls of interfaces: they may anyway."""
 
 
+_padded = [False]
+
+
+@_in_c
+def _set_default_mobile_cpu_allocator():
+    """PyTorch's allocator for phones pads memory, since kernels read past its ends there. None does here, so that the choice is only kept; RuntimeError
+    where it was made before."""
+    if _padded[0]:
+        raise RuntimeError("Already within the scope of another non-default cpu allocator. Cannot set another allocator.")
+    _padded[0] = True
+
+
+@_in_c
+def _unset_default_mobile_cpu_allocator():
+    """The end of `_set_default_mobile_cpu_allocator`; RuntimeError without it."""
+    if not _padded[0]:
+        raise RuntimeError("setDefaultMobileCPUAllocator must have been called before unsetDefaultMobileCPUAllocator.")
+    _padded[0] = False
+
+
 @_in_c
 def _llvm_enabled():
     """False: LLVM is not part of the build."""
