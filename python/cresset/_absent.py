@@ -119,9 +119,9 @@ def dense_dim(self):
 def to_mkldnn(self, dtype=None):
     """A copy in the layout `_mkldnn`, in float32, bfloat16, float16, int8 or uint8: its own dtype unless another one is asked for. RuntimeError for other
     dtypes, devices and layouts."""
-    from ._mkldnn_tensor import to_mkldnn
+    from ._ops import ops
 
-    return to_mkldnn(self, dtype)
+    return ops.aten.to_mkldnn(self, dtype)
 
 
 @tensor_method

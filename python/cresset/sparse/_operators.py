@@ -6,6 +6,7 @@ Scripts look operators up by name, so `cresset.jit` loads this module. Each is c
 import cresset
 
 from .. import _rare_functions
+from .._mkldnn_tensor import to_mkldnn
 from . import _sizes, addmm, mm, sampled_addmm
 from . import sum as sparse_sum
 
@@ -20,7 +21,6 @@ to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor
 to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor
 _to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor
 _to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor
-to_mkldnn(Tensor self, ScalarType? dtype=None) -> Tensor
 to_sparse_csr(Tensor self, int? dense_dim=None) -> Tensor
 to_sparse_csc(Tensor self, int? dense_dim=None) -> Tensor
 to_sparse_bsr(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor
@@ -131,6 +131,7 @@ def _rows():
         function = getattr(cresset, _name_of(schema).partition(".")[0])
         yield schema, function if schema.startswith("hspmm") else _made(function)
     yield from _OTHERS.items()
+    yield "to_mkldnn(Tensor self, ScalarType? dtype=None) -> Tensor", to_mkldnn
 
 
 _library = cresset.library.Library("aten", "FRAGMENT")
