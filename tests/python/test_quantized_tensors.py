@@ -246,9 +246,9 @@ def test_what_is_refused_of_quantized_tensors(one, call, words):
 
 
 def test_resize():
-    q = cresset.quantize_per_tensor(cresset.arange(6.0), 0.5, 3, cresset.quint8)
+    q = torch.quantize_per_tensor(torch.arange(6.0), 0.5, 3, torch.quint8)
     assert q.resize_(2, 2) is q and q.shape == (2, 2) and q.dequantize().tolist() == [[0, 1], [2, 3]]
     assert q.resize_(3, 4).shape == q.int_repr().shape == (3, 4) and q.dequantize().flatten()[:4].tolist() == [0, 1, 2, 3]
-    channels = cresset.quantize_per_channel(cresset.ones(2, 2), cresset.tensor([0.1, 0.2]), cresset.tensor([0, 0]), 0, cresset.qint8)
+    channels = torch.quantize_per_channel(torch.ones(2, 2), torch.tensor([0.1, 0.2]), torch.tensor([0, 0]), 0, torch.qint8)
     with pytest.raises(RuntimeError, match="Can only resize quantized tensors with per-tensor schemes!"):
         channels.resize_(1, 2)
