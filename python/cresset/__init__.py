@@ -32,7 +32,7 @@ from ._C import (  # noqa: F401
     promote_types, set_default_dtype, set_num_threads, tensor, to_dlpack,
 )  # fmt: skip
 from ._C import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled  # noqa: F401
-from ._C import _mkldnn  # noqa: F401  # a layout: no tensor of Cresset has it
+from ._C import _mkldnn  # noqa: F401  # a layout (_mkldnn_tensor)
 
 
 def _take_constants():
@@ -126,7 +126,7 @@ _LAZY_NAMES = {
     **dict.fromkeys((
         "is_storage", "StorageBase", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage", "ShortStorage",
         "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage", "QUInt8Storage", "QInt8Storage",
-        "QInt32Storage",
+        "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage",
     ), "storage"),
 }  # fmt: skip
 _LAZY_NAMES |= {"_amp_foreach_non_finite_check_and_unscale_": "amp._scaling", "_amp_update_scale_": "amp._scaling", "_storage_classes": "storage"}
@@ -138,7 +138,8 @@ _LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "FileCheck": "testing", "ThroughputBenchmark": "utils.throughput_benchmark", "ExcludeDispatchKeyGuard": "_C",
 } | dict.fromkeys((
     "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
-    "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
+    "from_file", "hash_tensor", "mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d", "_mkldnn_transpose",
+    "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
     "batch_norm_gather_stats_with_counts", "_rowwise_prune", "_transform_bias_rescale_qkv", "_masked_softmax",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
     "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",

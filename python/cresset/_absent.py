@@ -1,9 +1,9 @@
-"""Names of features that are not part of Cresset (some operators of quantized tensors, MKL-DNN tensors, sizes of sparse ones): a clear refusal instead of an AttributeError."""
+"""Names of features that are not part of Cresset (some operators of quantized tensors and of vendors' libraries, sizes of sparse ones): a clear refusal instead of an AttributeError."""
 
 from ._overridable import overridable, tensor_attribute, tensor_method
 
 _QUANTIZED = "operators of quantized tensors beyond those of dtypes, views, comparisons and activations"
-_MKLDNN = "tensors in oneDNN's own layout"
+_MKLDNN = "recurrent layers and gradients of oneDNN by name"
 _CUDNN, _MIOPEN, _FBGEMM = "operators of cuDNN", "operators of MIOpen", "FBGEMM's packed matrices"
 
 _FUNCTIONS = {
@@ -18,18 +18,12 @@ _FUNCTIONS = {
         "miopen_batch_norm", "miopen_convolution", "miopen_convolution_add_relu", "miopen_convolution_relu", "miopen_convolution_transpose",
         "miopen_ctc_loss", "miopen_depthwise_convolution", "miopen_rnn",
     ),
-    _MKLDNN: (
-        "mkldnn_adaptive_avg_pool2d", "mkldnn_linear_backward_weights", "mkldnn_max_pool2d", "mkldnn_max_pool3d",
-        "mkldnn_rnn_layer",
-    ),
+    _MKLDNN: ("mkldnn_linear_backward_weights", "mkldnn_rnn_layer"),
     _FBGEMM: (
         "fbgemm_linear_fp16_weight", "fbgemm_linear_fp16_weight_fp32_activation", "fbgemm_linear_int8_weight",
         "fbgemm_linear_int8_weight_fp32_activation", "fbgemm_linear_quantize_weight", "fbgemm_pack_gemm_matrix_fp16", "fbgemm_pack_quantized_matrix",
         "choose_qparams_optimized",
     ),
-}  # fmt: skip
-_METHODS = {
-    _MKLDNN: ("to_mkldnn",),
 }  # fmt: skip
 # Questions that only sparse tensors answer: (name, which layout was expected).
 _SPARSE_ONLY = {
@@ -121,6 +115,15 @@ def dense_dim(self):
     return self.dim() if own is None else own(self)
 
 
+@tensor_method(missing=True)
+def to_mkldnn(self, dtype=None):
+    """A copy in the layout `_mkldnn`, in float32, bfloat16, float16, int8 or uint8: its own dtype unless another one is asked for. RuntimeError for other
+    dtypes, devices and layouts."""
+    from ._ops import ops
+
+    return ops.aten.to_mkldnn(self, dtype)
+
+
 @tensor_method
 def to_dense(self, dtype=None, *, masked_grad=True):
     """The tensor itself, which is dense, or a copy in another dtype."""
@@ -143,9 +146,6 @@ def _dequantize(self):
     return self.float()
 
 
-for _what, _names in _METHODS.items():
-    for _name in _names:
-        tensor_method(_refusal(f"Tensor.{_name}", _what), name=_name, missing=True)
 for _name in _OTHERS_ONLY:
     tensor_method(_others_only(_name), name=_name)
 for _name, _layout in _SPARSE_ONLY.items():

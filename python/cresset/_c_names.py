@@ -72,6 +72,32 @@ def _enable_mobile_interface_call_export():
     """Files for phones may have calls of interfaces: they may anyway."""
 
 
+_padded = [False]
+
+
+@_in_c
+def _set_default_mobile_cpu_allocator():
+    """PyTorch's allocator for phones pads memory, since kernels read past its ends there. None does here, so that the choice is only kept; RuntimeError
+    where it was made before."""
+    if _padded[0]:
+        raise RuntimeError("Already within the scope of another non-default cpu allocator. Cannot set another allocator.")
+    _padded[0] = True
+
+
+@_in_c
+def _unset_default_mobile_cpu_allocator():
+    """The end of `_set_default_mobile_cpu_allocator`; RuntimeError without it."""
+    if not _padded[0]:
+        raise RuntimeError("setDefaultMobileCPUAllocator must have been called before unsetDefaultMobileCPUAllocator.")
+    _padded[0] = False
+
+
+@_in_c
+def _llvm_enabled():
+    """False: LLVM is not part of the build."""
+    return False
+
+
 @_in_c
 def _storage_id(tensor):
     """A number that tensors of one storage have in common, and no other storage has while that one lives."""
@@ -177,7 +203,8 @@ _ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "
 
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
-    "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
+    "_OutOfMemoryError": "OutOfMemoryError", "_jit_to_static_module": "jit._static_module.to_static_module",
+    "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
     "_parallel_info": "__config__.parallel_info",
     **{name: f"overrides.{name}" for name in ("_TorchFunctionState", "_get_torch_function_state", "_set_torch_function_state")},
     "_get_flash_sdp_enabled": "backends.cuda.flash_sdp_enabled", "_get_math_sdp_enabled": "backends.cuda.math_sdp_enabled",

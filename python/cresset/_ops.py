@@ -439,7 +439,7 @@ def _find_packet(namespace, name):
 # Modules that define the operators of a namespace in Python: loaded when one of them is asked for.
 _DEFINED_IN = {
     "profiler": "cresset.autograd._profiler_operators", "c10d": "cresset.distributed._c10d_operators", "higher_order": "cresset.export._scans",
-    "quantized": "cresset._quantized._operators", "sparse": "cresset._quantized._operators", "_quantized": "cresset._quantized._operators",
+    "mkldnn": "cresset._mkldnn_operators", "quantized": "cresset._quantized._operators", "sparse": "cresset._quantized._operators", "_quantized": "cresset._quantized._operators",
     "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "prims": "cresset._prims._operators",
 }  # fmt: skip
 

@@ -59,10 +59,8 @@ class QuantizedType(_TypeName):
 
     @property
     def _stored(self):
-        """The type of the whole numbers in memory; AttributeError where several are in one byte."""
-        if self._name not in (plain := {"qint8": _C.int8, "quint8": _C.uint8, "qint32": _C.int32}):
-            raise AttributeError("_stored")
-        return plain[self._name]
+        """The type of what is in memory: of the whole numbers, or of bytes that hold several."""
+        return {"qint8": _C.int8, "qint32": _C.int32}.get(self._name, _C.uint8)
 
 
 def script_number(value):

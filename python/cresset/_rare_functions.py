@@ -12,7 +12,8 @@ from ._overridable import overridable
 
 __all__ = [
     "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
-    "from_file", "hash_tensor", "mkldnn_convolution", "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
+    "from_file", "hash_tensor", "mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d", "_mkldnn_transpose",
+    "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
     "_rowwise_prune", "_transform_bias_rescale_qkv", "_masked_softmax",
     "batch_norm_gather_stats_with_counts",
     "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
@@ -449,6 +450,24 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
 def mkldnn_convolution(input, weight, bias, padding, stride, dilation, groups):
     """`convolution` with its arguments in oneDNN's order."""
     return cresset.convolution(input, weight, bias, stride, padding, dilation, False, [0] * (input.dim() - 2), groups)
+
+
+def _mkldnn_only(name):
+    def refuse(input, *args, **kwargs):
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{input.device.type.upper()}' backend: to_mkldnn() gives a tensor that has it.")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"`{name.removeprefix('mkldnn_')}` of a tensor of the layout `_mkldnn`; NotImplementedError of another one."
+    return overridable(refuse)
+
+
+mkldnn_max_pool2d, mkldnn_max_pool3d, mkldnn_adaptive_avg_pool2d = map(_mkldnn_only, ("mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d"))
+
+
+@overridable
+def _mkldnn_transpose(self, dim0, dim1):
+    """`transpose` of a tensor of the layout `_mkldnn`, or of another one."""
+    return self.transpose(dim0, dim1)
 
 
 @overridable

@@ -21,7 +21,7 @@ __all__ = [
 
 newaxis = None
 # What the build can do: transforms are its own, factorisations are LAPACK's.
-has_lapack, has_mkl, has_openmp, has_spectral = True, False, False, True
+has_lapack, has_mkl, has_openmp, has_spectral = True, True, False, True
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")

@@ -29,7 +29,7 @@ _LEGACY = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "LongStorage": "int64", "IntStorage": "int32",
     "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool", "BFloat16Storage": "bfloat16",
     "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64", "QUInt8Storage": "quint8", "QInt8Storage": "qint8",
-    "QInt32Storage": "qint32",
+    "QInt32Storage": "qint32", "QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4",
 }  # fmt: skip
 _LEGACY_OF = {dtype: name for name, dtype in _LEGACY.items()}
 
@@ -602,11 +602,11 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
             return
-        given = args[0] if args else 0
+        given, stored = args[0] if args else 0, getattr(self.dtype, "_stored", self.dtype)
         if hasattr(given, "__index__") and not isinstance(given, cresset.Tensor):  # NumPy's integers too
-            tensor = cresset.empty(operator.index(given), dtype=self.dtype, device=device or "cpu")
+            tensor = cresset.empty(operator.index(given), dtype=stored, device=device or "cpu")
         else:
-            tensor = cresset.tensor(list(given), dtype=self.dtype, device=device or "cpu")
+            tensor = cresset.tensor(list(given), dtype=stored, device=device or "cpu")
         self._untyped_storage = UntypedStorage._of(tensor)
 
     @classmethod

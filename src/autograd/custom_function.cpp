@@ -103,8 +103,8 @@ variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMar
       const uint32_t nr = node->add_input_metadata(t);
       impl::set_gradient_edge(t, Edge(node, nr));
     }
-    if (DifferentiableViewMeta* view = impl::get_view_autograd_meta(t); view && view->has_bw_view() && !is_dirty && node)
-      view->creation_meta_ = tensors > 1 ? CreationMeta::MULTI_OUTPUT_NODE : CreationMeta::IN_CUSTOM_FUNCTION;
+    if (DifferentiableViewMeta* view = impl::get_view_autograd_meta(t); view && view->has_bw_view() && !is_dirty)
+      view->creation_meta_ = node && tensors > 1 ? CreationMeta::MULTI_OUTPUT_NODE : CreationMeta::IN_CUSTOM_FUNCTION;
     outputs.push_back(std::move(t));
   }
   return outputs;

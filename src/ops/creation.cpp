@@ -38,7 +38,7 @@ void mark_fresh_memory(const Tensor& t) {
 }
 
 Tensor make_sparse(IntArrayRef size, ScalarType dtype, Layout layout, std::optional<Device> device) {
-  if (layout == kMkldnn || layout > kSparseBsc) return {};  // the last of the compressed layouts; what follows is not sparse
+  if (layout > kSparseBsc) return {};  // the last of the layouts that are made in Python
   const auto op = Dispatcher::singleton().findSchema({"aten::_new_sparse", ""});
   if (!op) return {};
   cresset::detail::check_sizes_nonnegative(size);

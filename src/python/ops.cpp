@@ -21,7 +21,7 @@ namespace {
 
 // What a call takes beyond what fits its types.
 struct Lenience {
-  bool numbers;    // a number for a tensor: PyTorch's arithmetic of aten, the table knows which
+  bool numbers;    // a number for a tensor: PyTorch's arithmetic of aten, the table knows which, and of prims
   bool undefined;  // None for a tensor reaches the kernel: everyone's operators but those of the table, whose kernels would have to ask
 
   explicit Lenience(const std::string& name) : numbers(takes_numbers(name)), undefined(!name.starts_with("aten::")) {}
@@ -35,7 +35,7 @@ struct Lenience {
           if (o->numbers) found.insert(o->name);
       return found;
     }());
-    return names.contains(name) || (name.ends_with('_') && names.contains(name.substr(0, name.size() - 1)));
+    return name.starts_with("prims::") || names.contains(name) || (name.ends_with('_') && names.contains(name.substr(0, name.size() - 1)));
   }
 };
 

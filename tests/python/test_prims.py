@@ -70,3 +70,10 @@ def test_check():
         assert check(True, lambda: "words") is None
     with pytest.warns(FutureWarning), pytest.raises(ValueError, match="words"):
         check(False, lambda: "words", ValueError)
+
+
+@pytest.mark.parametrize("number, expected", [(2, "float32"), (2.5, "float32"), (True, "float32"), (1 + 1j, "complex64")])
+def test_numbers_stand_for_tensors(number, expected):
+    x = cresset.ones(2)
+    for result in (cresset.ops.prims.mul(x, number), cresset.ops.prims.mul(number, x), cresset._prims.mul(x, number)):
+        assert result.dtype is getattr(cresset, expected) and result.tolist() == [number] * 2

@@ -243,3 +243,12 @@ def test_what_is_refused_of_quantized_tensors(one, call, words):
     with pytest.raises(RuntimeError) as raised:
         call(one)
     assert words in str(raised.value)
+
+
+def test_resize():
+    q = torch.quantize_per_tensor(torch.arange(6.0), 0.5, 3, torch.quint8)
+    assert q.resize_(2, 2) is q and q.shape == (2, 2) and q.dequantize().tolist() == [[0, 1], [2, 3]]
+    assert q.resize_(3, 4).shape == q.int_repr().shape == (3, 4) and q.dequantize().flatten()[:4].tolist() == [0, 1, 2, 3]
+    channels = torch.quantize_per_channel(torch.ones(2, 2), torch.tensor([0.1, 0.2]), torch.tensor([0, 0]), 0, torch.qint8)
+    with pytest.raises(RuntimeError, match="Can only resize quantized tensors with per-tensor schemes!"):
+        channels.resize_(1, 2)

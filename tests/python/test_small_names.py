@@ -599,9 +599,19 @@ def test_modules_of_operators_say_what_they_have():
     assert len(fft) == 19 and "Tensor" in fft and "fftn" in fft and "hfftn" not in fft
 
 
-def test_the_layout_that_no_tensor_has():
+def test_the_opaque_layout():
     assert cresset._mkldnn is cresset._C._mkldnn and cresset._mkldnn != cresset.strided
     assert copy.deepcopy(cresset._mkldnn) is cresset._mkldnn
     assert not cresset.ones(1).is_mkldnn and cresset.ones(1).layout is not cresset._mkldnn
     with pytest.raises(NotImplementedError, match="given layout _mkldnn"):
-        cresset.zeros(2, layout=cresset._mkldnn)
+        cresset.ones(2, layout=cresset._mkldnn)
+
+
+def test_the_allocator_for_phones_is_chosen_once():
+    choose, leave = cresset._C._set_default_mobile_cpu_allocator, cresset._C._unset_default_mobile_cpu_allocator
+    for call, first in ((leave, None), (choose, choose), (leave, leave)):
+        if first:
+            first()
+        with pytest.raises(RuntimeError, match="must have been called before" if call is leave else "Already within the scope"):
+            call()
+    assert cresset._C._llvm_enabled() is False

@@ -90,8 +90,9 @@ def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
 
 
 @rule("hardtanh", core=False, inplace=True)
-@in_float
 def hardtanh(self, min_val=-1, max_val=1):
+    if not self.is_floating_point():  # as integers, whatever the limits are
+        min_val, max_val = int(min_val), int(max_val)
     return cresset.clamp(self, min_val, max_val)
 
 

@@ -74,6 +74,8 @@ def frac(self):
 def sgn(self):
     if not self.is_complex():
         return cresset.sign(self)
+    if self.dtype == cresset.complex32:  # has no quotients
+        return sgn(self.to(cresset.complex64)).to(self.dtype)
     size = cresset.abs(self)
     return cresset.where(size == 0, 0, self / size)
 
@@ -257,10 +259,12 @@ def _sum_of(product, self, beta, alpha):
 
 
 @rule("mv")
+@in_float
 def mv(self, vec):
     return (self * vec).sum(dim=1, dtype=self.dtype)
 
 
 @rule("dot")
+@in_float
 def dot(self, tensor):
     return (self * tensor).sum(dtype=self.dtype)

@@ -21,6 +21,8 @@ def _define(schema, function, *tags):
 
 
 def _check_same(a, b):
+    if not (isinstance(a, cresset.Tensor) and isinstance(b, cresset.Tensor)):  # a number has any dtype
+        return
     if a.dtype != b.dtype:
         raise RuntimeError(f"Tensor with dtype {b.dtype} is not the expected dtype of {a.dtype}!")
     if a.dim() and b.dim() and a.shape != b.shape:

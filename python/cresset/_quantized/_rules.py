@@ -2,6 +2,7 @@
 
 import cresset
 
+from .. import _C
 from .._dtype_info import word_of
 from .._layout_kernels import kernel_of, kernels
 from ._functions import quantized
@@ -260,8 +261,16 @@ def _index_put_(target, indices, values, accumulate=False):
     return target
 
 
+def _resize_(t, size, memory_format=None):
+    if not isinstance(t._quantizer, PerTensor):
+        raise RuntimeError("Can only resize quantized tensors with per-tensor schemes!")
+    t._numbers.resize_(size)
+    _C._take_sizes(t, t._numbers)
+    return t
+
+
 _RULES = {
-    "isclose": _isclose,
+    "isclose": _isclose, "resize_": _resize_,
     "allclose": _isclose,
     "index_put_": _index_put_, "_index_put_impl_": lambda t, indices, values, accumulate=False, unsafe=False: _index_put_(t, indices, values, accumulate),
     "index_put": lambda t, indices, values, accumulate=False: _index_put_(t._with(t._numbers.clone()), indices, values, accumulate),

@@ -31,6 +31,11 @@ def _no():
     return False
 
 
+def _yes():
+    """True: what PyTorch has by this library (sparse products and solutions, tensors of the layout `_mkldnn`) is there, computed by Cresset's own kernels."""
+    return True
+
+
 def _module(name, **values):
     """A module that `import cresset.backends.NAME` finds."""
     module = _module_of(_Spec(f"{__name__}.{name}", None))
@@ -133,8 +138,8 @@ cudnn = _settings(
 )  # fmt: skip
 for _name in _cuda.__all__:
     setattr(cuda, _name, getattr(_cuda, _name))
-mkl = _module("mkl", is_available=_no, VERBOSE_OFF=0, VERBOSE_ON=1, verbose=_Verbose)
-mkldnn = _settings(_module("mkldnn", is_available=_no, enabled=False), enabled=False, deterministic=False, allow_tf32=True)
+mkl = _module("mkl", is_available=_yes, VERBOSE_OFF=0, VERBOSE_ON=1, verbose=_Verbose)
+mkldnn = _settings(_module("mkldnn", is_available=_yes, enabled=True), enabled=True, deterministic=False, allow_tf32=True)
 mkldnn.verbose, mkldnn.VERBOSE_OFF, mkldnn.VERBOSE_ON, mkldnn.VERBOSE_ON_CREATION = _Verbose, 0, 1, 2
 mps = _module("mps", is_available=_no, is_built=_no, is_macos_or_newer=lambda major, minor: False, is_macos13_or_newer=lambda minor=0: False,
               get_name=_no_mps, get_core_count=_no_mps)  # fmt: skip

@@ -406,8 +406,12 @@ def empty_like(sparse):
 
 
 def new(size, dtype, layout, device=None):
-    """A tensor of these sizes that keeps nothing. RuntimeError for block layouts, which have no size of blocks, and for less than a matrix."""
+    """A tensor of these sizes that keeps nothing, or of the layout `_mkldnn` and zeros. RuntimeError for block layouts, which have no size of blocks, and for less than a matrix."""
     size = tuple(size)
+    if layout is _C._mkldnn:
+        from .._mkldnn_tensor import empty
+
+        return empty(size, dtype, device)
     if layout is _C.sparse_coo:
         return sparse_coo_tensor(size, dtype=dtype, device=device)
     if len(size) < 2:

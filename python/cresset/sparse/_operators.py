@@ -1,4 +1,4 @@
-"""Operators that make, ask and multiply sparse tensors, by the names and schemas that PyTorch has for them: for scripts, graphs and archives.
+"""Operators that make, ask and multiply tensors of sparse and opaque layouts, by the names and schemas that PyTorch has for them: for scripts, graphs and archives.
 
 Scripts look operators up by name, so `cresset.jit` loads this module. Each is composite: what it calls is differentiable.
 """
@@ -6,6 +6,7 @@ Scripts look operators up by name, so `cresset.jit` loads this module. Each is c
 import cresset
 
 from .. import _rare_functions
+from .._mkldnn_tensor import to_mkldnn
 from . import _sizes, addmm, mm, sampled_addmm
 from . import sum as sparse_sum
 
@@ -130,6 +131,7 @@ def _rows():
         function = getattr(cresset, _name_of(schema).partition(".")[0])
         yield schema, function if schema.startswith("hspmm") else _made(function)
     yield from _OTHERS.items()
+    yield "to_mkldnn(Tensor self, ScalarType? dtype=None) -> Tensor", to_mkldnn
 
 
 _library = cresset.library.Library("aten", "FRAGMENT")

@@ -67,7 +67,7 @@ def resize_rows_(self, size):
 
 
 def sparse_resize_(self, size, sparse_dim, dense_dim):
-    """Another size in place, where the elements stay; new elements of larger dense parts are zero.
+    """Another size in place, where the elements stay. Those of larger dense parts keep their order in memory, as `Tensor.resize_` does, with zeros behind them.
 
     RuntimeError where elements are there and a dimension would shrink, or the numbers of sparse and dense dimensions change.
     """
@@ -83,8 +83,12 @@ def sparse_resize_(self, size, sparse_dim, dense_dim):
                 raise RuntimeError(
                     f"shrinking the size of {kind} dimensions (from {list(self.shape[part])} to {list(size[part])}) on a non-empty sparse tensor is not supported."
                 )
-        missing = [n for want, have in zip(reversed(size[sparse_dim:]), reversed(values.shape[1:])) for n in (0, want - have)]
-        return _take(self, size, self._i, cresset.nn.functional.pad(values, missing) if any(missing) else values, self._ordered)
+        wanted = (values.shape[0], *size[sparse_dim:])
+        if wanted != tuple(values.shape):
+            resized = values.new_zeros(wanted)
+            resized.view(-1)[: values.numel()] = values.reshape(-1)
+            values = resized
+        return _take(self, size, self._i, values, self._ordered)
     return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
 
 

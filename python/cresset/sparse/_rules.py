@@ -310,6 +310,8 @@ def _number(value):
 def _mul(a, b):
     if not isinstance(a, Sparse) or isinstance(b, Sparse) and isinstance(a, Sparse) and a.numel() < b.numel():
         a, b = b, a
+    if isinstance(b, Sparse) and a.dim() and not b.dim():
+        b = dense(b)  # a number, as far as dtypes go
     if _scalar(b):
         return _valued(a, a._v * b)
     if isinstance(b, Sparse):
@@ -447,6 +449,8 @@ def _transpose(sparse, a, b):
     order = list(range(sparse.dim()))
     if a != b:
         order[a], order[b] = b, a
+    if isinstance(sparse, Compressed):
+        _check_kinds(sparse, [(a, b)])
     return _permute(sparse, order)
 
 
@@ -482,15 +486,19 @@ def _permute(sparse, dims):
     return Coordinates(sparse._i[dims[:count]], values, shape)
 
 
-def _permute_compressed(sparse, dims, shape):
+def _check_kinds(sparse, pairs):
+    """RuntimeError for two dimensions that do not take each other's place in a compressed tensor."""
     batch = sparse._batch_rank()
     kinds = ["Batch" if d < batch else "Sparse" if d < batch + 2 else "Dense" for d in range(sparse.dim())]
-    for to, from_ in enumerate(dims):
+    for to, from_ in pairs:
         if kinds[to] != kinds[from_]:
-            raise RuntimeError(
-                "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
-                f"{to}({kinds[to]}) and {from_}({kinds[from_]})"
-            )
+            words = f"{to}({kinds[to]}) and {from_}({kinds[from_]})"
+            raise RuntimeError(f"transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got {words}")
+
+
+def _permute_compressed(sparse, dims, shape):
+    batch = sparse._batch_rank()
+    _check_kinds(sparse, enumerate(dims))
     turned = dims[batch] > dims[batch + 1]
     blocks = ((batch + 2, batch + 1) if turned else (batch + 1, batch + 2)) if sparse._blocksize() else ()
     behind = 1 + len(blocks) - 2  # the values have their number, and the size of a block, instead of rows and columns

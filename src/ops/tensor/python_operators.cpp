@@ -71,9 +71,7 @@ Tensor Tensor::to_sparse_bsc(IntArrayRef blocksize, std::optional<int64_t> dense
 Tensor Tensor::to_dense(std::optional<ScalarType> dtype, std::optional<bool> masked_grad) const {
   return tensor_of("aten::to_dense", "", *this, dtype, masked_grad);
 }
-Tensor Tensor::to_mkldnn(std::optional<ScalarType> /*dtype*/) const {
-  CRESSET_THROW(NotImplementedError, "Tensor.to_mkldnn: tensors in oneDNN's own layout are not part of Cresset.");
-}
+Tensor Tensor::to_mkldnn(std::optional<ScalarType> dtype) const { return tensor_of("aten::to_mkldnn", "", *this, dtype); }
 Tensor Tensor::coalesce() const { return tensor_of("aten::coalesce", "", *this); }
 bool Tensor::is_coalesced() const { return call("aten::is_coalesced", "", *this).toBool(); }
 Tensor Tensor::indices() const { return tensor_of("aten::indices", "", *this); }

@@ -63,3 +63,22 @@ def test_a_changed_input_whose_result_needs_no_grad_keeps_its_history(leaf, reco
     assert y is not x and not y.requires_grad and y.is_leaf and y._base is None
     assert y.data_ptr() == x.data_ptr() and y._version == x._version == 2
     assert x.requires_grad and x.grad_fn is history and x.tolist() == [2, 2]
+
+
+class AsView(cresset.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+@pytest.mark.parametrize("recording", [True, False])
+def test_views_that_no_node_recorded_say_where_they_come_from(recording):
+    with cresset.set_grad_enabled(recording):
+        view = AsView.apply(cresset.ones(1, 2))
+    view.add_(1)
+    with pytest.raises(RuntimeError, match="This view was created inside a custom Function"):
+        view += cresset.ones(1, requires_grad=True)

@@ -211,3 +211,12 @@ def test_batch_norm_with_a_weight_of_more_dimensions(training):
     x, mean, var = numbers(2, 3, 2, 2), numbers(3), numbers(3).abs() + 0.5
     args = numbers(3).view(3, 1, 1, 1), numbers(3), mean, var, training, 0.1, 1e-5
     assert_close(decompositions.native_batch_norm(x, *args[:2], mean.clone(), var.clone(), *args[4:])[0], aten.native_batch_norm(x, *args)[0])
+
+
+def test_narrow_types():
+    rules = get_decompositions([aten.hardtanh, aten.dot, aten.sgn])
+    whole = cresset.tensor([4, -2, 0], dtype=cresset.int16)
+    assert_close(rules[aten.hardtanh.default](whole, -0.5, 2.5), cresset.tensor([2, 0, 0], dtype=cresset.int16))
+    half = cresset.full((2000,), 1.5, dtype=cresset.float16)
+    assert_close(rules[aten.dot.default](half, half), cresset.tensor(4500.0, dtype=cresset.float16), rtol=0, atol=0)  # 2.25 two thousand times
+    assert_close(rules[aten.sgn.default](cresset.tensor([3 + 4j, 0], dtype=cresset.complex32)), cresset.tensor([0.6 + 0.8j, 0], dtype=cresset.complex32))

@@ -83,6 +83,8 @@ REFUSED = [
     (lambda t: t.shape, RuntimeError, "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue."),
     (lambda t: t.exp(), NotImplementedError, "Could not run 'aten::exp' with arguments from the 'NestedTensorCPU' backend"),
     (lambda t: t + torch.ones(3), RuntimeError, "Expected both self and other to be nested, but got a nested self and non-nested other"),
+    (lambda t: t.mul_(torch.ones(1)), RuntimeError, "Expected both self and other to be nested, but got a nested self and non-nested other"),
+    (lambda t: torch.ones(1).mul_(t), RuntimeError, "Expected both self and other to be nested, but got a non-nested self and nested other"),
     (lambda t: t + nested_tensor([torch.ones(1, 3)] * 2), RuntimeError, "add does not support broadcasting when given a NestedTensor"),
     (lambda t: t @ torch.ones(3, 2), RuntimeError, "Expected both to be nested, but got a nested self and non-nested other"),
     (lambda t: t == t, RuntimeError, "eq does not support nested tensor as other value."),

@@ -4,7 +4,10 @@ import dataclasses
 
 import cresset
 import pytest
+import cresset as torch
 from cresset import nn
+from cresset.nn import functional as F
+from cresset.nn.utils._expanded_weights import ExpandedWeight
 from cresset.nn.utils._per_sample_grad import call_for_per_sample_grads as call
 
 
@@ -83,3 +86,61 @@ ERRORS = [
 def test_errors(wrong, words):
     with pytest.raises(RuntimeError, match=words):
         wrong(nn.Linear(3, 2), cresset.randn(4, 3))
+
+
+def test_packed_sequences_are_taken_apart():
+    torch.manual_seed(0)
+    rnn = nn.LSTM(2, 3, batch_first=True)
+    sequences = [torch.randn(n, 2) for n in (2, 4, 3)]
+    packed = nn.utils.rnn.pack_sequence(sequences, enforce_sorted=False)
+    output, (h, c) = call(rnn)(packed)
+    expected, (expected_h, _) = rnn(packed)
+    assert torch.allclose(output.data, expected.data, atol=1e-6) and torch.equal(output.batch_sizes, expected.batch_sizes)
+    assert torch.allclose(h, expected_h, atol=1e-6) and c.shape == (1, 3, 3)
+    output.data.sum().backward()
+    for i, sequence in enumerate(sequences):
+        wanted = torch.autograd.grad(rnn(sequence[None])[0].sum(), rnn.weight_ih_l0)[0]
+        assert torch.allclose(rnn.weight_ih_l0.grad_sample[i], wanted, atol=1e-6)
+
+
+def test_states_have_the_batch_as_their_second_dimension():
+    torch.manual_seed(0)
+    rnn, x, h = nn.GRU(2, 3, 2, batch_first=True), torch.randn(2, 4, 2), torch.randn(2, 2, 3)
+    output, last = call(rnn)(x, h)
+    expected, expected_last = rnn(x, h)
+    assert torch.allclose(output, expected, atol=1e-6) and torch.allclose(last, expected_last, atol=1e-6)
+
+
+FUNCTIONS = [
+    (F.linear, (5, 4), [(3, 4), (3,)]),
+    (F.conv1d, (5, 2, 6), [(3, 2, 2), (3,)]),
+    (lambda x, w, b: F.layer_norm(x, (4,), w, b), (5, 3, 4), [(4,), (4,)]),
+    (lambda x, w, b: F.group_norm(x, 2, w, b), (5, 4, 3), [(4,), (4,)]),
+]
+
+
+@pytest.mark.parametrize("function, size, weights", FUNCTIONS)
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_expanded_weights_keep_the_gradient_of_each_sample(function, size, weights, reduction):
+    torch.manual_seed(0)
+    x, weights = torch.randn(size), [torch.randn(w, requires_grad=True) for w in weights]
+    result = function(x, *(ExpandedWeight(w, 5, reduction) for w in weights))
+    assert torch.allclose(result, function(x, *weights), atol=1e-6)
+    getattr(result, reduction)().backward()
+    for i in range(5):
+        for w, wanted in zip(weights, torch.autograd.grad(getattr(function(x[i : i + 1], *weights), reduction)(), weights)):
+            assert w.grad is None and torch.allclose(w.grad_sample[i], wanted, atol=1e-5)
+
+
+def test_what_expanded_weights_refuse():
+    weight = ExpandedWeight(torch.randn(3, 4, requires_grad=True), 2, "sum")
+    for function, words in (
+        (lambda: weight + 1, "Expanded Weights encountered but cannot handle function add"),
+        (lambda: F.linear(torch.ones(4), weight), "Expanded Weights expected input of at least rank 2, got of rank 1"),
+        (lambda: F.linear(torch.ones(5, 4), weight), "Expected ExpandedWeights to have batch size matching input"),
+        (lambda: F.linear(torch.ones(0, 4), weight), "0 is not a valid batch size for Expanded Weights"),
+        (lambda: F.linear(torch.ones(2, 4), weight, torch.ones(3, requires_grad=True)), "does not support a mixture"),
+        (lambda: ExpandedWeight(torch.ones(2), 2, "sum"), "Can only build ExpandedWeights objects of tensors that requires_grad"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            function()

@@ -323,3 +323,8 @@ def test_values_are_views(layout):
         assert turned._base is s and turned.values()._is_view()
         turned.values().mul_(2)
         assert s.to_dense()[1, 1] == 6
+
+
+def test_words_name_the_dimensions_as_they_were_asked_for():
+    with pytest.raises(RuntimeError, match=r"got 2\(Sparse\) and 0\(Batch\)"):
+        cresset.ones(2, 3, 4).to_sparse_csr().transpose(2, 0)

@@ -20,6 +20,8 @@ def test_sizes_grow():
     t = square()
     assert t.sparse_resize_((5, 6), 2, 0) is t and facts(t) == ((5, 6), 4, 2, 0) and t.to_dense().shape == (5, 6) and t.to_dense().sum() == 4
     assert facts(rows().sparse_resize_((6, 5), 1, 1)) == ((6, 5), 2, 1, 1) and rows().sparse_resize_((4, 5), 1, 1).to_dense().sum() == 6
+    grown = torch.sparse_coo_tensor([[0, 1]], torch.arange(4.0).view(2, 2), (2, 2)).sparse_resize_((2, 3), 1, 1)
+    assert grown.to_dense().tolist() == [[0, 1, 2], [3, 0, 0]]  # the values in their old order, as PyTorch has them
     t = square()
     assert t.sparse_resize_and_clear_((3, 2), 1, 1) is t and facts(t) == ((3, 2), 0, 1, 1) and t._values().shape == (0, 2)
     assert facts(square().resize_as_sparse_(torch.zeros(6, 6).to_sparse())) == ((6, 6), 4, 2, 0)
@@ -77,3 +79,9 @@ def test_resize_as():
     assert torch.ones(2, 2).resize_as_(torch.eye(3).to_sparse()).shape == (3, 3)
     with pytest.raises(NotImplementedError, match="aten::resize_' with arguments from the 'SparseCPU' backend"):
         x.resize_as_(torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("dtype, number, expected", [("int16", 2, "int16"), ("int16", 2.0, "float32"), ("float16", 2.0, "float16")])
+def test_a_product_with_a_sparse_number_has_the_dtype_of_one_with_a_number(dtype, number, expected):
+    matrix, number = torch.eye(2, dtype=getattr(torch, dtype)).to_sparse(), torch.tensor(number).to_sparse()
+    assert (matrix * number).dtype is (number * matrix).dtype is getattr(torch, expected) and (matrix * number).to_dense().tolist() == [[2, 0], [0, 2]]

@@ -88,3 +88,23 @@ def test_functions_that_put_the_generator_back(forward):
 
     x = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
     assert gradcheck(noisy, (x,), fast_mode=True, check_forward_ad=forward)
+
+
+@pytest.mark.parametrize("others, expected", [(True, 12), (False, 5)])
+def test_forward_mode_is_asked_as_often_as_in_pytorch(others, expected):
+    calls = []
+
+    class Counts(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def jvp(ctx, gx, gy):
+            calls.append(1)
+            return gx, gy
+
+    x, y = (torch.rand(1, dtype=torch.double, requires_grad=needed) for needed in (True, others))
+    options = dict(check_forward_ad=True, check_backward_ad=False, check_batched_grad=False, check_batched_forward_grad=True)
+    gradcheck(Counts.apply, (x, y), **options)
+    assert len(calls) == expected

@@ -107,8 +107,7 @@ def test_constants_and_numbers():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: x.to_mkldnn(),
-        lambda x: cresset.mkldnn_max_pool2d(x, 2),
+        lambda x: cresset.mkldnn_rnn_layer(x),
         lambda x: cresset.quantize_per_tensor(x, 0.1, 0, cresset.quint4x2),
     ],
 )

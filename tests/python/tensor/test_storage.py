@@ -357,3 +357,13 @@ def test_classes_know_their_type():
     assert cresset.FloatStorage.dtype is cresset.float32 and cresset.BoolStorage.dtype is cresset.bool
     with pytest.raises(AttributeError, match="type object 'FloatStorage' has no attribute 'nope'"):
         cresset.FloatStorage.nope  # noqa: B018
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("name", ["QInt8Storage", "QUInt8Storage", "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage"])
+def test_storages_of_quantized_numbers_hold_whole_numbers(name):
+    made = getattr(cresset, name)([0, 3, 5])
+    made[1] = 7
+    size = 4 if name == "QInt32Storage" else 1
+    assert str(made.dtype).split(".")[1].lower() + "storage" == name.lower()
+    assert (len(made), made.nbytes(), list(made), len(getattr(cresset, name)(10))) == (3, 3 * size, [0, 7, 5], 10)

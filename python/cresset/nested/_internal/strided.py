@@ -172,6 +172,9 @@ def _check_format(base, given):
     raise RuntimeError(f"empty_like_nested only supports memory format Preserve or Contiguous, but got {name} instead.")
 
 
+_ARITHMETIC = {"add", "sub", "mul", "div", "eq"}  # of these a dense operand has no dimensions
+
+
 def _pointwise(func, name, args, kwargs):
     nt = next(x for x in (*args, *kwargs.values()) if is_strided(x))
     base = _base(name)
@@ -183,8 +186,9 @@ def _pointwise(func, name, args, kwargs):
             if x._sizes != nt._sizes:
                 raise RuntimeError(f"{base} does not support broadcasting when given a NestedTensor")
             return x._buffer
-        if isinstance(x, cresset.Tensor) and x.numel() != 1:
-            raise RuntimeError("Expected both self and other to be nested, but got a nested self and non-nested other")
+        if isinstance(x, cresset.Tensor) and (x.numel() != 1 or (x.dim() and base.rstrip("_") in _ARITHMETIC)):
+            said = ("nested", "non-nested") if is_strided(args[0]) else ("non-nested", "nested")
+            raise RuntimeError(f"Expected both self and other to be nested, but got a {said[0]} self and {said[1]} other")
         return x
 
     _check_format(base, (*args, *kwargs.values()))

@@ -71,10 +71,7 @@ class _Orthogonal(Module):
             q, n, k = q.mT, k, n
         if not hasattr(self, "base"):
             if self.orthogonal_map in ("cayley", "matrix_exp"):
-                raise NotImplementedError(
-                    "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
-                    "use_trivialization=False."
-                )
+                raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False.")
             a, tau = cresset.geqrf(q)
             a.diagonal(dim1=-2, dim2=-1).sign_()
             a.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1
@@ -147,13 +144,9 @@ class _SpectralNorm(Module):
     def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
         super().__init__()
         if dim >= weight.ndim or dim < -weight.ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [-{weight.ndim}, {weight.ndim - 1}] but got {dim})"
-            )
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{weight.ndim}, {weight.ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError(
-                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
-            )
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
         self.dim = dim if dim >= 0 else dim + weight.ndim
         self.eps = eps
         if weight.ndim > 1:

@@ -77,22 +77,14 @@ class ParametrizationList(ModuleList):
                     except NotImplementedError:
                         pass  # as if there was none
         if not isinstance(new, cresset.Tensor) and not isinstance(new, (list, tuple)):
-            raise ValueError(
-                f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}"
-            )
+            raise ValueError(f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}")
         self.is_tensor = isinstance(new, cresset.Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             if original.dtype != new.dtype:
-                raise ValueError(
-                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
-                    f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}"
-                )
+                raise ValueError(f"When `right_inverse` outputs one tensor, it may not change the dtype.\noriginal.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}")
             if original.device != new.device:
-                raise ValueError(
-                    "When `right_inverse` outputs one tensor, it may not change the device.\n"
-                    f"original.device: {original.device}\nright_inverse(original).device: {new.device}"
-                )
+                raise ValueError(f"When `right_inverse` outputs one tensor, it may not change the device.\noriginal.device: {original.device}\nright_inverse(original).device: {new.device}")
             # The same object stays, so that an optimizer that knows it goes on with it.
             with cresset.no_grad():
                 _assign(original, new)
@@ -100,10 +92,7 @@ class ParametrizationList(ModuleList):
         else:
             for i, tensor in enumerate(new):
                 if not isinstance(tensor, cresset.Tensor):
-                    raise ValueError(
-                        "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                        f"Got element {i} of the sequence with type {type(tensor).__name__}."
-                    )
+                    raise ValueError(f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element {i} of the sequence with type {type(tensor).__name__}.")
                 if isinstance(original, Parameter):
                     tensor = Parameter(tensor, original.requires_grad)
                 tensor.requires_grad_(original.requires_grad)
@@ -114,13 +103,11 @@ class ParametrizationList(ModuleList):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
             if result.dtype != dtype:
                 raise ValueError(
-                    "Registering a parametrization may not change the dtype of the tensor, unless `unsafe` flag is enabled.\n"
-                    f"unparametrized dtype: {dtype}\nparametrized dtype: {result.dtype}"
+                    f"Registering a parametrization may not change the dtype of the tensor, unless `unsafe` flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: {result.dtype}"
                 )
             if result.shape != shape:
                 raise ValueError(
-                    "Registering a parametrization may not change the shape of the tensor, unless `unsafe` flag is enabled.\n"
-                    f"unparametrized shape: {shape}\nparametrized shape: {result.shape}"
+                    f"Registering a parametrization may not change the shape of the tensor, unless `unsafe` flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: {result.shape}"
                 )
 
     def _originals(self):
@@ -137,18 +124,13 @@ class ParametrizationList(ModuleList):
                 if not isinstance(value, cresset.Tensor):
                     raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
                 if value.dtype != self.original.dtype:
-                    raise ValueError(
-                        f"The tensor returned by `right_inverse` has dtype {value.dtype} while `original` has dtype {self.original.dtype}"
-                    )
+                    raise ValueError(f"The tensor returned by `right_inverse` has dtype {value.dtype} while `original` has dtype {self.original.dtype}")
                 values = [value]
             else:
                 if not isinstance(value, (list, tuple)):
                     raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
                 if len(value) != self.ntensors:
-                    raise ValueError(
-                        f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of length "
-                        f"{len(value)}."
-                    )
+                    raise ValueError(f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of length {len(value)}.")
                 values = value
             for original, new in zip(self._originals(), values):
                 _assign(original, new)
@@ -261,9 +243,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
         entry.append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
-        raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
-        )
+        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'")
     original = getattr(module, tensor_name)
     entry = ParametrizationList([parametrization], original, unsafe=unsafe)
     delattr(module, tensor_name)
@@ -297,9 +277,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         value = getattr(module, tensor_name).detach()
         original = Parameter(value) if any(isinstance(t, Parameter) for t in entry._originals()) else value
     else:
-        raise ValueError(
-            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
-        )
+        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors.")
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _register(module, tensor_name, original)

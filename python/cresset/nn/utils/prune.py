@@ -106,10 +106,7 @@ class PruningContainer(BasePruningMethod):
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
-            raise ValueError(
-                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer {self}. Found "
-                f"'{method._tensor_name}'"
-            )
+            raise ValueError(f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'")
         self._pruning_methods += (method,)
 
     def __len__(self):
@@ -128,9 +125,7 @@ class PruningContainer(BasePruningMethod):
             where = mask == 1
         elif method.PRUNING_TYPE == "structured":
             if not hasattr(method, "dim"):
-                raise AttributeError(
-                    "Pruning methods of PRUNING_TYPE 'structured' need to have the attribute `dim` defined."
-                )
+                raise AttributeError("Pruning methods of PRUNING_TYPE 'structured' need to have the attribute `dim` defined.")
             dim = method.dim % t.dim()
             kept = mask.sum([d for d in range(t.dim()) if d != dim]) != 0
             where = tuple(kept if d == dim else slice(None) for d in range(t.dim()))
@@ -285,9 +280,7 @@ class CustomFromMask(BasePruningMethod):
 
     def compute_mask(self, t, default_mask):
         if default_mask.shape != self.mask.shape:
-            raise AssertionError(
-                f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
-            )
+            raise AssertionError(f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}")
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
@@ -336,15 +329,10 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
     if not isinstance(importance_scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
     scores = [importance_scores.get(pair, getattr(*pair)).detach().reshape(-1) for pair in parameters]
-    masks = [
-        getattr(module, name + "_mask", cresset.ones_like(getattr(module, name))).reshape(-1) for module, name in parameters
-    ]
+    masks = [getattr(module, name + "_mask", cresset.ones_like(getattr(module, name))).reshape(-1) for module, name in parameters]
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
-        raise TypeError(
-            'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
-            f"{pruning_method} of type {method.PRUNING_TYPE}"
-        )
+        raise TypeError(f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}')
     container = PruningContainer()
     container._tensor_name = method._tensor_name = "temp"
     container.add_pruning_method(method)
@@ -368,6 +356,4 @@ def remove(module, name):
 
 def is_pruned(module):
     """Is a tensor of `module`, or of a module in it, pruned?"""
-    return any(
-        isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values()
-    )
+    return any(isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values())

@@ -50,9 +50,7 @@ class PackedSequence(PackedSequence_):
     def _with_data(self, data):
         if data is self.data:
             return self
-        indices = (
-            None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)
-        )
+        indices = (None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices))
         return type(self)(data, self.batch_sizes, *indices)
 
     def pin_memory(self):
@@ -121,9 +119,7 @@ def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool = Fal
     return PackedSequence(data, batch_sizes, sorted_indices, invert_permutation(sorted_indices))
 
 
-def pad_packed_sequence(
-    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Optional[int] = None
-) -> Tuple[Tensor, Tensor]:
+def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Optional[int] = None) -> Tuple[Tensor, Tensor]:
     """(padded sequences (L, N, *) or (N, L, *), lengths): the inverse of pack_padded_sequence.
 
     `total_length` is the length to pad to; ValueError when it is less than the longest sequence.
@@ -131,14 +127,9 @@ def pad_packed_sequence(
     longest = sequence.batch_sizes.size(0)
     if total_length is not None:
         if total_length < longest:
-            raise ValueError(
-                "Expected total_length to be at least the length of the longest sequence in input, but got "
-                f"total_length={total_length} and max sequence length being {longest}"
-            )
+            raise ValueError(f"Expected total_length to be at least the length of the longest sequence in input, but got total_length={total_length} and max sequence length being {longest}")
         longest = total_length
-    padded, lengths = cresset._pad_packed_sequence(
-        sequence.data, sequence.batch_sizes, batch_first, padding_value, longest
-    )
+    padded, lengths = cresset._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, longest)
     order = sequence.unsorted_indices
     if order is not None:
         padded = padded.index_select(0 if batch_first else 1, order)
@@ -146,9 +137,7 @@ def pad_packed_sequence(
     return padded, lengths
 
 
-def pad_sequence(
-    sequences: List[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
-) -> Tensor:
+def pad_sequence(sequences: List[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
     """Stack sequences (L_i, *) into (max L, N, *), or (N, max L, *) if `batch_first`, filled up with `padding_value`."""
     if padding_side != "left" and padding_side != "right":
         raise RuntimeError(f"pad_sequence: padding_side must be 'left' or 'right'; got '{padding_side}'")

@@ -27,10 +27,7 @@ class WeightNorm:
         hook = WeightNorm(name, dim)
         weight = getattr(module, name)
         if is_lazy(weight):
-            raise ValueError(
-                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy forward before applying "
-                "weight normalization"
-            )
+            raise ValueError("The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy forward before applying weight normalization")
         lengths = cresset.norm_except_dim(weight, 2, hook.dim).data
         del module._parameters[name]
         module.register_parameter(name + "_g", Parameter(lengths))
@@ -52,9 +49,7 @@ class WeightNorm:
 
 def weight_norm(module, name="weight", dim=0):
     """Split `module.name` into `name_g` (lengths along `dim`; None: one for all) and `name_v`; computed before every forward."""
-    warnings.warn(
-        "`cresset.nn.utils.weight_norm` is deprecated in favor of `cresset.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2
-    )
+    warnings.warn("`cresset.nn.utils.weight_norm` is deprecated in favor of `cresset.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2)
     WeightNorm.apply(module, name, dim)
     return module
 

@@ -1,0 +1,59 @@
+"""NumPy's functions for arrays whose elements a tensor holds (`ndarray.tensor`): what `torch._numpy` has. Needs NumPy, which computes.
+
+Arguments may be arrays, tensors, numbers and sequences; results are arrays, also those without dimensions. No gradient is recorded.
+"""
+
+import numpy as _numpy
+
+from . import _dtypes, _ndarray, _ufuncs, _util, fft, linalg, random, testing  # noqa: F401
+from ._dtypes import *  # noqa: F403
+from ._dtypes import DType  # noqa: F401
+from ._names import BINARY as _BINARY
+from ._names import CONSTANTS as _CONSTANTS
+from ._names import OLD as _OLD
+from ._names import OTHERS as _OTHERS
+from ._names import UNARY as _UNARY
+from ._ndarray import array, asarray, delegate, ndarray, result_type  # noqa: F401
+from ._util import AxisError, UFuncTypeError  # noqa: F401
+
+for _name in (*_UNARY, *_BINARY):
+    globals()[_name] = getattr(_ufuncs, _name)
+for _name in _OTHERS:
+    globals()[_name] = delegate(getattr(_numpy, _name), _name)
+for _name, _new in _OLD.items():
+    globals()[_name] = globals()[_new]
+for _name in _CONSTANTS:
+    globals()[_name] = getattr(_numpy, _name)
+False_, True_ = False, True
+s_, index_exp = _numpy.s_, _numpy.index_exp
+
+
+def isscalar(element):
+    """Is it a number, or an array without dimensions?"""
+    return element.ndim == 0 if isinstance(element, ndarray) else _numpy.isscalar(element)
+
+
+def _limits(of_numpy):
+    def limits(dtype):
+        kind = dtype.dtype if isinstance(dtype, ndarray) or hasattr(dtype, "dtype") else dtype
+        return of_numpy(_dtypes.to_numpy(type(kind) if isinstance(kind, (int, float)) else kind))
+
+    limits.__name__ = limits.__qualname__ = of_numpy.__name__
+    limits.__doc__ = f"NumPy's {of_numpy.__name__} of a dtype, or of an array's."
+    return limits
+
+
+finfo, iinfo = _limits(_numpy.finfo), _limits(_numpy.iinfo)
+
+
+def from_dlpack(x, /):
+    """An array over the memory of another library's."""
+    import cresset
+
+    return ndarray(cresset.from_dlpack(x))
+
+
+def set_default_dtype(fp_dtype="numpy", int_dtype="numpy"):
+    """Keeps NumPy's defaults, float64 and int64; NotImplementedError for others."""
+    if (fp_dtype, int_dtype) != ("numpy", "numpy"):
+        raise NotImplementedError("set_default_dtype: arrays are made with NumPy's defaults.")
