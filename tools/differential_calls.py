@@ -27,7 +27,10 @@ WEIGHTED_DTYPES = {
     "float32": 35, "float64": 22, "bfloat16": 7, "float16": 6, "complex64": 6, "complex128": 5, "int64": 7, "int32": 3, "int16": 1,
     "int8": 1, "uint8": 3, "bool": 4, "uint16": 1, "uint32": 1, "uint64": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "complex32": 1,
 }  # fmt: skip
-MODES = {"plain": 42, "function": 10, "grad": 16, "grad2": 5, "jvp": 8, "vmap": 9, "meta": 4, "script": 2, "trace": 2, "freeze": 1, "simulated": 4}
+MODES = {
+    "plain": 42, "function": 10, "grad": 16, "grad2": 5, "jvp": 8, "vmap": 9, "meta": 4, "script": 2, "trace": 2, "freeze": 1, "simulated": 4,
+    "spelled": 5, "leaves": 2, "subclass": 2, "autocast": 2, "double": 1, "half": 1, "examples": 2, "hvp": 2, "fx": 2, "compile": 1,
+}  # fmt: skip
 MARGIN = 3  # elements around a tensor
 LARGEST = 20_000  # elements of a tensor
 # Generators are not compared, storages and functions have no common form.
@@ -65,6 +68,14 @@ class Name:
 
 
 @dataclass
+class Spelled:
+    """A value that Python gives in another form: a list as a tuple, a number as one of NumPy's (see spelled())."""
+
+    form: str
+    value: Any
+
+
+@dataclass
 class Call:
     operator: str  # "aten::add.Tensor"
     args: list[Any]
@@ -91,7 +102,16 @@ def opened(value: Any, leaf: Callable[[Any], Any]) -> Any:
         return [opened(v, leaf) for v in value]
     if isinstance(value, dict):
         return {k: opened(v, leaf) for k, v in value.items()}
+    if isinstance(value, Spelled):
+        return Spelled(value.form, opened(value.value, leaf))
     return leaf(value)
+
+
+def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """The value of one argument with leaf(x) for every leaf."""
+    if isinstance(value, Spelled):
+        return Spelled(value.form, map_leaves(value.value, leaf))
+    return [map_leaves(v, leaf) for v in value] if isinstance(value, list) else leaf(value)
 
 
 def count(shape: Any) -> int:
@@ -276,7 +296,9 @@ class Maker:
             if name in written:
                 opened(value, resolved)
         call = Call(self.operator.name, args, kwargs, self.memories, mode, written, draws(data, args, kwargs), loose, self.mistakes)
-        return batched(call, self.rng) if mode == "vmap" else call
+        if mode in ("vmap", "examples"):
+            return batched(call, self.rng)
+        return spelled(call, [a["name"] for a in data["arguments"]], self.rng) if mode == "spelled" else call
 
     # ---- from samples
 
@@ -520,6 +542,24 @@ def batched(call: Call, rng: np.random.Generator) -> Call:
         return View(len(call.memories) - 1, tuple(shape), tuple(strides), value.offset, value.conj, at)
 
     return replace(call, args=opened(call.args, leaf), kwargs=opened(call.kwargs, leaf))
+
+
+def spelled(call: Call, names: list[str], rng: np.random.Generator) -> Call:
+    """The call with some arguments by name, and values in other forms of Python's."""
+    forms = {list: ["tuple", "tuple", "size", "array"], bool: ["int", "numpy"], int: ["numpy", "numpy", "tensor", "float"], float: ["numpy", "tensor", "int"],
+             View: ["number", "array", "list"]}
+
+    def other(value: Any, p: float) -> Any:
+        value = [other(v, 0.15) for v in value] if isinstance(value, list) and rng.random() < 0.4 else value
+        if type(value) not in forms or rng.random() >= p or isinstance(value, View) and rng.random() < 0.8:
+            return value
+        return Spelled(forms[type(value)][int(rng.integers(len(forms[type(value)])))], value)
+
+    written = [n for n in names if n in call.written]
+    args = [v if n in written else other(v, 0.35) for n, v in zip(names, call.args)]
+    kwargs = {n: v if n in written else other(v, 0.35) for n, v in call.kwargs.items()}
+    first = int(rng.integers(len(args) + 1)) if rng.random() < 0.5 else len(args)
+    return replace(call, args=args[:first], kwargs=dict(zip(names[first:], args[first:])) | kwargs)
 
 
 def with_outs(call: Call, names: list[str], results: list[tuple[tuple[int, ...], str]], rng: np.random.Generator) -> Call:

@@ -15,7 +15,8 @@ MATRICES = re.compile(r"linalg|inverse|solve|lu_|det|cholesky|lstsq|nuclear")
 
 def extremes(call: Call) -> str:
     """Is a number of the call none or infinite ("not finite"), or so large that its powers leave their type ("huge")? Has one of the
-    matrices that are factored less than full rank ("singular")? Is one above 1000 ("large")? What an out holds before does not count."""
+    matrices that are factored less than full rank ("singular"), or one for cholesky a vector that it turns round ("indefinite")? Is one
+    above 1000 ("large")? What an out holds before does not count."""
     outs = [name for name in call.written if name in call.kwargs]
     call = replace(call, kwargs={name: value for name, value in call.kwargs.items() if name not in outs})
     numbers = [complex(v) for v in call.leaves() if isinstance(v, (int, float, complex))]
@@ -31,8 +32,12 @@ def extremes(call: Call) -> str:
         return "not finite"
     if any(abs(v) > 1e6 for v in numbers):
         return "huge"
-    if MATRICES.search(call.operator) and any(map(deficient, matrices(call))):
-        return "singular"
+    if MATRICES.search(call.operator):
+        given = matrices(call)
+        if any(map(deficient, given)) or ("lu_solve" in call.operator and any(map(zero_on_diagonal, given[:1]))):
+            return "singular"
+        if "cholesky" in call.operator and "solve" not in call.operator and any(map(indefinite, given)):
+            return "indefinite"
     return "large" if any(abs(v) > 1e3 for v in numbers) else ""
 
 
@@ -55,3 +60,18 @@ def deficient(items: np.ndarray) -> bool:
     """Has a matrix less than full rank, up to the digits of single precision?"""
     sizes = np.linalg.svd(items.astype(np.complex128), compute_uv=False)
     return bool((sizes[..., -1] <= 1e-6 * sizes[..., 0]).any())
+
+
+def zero_on_diagonal(items: np.ndarray) -> bool:
+    """Are factors that were computed already those of a singular matrix?"""
+    sizes = np.abs(np.diagonal(items, axis1=-2, axis2=-1))
+    return bool((sizes.min(-1) <= 1e-6 * np.abs(items).max((-2, -1))).any())
+
+
+def indefinite(items: np.ndarray) -> bool:
+    """Has a matrix, of either triangle, no Cholesky factor?"""
+    if items.shape[-1] != items.shape[-2]:
+        return False
+    turned = lambda m: np.conj(np.swapaxes(m, -1, -2))  # noqa: E731
+    halves = [part + turned(strict) for part, strict in ((np.tril(items), np.tril(items, -1)), (np.triu(items), np.triu(items, 1)))]
+    return any(bool((np.linalg.eigvalsh(m.astype(np.complex128)) <= 1e-9).any()) for m in halves)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cresset
 import numpy as np
 import torch
-from cresset.testing import samples
-from differential_calls import BITS, Call, Memory, Name, Operator, View, contiguous, count, kind_of, operators, with_outs
+from differential_calls import BITS, Call, Memory, View, contiguous, count, kind_of, map_leaves, with_outs
+from differential_modes import CRESSET, PYTORCH, NoComparison, Outcome, arguments, base_tensor, example, operators_by_name, overload, run, tensors
 from differential_numbers import extremes
 from side_by_side import as_numpy, difference, opened, same_class
 
-PYTORCH, CRESSET = torch, cresset
 # Values that are uninitialised or not unique (signs of vectors, orders of equal elements); random ones are known by their tag.
 SHAPES_ONLY = {
     "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "_efficientzerotensor", "svd", "_linalg_svd",
@@ -28,25 +25,9 @@ SHAPES_ONLY = {
 }  # fmt: skip
 
 
+# Modes in which what is refused is a matter of the mode itself, not of the plain call.
+OWN_WAYS = ("plain", "function", "spelled", "leaves", "subclass", "autocast", "double", "half")
 ABOUT_OUT = re.compile(r"Expected out tensor to have dtype|unsupported operation|result type .* can't be cast|Trying to resize storage|output with shape")
-# Methods of PyTorch's tensors that are something else than the operator of their name.
-OTHER_METHODS = {"index"}
-
-
-class NoComparison(Exception):
-    """The call means nothing in one of the packages."""
-
-
-@dataclass
-class Outcome:
-    """What a call gave: results and then derivatives, or an error and where it came from."""
-
-    results: list[Any] = field(default_factory=list)
-    derivatives: list[Any] = field(default_factory=list)
-    memories: list[Any] = field(default_factory=list)
-    error: Exception | None = None
-    stage: str = ""  # "call", "first derivative" …
-    stopped: bool = False
 
 
 @dataclass
@@ -56,286 +37,6 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text}"
-
-
-# ---- arguments
-
-
-def base_tensor(package: Any, memory: Memory) -> Any:
-    array = memory.array.copy()
-    made = package.from_numpy(array).clone()  # NumPy's memory could not be resized
-    return made.view(getattr(package, memory.dtype)) if memory.dtype in BITS else made
-
-
-def view_of(package: Any, base: Any, view: View) -> Any:
-    if view.strides == contiguous(view.shape) and view.offset == 0 and base.numel() == count(view.shape):
-        t = base.view(view.shape)
-    else:
-        t = base.as_strided(view.shape, view.strides, view.offset)
-    return t.conj() if view.conj else t
-
-
-def named(package: Any, value: Name) -> Any:
-    return package.device(value.value) if value.kind == "device" else getattr(package, value.value)
-
-
-def overload(package: Any, name: str) -> Any:
-    name, _, which = name.removeprefix("aten::").partition(".")
-    return getattr(getattr(package.ops.aten, name), which or "default")
-
-
-def arguments(package: Any, call: Call, bases: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    def build(value: Any) -> Any:
-        if isinstance(value, View):
-            return view_of(package, bases[value.memory], value)
-        return named(package, value) if isinstance(value, Name) else value
-
-    return tuple(map_leaves(v, build) for v in call.args), {k: map_leaves(v, build) for k, v in call.kwargs.items()}
-
-
-def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    return [map_leaves(v, leaf) for v in value] if isinstance(value, list) else leaf(value)
-
-
-def function_of(package: Any, call: Call) -> Callable[..., Any]:
-    """The operator, or for the mode `function` its public function or method."""
-    if call.mode != "function":
-        return overload(package, call.operator)
-    name = call.operator.removeprefix("aten::").partition(".")[0]
-    places = [(package._C._VariableFunctions, name), (package._C._nn, name), (package._C._linalg, name), (package._C._special, name), (package._C._fft, name)]
-    for place, key in places:
-        found = getattr(place, key, None)
-        if found is not None:
-            return found
-    if name in OTHER_METHODS or not callable(getattr(PYTORCH.Tensor, name, None)) or not call.args or not isinstance(call.args[0], View):
-        raise NoComparison("no public function or method")
-    found = getattr(package.Tensor, name, None)
-    if found is None:
-        raise NoComparison("no public name")
-    return found
-
-
-# ---- modes
-
-
-def weights(package: Any, t: Any) -> Any:
-    """A fixed cotangent or tangent for a tensor."""
-    made = package.cos(package.arange(t.numel(), dtype=package.float64) * 0.7 + 0.3).reshape(tuple(t.shape))
-    return made.to(t.dtype)
-
-
-def tensors(package: Any, value: Any) -> list[Any]:
-    return [t for t in opened(value) if isinstance(t, package.Tensor)]
-
-
-def differentiable(package: Any, value: Any) -> list[Any]:
-    return [t for t in tensors(package, value) if t.requires_grad]
-
-
-def run(package: Any, call: Call) -> Outcome:
-    """Runs the call in its mode."""
-    outcome = Outcome(stage="call")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            MODES[call.mode](package, call, outcome)
-        except NoComparison:
-            raise
-        except Exception as error:
-            outcome.error = error
-    return outcome
-
-
-def plain(package: Any, call: Call, outcome: Outcome) -> None:
-    outcome.memories = bases = [base_tensor(package, m) for m in call.memories]
-    args, kwargs = arguments(package, call, bases)
-    outcome.results = opened(function_of(package, call)(*args, **kwargs))
-
-
-def meta(package: Any, call: Call, outcome: Outcome) -> None:
-    bases = [base_tensor(package, m).to("meta") for m in call.memories]
-    args, kwargs = arguments(package, call, bases)
-    if "device" in kwargs or not call.views():
-        kwargs["device"] = package.device("meta")
-    outcome.results = opened(function_of(package, call)(*args, **kwargs))
-
-
-def gradients(package: Any, call: Call, outcome: Outcome, order: int) -> None:
-    leaves = []
-    bases = []
-    for memory in call.memories:
-        t = base_tensor(package, memory)
-        if kind_of(memory.dtype) in "fc":
-            t.requires_grad_()
-            leaves.append(t)
-            t = t.clone()
-        bases.append(t)
-    outcome.memories = bases
-    if not leaves:
-        raise NoComparison("nothing to differentiate")
-    args, kwargs = arguments(package, call, bases)
-    outcome.results = opened(function_of(package, call)(*args, **kwargs))
-    outcome.stage = "first derivative"
-    outputs = differentiable(package, outcome.results)
-    outcome.derivatives = [len(outputs)]
-    if not outputs:
-        return
-    found = package.autograd.grad(outputs, leaves, [weights(package, t) for t in outputs], allow_unused=True, create_graph=order > 1)
-    outcome.derivatives += list(found)
-    if order > 1:
-        outcome.stage = "second derivative"
-        outputs = differentiable(package, list(found))
-        outcome.derivatives.append(len(outputs))
-        if outputs:
-            outcome.derivatives += list(package.autograd.grad(outputs, leaves, [weights(package, t) for t in outputs], allow_unused=True))
-
-
-def jvp(package: Any, call: Call, outcome: Outcome) -> None:
-    bases = [base_tensor(package, m) for m in call.memories]
-    which = [i for i, m in enumerate(call.memories) if kind_of(m.dtype) in "fc"]
-    if not which or call.written:
-        raise NoComparison("nothing to differentiate")
-    function = function_of(package, call)
-
-    def f(*primals: Any) -> Any:
-        mixed = list(bases)
-        for i, t in zip(which, primals):
-            mixed[i] = t
-        args, kwargs = arguments(package, call, mixed)
-        return tuple(tensors(package, function(*args, **kwargs)))
-
-    primals = tuple(bases[i] for i in which)
-    values, changes = package.func.jvp(f, primals, tuple(weights(package, t) for t in primals))
-    outcome.results, outcome.derivatives = list(values), list(changes)
-
-
-def vmap(package: Any, call: Call, outcome: Outcome) -> None:
-    if call.random:
-        raise NoComparison("random")
-    bases = [base_tensor(package, m) for m in call.memories]
-    views = call.views()
-    function = function_of(package, call)
-    given = [view_of(package, bases[v.memory], v) for v in views]
-    if call.written:
-        outcome.memories = bases
-
-    def f(*ts: Any) -> Any:
-        items = iter(ts)
-        pick = lambda v: next(items) if isinstance(v, View) else named(package, v) if isinstance(v, Name) else v  # noqa: E731
-        args, kwargs = [map_leaves(v, pick) for v in call.args], {k: map_leaves(v, pick) for k, v in call.kwargs.items()}
-        return tuple(tensors(package, function(*args, **kwargs)))
-
-    outcome.results = list(package.func.vmap(f, in_dims=tuple(v.batch for v in views))(*given))
-
-
-def source_of(call: Call) -> str:
-    """The call as a function of a script."""
-    number = iter(range(1000))
-    parameters: list[str] = []
-
-    def text(value: Any) -> str:
-        if isinstance(value, list):
-            return "[" + ", ".join(text(v) for v in value) + "]"
-        if isinstance(value, View):
-            parameters.append(f"x{next(number)}")
-            return parameters[-1]
-        if isinstance(value, Name):
-            return f"torch.{value.value}" if value.kind != "device" else f"torch.device({value.value!r})"
-        if isinstance(value, float) and not np.isfinite(value):
-            return f"float('{value}')"
-        return repr(value)
-
-    shown = [text(v) for v in call.args] + [f"{k}={text(v)}" for k, v in call.kwargs.items()]
-    name = call.operator.removeprefix("aten::").partition(".")[0]
-    return f"def f({', '.join(f'{p}: Tensor' for p in parameters)}):\n    return torch.ops.aten.{name}({', '.join(shown)})\n"
-
-
-def script(package: Any, call: Call, outcome: Outcome) -> None:
-    if call.random or any(isinstance(v, complex) for v in call.leaves()):
-        raise NoComparison("no literal")
-    outcome.memories = bases = [base_tensor(package, m) for m in call.memories]
-    views = [view_of(package, bases[v.memory], v) for v in call.views()]
-    outcome.stage = "compilation"
-    # A text sees the names of who compiles it: here `torch` is the package.
-    space = {"torch": package, "source": source_of(call)}
-    f = eval("torch.jit.CompilationUnit(source)", space).f
-    outcome.stage = "call"
-    outcome.results = opened(f(*views))
-
-
-def traced_function(package: Any, call: Call) -> Callable[..., Any]:
-    function = function_of(package, call)
-
-    def f(*ts: Any) -> Any:
-        items = iter(ts)
-        pick = lambda v: next(items) if isinstance(v, View) else named(package, v) if isinstance(v, Name) else v  # noqa: E731
-        args, kwargs = [map_leaves(v, pick) for v in call.args], {k: map_leaves(v, pick) for k, v in call.kwargs.items()}
-        return tuple(tensors(package, function(*args, **kwargs)))
-
-    return f
-
-
-def check_traceable(package: Any, call: Call) -> None:
-    if call.random or call.written or not call.views():
-        raise NoComparison("nothing to trace")
-
-
-def trace(package: Any, call: Call, outcome: Outcome) -> None:
-    check_traceable(package, call)
-    bases = [base_tensor(package, m) for m in call.memories]
-    views = tuple(view_of(package, bases[v.memory], v) for v in call.views())
-    f = package.jit.trace(traced_function(package, call), views, check_trace=False)
-    outcome.results = opened(f(*views))
-
-
-def freeze(package: Any, call: Call, outcome: Outcome) -> None:
-    check_traceable(package, call)
-    bases = [base_tensor(package, m) for m in call.memories]
-    views = tuple(view_of(package, bases[v.memory], v) for v in call.views())
-    function = traced_function(package, call)
-
-    class Wrapped(package.nn.Module):
-        def forward(self, *ts: Any) -> Any:
-            return function(*ts)
-
-    module = package.jit.freeze(package.jit.trace(Wrapped().eval(), views, check_trace=False))
-    outcome.results = opened(module(*views))
-
-
-def simulated(package: Any, call: Call, outcome: Outcome) -> None:
-    """PyTorch on the CPU, Cresset on the device in software."""
-    if package is PYTORCH or call.random:
-        return plain(package, call, outcome)
-    names = [a["name"] for a in operators_by_name()[call.operator].data["arguments"]]
-    base = call.operator.removeprefix("aten::").partition(".")[0]
-    host = {n for n in names if n in samples.HOST_ARGUMENTS or f"{base}.{n}" in samples.HOST_ARGUMENTS}
-    bases = [base_tensor(package, m) for m in call.memories]
-    there = [t.to("simulated") for t in bases]
-
-    def place(name: str, value: Any) -> Any:
-        def build(v: Any) -> Any:
-            if isinstance(v, View):
-                return view_of(package, (bases if name in host else there)[v.memory], v)
-            return named(package, Name("device", "simulated") if v.kind == "device" else v) if isinstance(v, Name) else v
-
-        return map_leaves(value, build)
-
-    args = [place(n, v) for n, v in zip(names, call.args)]
-    kwargs = {k: place(k, v) for k, v in call.kwargs.items()}
-    try:
-        results = opened(function_of(package, call)(*args, **kwargs))
-        outcome.results = [t.cpu() if isinstance(t, package.Tensor) else t for t in results]
-        outcome.memories = [t.cpu() for t in there]
-    finally:
-        with contextlib.suppress(RuntimeError):  # what a kernel raised late belongs to this call
-            package.accelerator.synchronize(package.device("simulated"))
-
-
-MODES: dict[str, Callable[[Any, Call, Outcome], None]] = {
-    "plain": plain, "function": plain, "meta": meta, "grad": lambda p, c, o: gradients(p, c, o, 1),
-    "grad2": lambda p, c, o: gradients(p, c, o, 2), "jvp": jvp, "vmap": vmap, "script": script, "trace": trace, "freeze": freeze,
-    "simulated": simulated,
-}  # fmt: skip
 
 
 # ---- what differs
@@ -457,11 +158,6 @@ def flat_bits(now: Any, memory: Memory) -> np.ndarray | None:
     return np.frombuffer(t.numpy().tobytes(), dtype=f"V{memory.array.itemsize}")
 
 
-@functools.cache
-def operators_by_name() -> dict[str, Operator]:
-    return {o.name: o for o in operators()}
-
-
 def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     """The first difference between two outcomes, or None."""
     found = first_difference(call, theirs, ours)
@@ -473,6 +169,10 @@ def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
         found.text = f"{found.text} (an out is an input)"
     if found is not None and call.mode not in ("plain", "function"):
         found.text = f"[{call.mode}] {found.text}"
+    if found is not None and found.kind in ("value", "shape", "dtype", "results") and call.mode in ("vmap", "examples") and is_that_of_single_calls(call, ours):
+        return Difference("their mode", f"PyTorch's calls for single examples give what is given here: {found}")
+    if found is not None and found.kind in ("shape", "dtype") and call.mode == "meta" and is_that_of_the_cpu(call, ours):
+        return Difference("their mode", f"PyTorch's plain call gives what is given here: {found}")
     if found is not None and found.kind in ("value", "memory", "shape") and (how := contradicts_itself(call, ours)):
         return Difference(how, f"PyTorch's result differs from its own: {found}")
     if found is not None and found.kind in ("raises", "no error", "error class"):
@@ -480,6 +180,23 @@ def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     if found is not None and found.kind in ("value", "gradient", "tangent", "memory") and agrees_without_ties(call):
         return Difference("ties", f"with other numbers there is none: {found}")
     return found
+
+
+def is_that_of_single_calls(call: Call, ours: Outcome) -> bool:
+    """Are our results of a batch what PyTorch gives for its examples?"""
+    singles = [run(PYTORCH, example(call, i)) for i in range(2)]
+    if call.written or any(s.error is not None or len(tensors(torch, s.results)) != len(ours.results) for s in singles):
+        return False
+    pairs = zip(*[tensors(torch, s.results) for s in singles], ours.results)
+    name = call.operator.removeprefix("aten::")
+    return all(a.shape == b.shape and not difference(torch.stack([a, b]), got, name, True, lambda: 0.0) for a, b, got in pairs)
+
+
+def is_that_of_the_cpu(call: Call, ours: Outcome) -> bool:
+    """Have our results on meta the shapes and types of PyTorch's plain ones?"""
+    plainly = tensors(torch, run(PYTORCH, replace(call, mode="plain")).results)
+    have = tensors(cresset, ours.results)
+    return len(plainly) == len(have) and not any(difference(a, b, "", False, lambda: 0.0) for a, b in zip(plainly, have))
 
 
 def agrees_without_ties(call: Call) -> bool:
@@ -513,8 +230,8 @@ def shares_an_out(call: Call) -> bool:
 
 def other_refusal(call: Call, theirs: Outcome, ours: Outcome, found: Difference) -> Difference:
     """Where PyTorch's own mode, or the out form, refuses something else than the plain call: "their mode", "their out", "several"."""
-    if call.mode not in ("plain", "function") and not (call.written and found.kind == "no error"):
-        plainly = run(PYTORCH, replace(call, mode="plain"))
+    if call.mode not in OWN_WAYS and not (call.written and found.kind == "no error"):
+        plainly = run(PYTORCH, replace(call, mode="recorded") if call.mode == "fx" and found.kind == "raises" else plainer(call))
         if found.kind == "no error" and plainly.error is None:
             return Difference("their mode", f"PyTorch's plain call works: {found}")
         if plainly.error is not None and ours.error is not None and same_class(plainly.error, ours.error):
@@ -550,10 +267,24 @@ def several_mistakes(call: Call, ours: Outcome) -> str | None:
     one = lambda name, value: 1 if name == "reduction" else value  # noqa: E731
     changes["a mean"] = replace(call, args=[one(n, v) for n, v in zip(names, call.args)], kwargs={n: one(n, v) for n, v in call.kwargs.items()})
     for what, changed in changes.items():
-        outcome = run(PYTORCH, replace(changed, mode="plain" if call.mode in ("grad", "grad2", "jvp", "script", "trace", "freeze", "simulated") else call.mode))
+        outcome = refused(plainer(changed))
         if outcome.error is not None and same_class(outcome.error, ours.error) and same_text(str(outcome.error), str(ours.error)):
             return what
     return None
+
+
+def plainer(call: Call) -> Call:
+    """The call without its mode, where that is one of derivatives, batches or programs."""
+    if call.mode in ("vmap", "examples"):
+        return example(call, 0)
+    return call if call.mode in (*OWN_WAYS, "meta") else replace(call, mode="plain")
+
+
+def refused(call: Call) -> Outcome:
+    try:
+        return run(PYTORCH, call)
+    except NoComparison:
+        return Outcome()
 
 
 def functional_outcome(call: Call) -> Outcome:
@@ -609,13 +340,13 @@ def first_difference(call: Call, theirs: Outcome, ours: Outcome) -> Difference |
         if problem := difference(want, got, name, values, extra):
             kind = problem.partition(":")[0]
             return Difference("value" if kind == "scalar" else kind, f"result {i} {problem}")
-    if values and call.mode not in ("vmap", "jvp", "trace", "freeze"):
+    if values and call.mode not in ("vmap", "jvp", "trace", "freeze", "examples", "hvp"):
         for i, (want, got) in enumerate(zip(theirs.memories, ours.memories)):
             if i in resized(call, theirs):
                 continue
             if want.shape == got.shape and (problem := difference(want, got, name, True, extra)):
                 return Difference("memory", f"of tensor {i} {problem}")
-    if values and call.mode in ("grad", "grad2", "jvp") and (found := compare_derivatives(call, theirs, ours, name)):
+    if values and call.mode in ("grad", "grad2", "jvp", "hvp") and (found := compare_derivatives(call, theirs, ours, name)):
         return found
     if theirs.memories and ours.memories and call.mode in ("plain", "function", "grad", "grad2") and aliases(torch, theirs) != aliases(cresset, ours):
         of = "of conjugates, " if any(v.conj for v in call.views()) else ""
@@ -633,7 +364,7 @@ def resized(call: Call, outcome: Outcome) -> set[int]:
 
 
 def compare_derivatives(call: Call, theirs: Outcome, ours: Outcome, name: str) -> Difference | None:
-    kind = {"grad": "gradient", "grad2": "gradient", "jvp": "tangent"}[call.mode]
+    kind = {"grad": "gradient", "grad2": "gradient"}.get(call.mode, "tangent")
     if len(theirs.derivatives) != len(ours.derivatives):
         # A second derivative that is zero may have no graph.
         longer = max(theirs.derivatives, ours.derivatives, key=len)[min(len(theirs.derivatives), len(ours.derivatives)) :]
@@ -652,7 +383,7 @@ def compare_derivatives(call: Call, theirs: Outcome, ours: Outcome, name: str) -
             if other is not None and bool((other.detach() != 0).any()):
                 return Difference(kind, f"part {i} is {'missing' if got is None else 'there'}, want {'none' if want is None else 'one'}")
             continue
-        if call.mode == "jvp" and i < len(ours.results) and got.dtype == ours.results[i].dtype and same_type(theirs.results[i], got):
+        if call.mode in ("jvp", "hvp") and i < len(ours.results) and got.dtype == ours.results[i].dtype and same_type(theirs.results[i], got):
             want = want.to(theirs.results[i].dtype)  # PyTorch's tangent may have another type than its result
         # "linalg": a derivative is always a longer chain of arithmetic.
         if problem := difference(want, got, name + " linalg", True, lambda: 4 * extra()):

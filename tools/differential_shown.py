@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from differential_calls import BITS, Call, Name, View, contiguous, kind_of
+from differential_calls import BITS, Call, Name, Spelled, View, contiguous, kind_of
 
 
 def shown(call: Call) -> str:
@@ -13,6 +13,8 @@ def shown(call: Call) -> str:
     def leaf(value: Any) -> str:
         if isinstance(value, list):
             return "[" + ", ".join(leaf(v) for v in value) + "]"
+        if isinstance(value, Spelled):
+            return f"{value.form}({leaf(value.value)})"
         if isinstance(value, View):
             memory = call.memories[value.memory]
             layout = "" if value.strides == contiguous(value.shape) else f" strides {list(value.strides)}"
@@ -37,6 +39,8 @@ def reproduction(call: Call) -> str:
     def leaf(value: Any) -> str:
         if isinstance(value, list):
             return "[" + ", ".join(leaf(v) for v in value) + "]"
+        if isinstance(value, Spelled):
+            return f"{value.form}({leaf(value.value)})"
         if isinstance(value, View):
             text = f"m{value.memory}.as_strided({value.shape}, {value.strides}, {value.offset})"
             return text + (".conj()" if value.conj else "")

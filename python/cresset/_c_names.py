@@ -252,6 +252,13 @@ def _function_elsewhere(name):
     return getattr(cresset, name) if hasattr(cresset, name) else getattr(cresset.ops.aten, name)
 
 
+def _special_elsewhere(name):
+    """Aliases of operators with other names ("special_expit" of sigmoid) stand among the functions."""
+    if not name.startswith("special_") or name not in vars(_C._VariableFunctions):
+        raise AttributeError(f"module 'cresset._C._special' has no attribute {name!r}")
+    return vars(_C._VariableFunctions)[name]
+
+
 def _of_lists(name):
     """A function of `_utils` on lists of tensors, which is loaded when it is called."""
 
@@ -277,4 +284,5 @@ _C._nn._parse_to = _parse_to
 _C._nn.flatten_dense_tensors, _C._nn.unflatten_dense_tensors = _of_lists("_flatten_dense_tensors"), _of_lists("_unflatten_dense_tensors")
 _C._TensorMeta = type(_C.Tensor)
 _C._VariableFunctions.__getattr__ = _function_elsewhere
+_C._special.__getattr__ = _special_elsewhere
 _C._VariableFunctionsClass = _C._VariableFunctions  # as pickles of operators name their home

@@ -192,7 +192,8 @@ std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(const Tensor& query
     }
     weights = cresset::dropout(weights, dropout_p, true);
   }
-  return {product(weights, value), weights};
+  // Autocast has products of a lower type, and softmax one of a higher.
+  return {product(weights, value).to(query.scalar_type()), weights.to(query.scalar_type())};
 }
 
 Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,

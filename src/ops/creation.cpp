@@ -241,7 +241,7 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
-  if (integral) {
+  if (integral || type == kLong) {  // of int64 the ends are cut off first
     const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
     count = static_cast<double>((last - first + stride - sign) / stride);
   } else {

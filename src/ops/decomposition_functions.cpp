@@ -37,6 +37,7 @@ Tensor pade13(const Tensor& a, const Tensor& identity) {
 Tensor matrix_exp_impl(const Tensor& self) {
   check_square(self, "linalg.matrix_exp");
   check_floating(self, "linalg.matrix_exp");
+  const impl::ExcludeDispatchKeyGuard no_autocast(autocast_dispatch_keyset);  // its products are steps of one factorisation
   if (self.is_meta() || self.numel() == 0) return cresset::empty(self.sizes(), self.options());
   if (self.size(-1) == 1) return cresset::exp(self).contiguous();
   if (self.scalar_type() == kHalf || self.scalar_type() == kBFloat16)

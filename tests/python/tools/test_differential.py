@@ -150,10 +150,23 @@ def test_extreme_numbers_and_matrices_of_less_than_full_rank(calls):
     assert extremes(call_with(calls, "exp", [1.0, 2.0, 2.0, 4.0], shapes=[(2, 2)])) == ""  # no matrix there
     assert extremes(call_with(calls, "linalg_solve", [1.0, 0.0, 0.0, 1.0], [1.0, 2.0], shapes=[(2, 2), (2,)])) == ""
     assert extremes(call_with(calls, "linalg_solve", [1.0, 0.0, 0.0, 1.0], [1.0, 2e3], shapes=[(2, 2), (2,)])) == "large"
+    assert extremes(call_with(calls, "linalg_lu_solve", [0.0, 1.0, 0.0, 1.0], [1.0, 2.0], shapes=[(2, 2), (2,)])) == "singular"  # factors
+    assert extremes(call_with(calls, "linalg_cholesky_ex", [1.0, 2.0, 0.0, 1.0], shapes=[(2, 2)])) == "indefinite"  # of its upper triangle
+    assert extremes(call_with(calls, "linalg_cholesky_ex", [2.0, 1.0, 1.0, 2.0], shapes=[(2, 2)])) == ""
     call = call_with(calls, "exp", [1.0], [np.inf], shapes=[(1,), (1,)])
     assert extremes(call) == "not finite"
     call.kwargs, call.written = {"out": call.args.pop()}, ("out",)
     assert extremes(call) == ""
+
+
+def test_arguments_in_other_forms(calls):
+    call = calls.Call("aten::roll", [calls.View(0, (2,), (1,), 0), [1, 2], [0]], {}, [calls.Memory(np.ones(2), "float64")], "spelled")
+    seen = [calls.spelled(call, ["self", "shifts", "dims"], np.random.default_rng(i)) for i in range(60)]
+    assert any("dims" in c.kwargs for c in seen) and any(len(c.args) == 3 for c in seen)
+    forms = {type(v).__name__ + getattr(v, "form", "") for c in seen for v in [*c.args, *c.kwargs.values()]}
+    assert {"View", "list", "Spelledtuple", "Spelledsize", "Spelledarray", "Spellednumber"} <= forms
+    written = calls.spelled(calls.replace(call, written=("self",)), ["self", "shifts", "dims"], np.random.default_rng(1))
+    assert isinstance([*written.args, written.kwargs.get("self")][0], calls.View)
 
 
 def test_narrow_lists_of_meant_differences(tool):
@@ -174,18 +187,18 @@ import sys
 import cresset.as_torch
 cresset.as_torch.install()
 sys.path[:0] = [{tools!r}, {conformance!r}]
-import differential_run as run
+import differential_modes as run
 from differential_calls import Call, Memory, View
 import numpy as np
 class Tensor:
     mT = H = property(lambda self: 1)
     def index(self, dims): ...
     def clone(self): ...
-run.PYTORCH = type("package", (), dict(Tensor=Tensor))
+empty = type("empty", (), {{}})
+package = type("package", (), dict(Tensor=Tensor, _C=type("C", (), dict(_VariableFunctions=empty, _nn=empty, _linalg=empty, _special=empty, _fft=empty))))
+run.PYTORCH = package
 for name in ("mT", "H", "index.Tensor", "clone"):
     call = Call("aten::" + name, [View(0, (1,), (1,), 0)], {{}}, [Memory(np.ones(1), "float64")], "function")
-    empty = type("empty", (), {{}})
-    package = type("package", (), dict(Tensor=Tensor, _C=type("C", (), dict(_VariableFunctions=empty, _nn=empty, _linalg=empty, _special=empty, _fft=empty))))
     try:
         print(name, run.function_of(package, call) is Tensor.clone)
     except run.NoComparison as reason:
