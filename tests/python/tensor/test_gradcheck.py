@@ -88,3 +88,20 @@ def test_functions_that_put_the_generator_back(forward):
 
     x = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
     assert gradcheck(noisy, (x,), fast_mode=True, check_forward_ad=forward)
+
+
+def drawn(call):
+    """How many random numbers of float32 a call takes from the generator."""
+    torch.manual_seed(0)
+    numbers = torch.rand(40).tolist()
+    torch.manual_seed(0)
+    call()
+    return numbers.index(torch.rand(1).item())
+
+
+def test_random_numbers_that_are_drawn():
+    x = torch.randn(3, dtype=torch.double, requires_grad=True)
+    assert drawn(lambda: gradcheck(torch.sin, (x,))) == 0
+    assert drawn(lambda: gradgradcheck(torch.sin, (x,))) == 6
+    assert drawn(lambda: gradgradcheck(torch.sin, (x,), gen_non_contig_grad_outputs=True)) == 12
+    assert drawn(lambda: gradcheck(torch.sin, (x,), check_batched_grad=True)) == 12
