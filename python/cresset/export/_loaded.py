@@ -114,9 +114,6 @@ class LoadedProgram(ExportedProgram):
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
         raise NotImplementedError("ExportedProgram.run_decompositions: a program of a file has a graph of the IR; decompose before saving.")
 
-    def __repr__(self):
-        return str(self)
-
     def __str__(self):
         return f"ExportedProgram:\n{self.graph}\nRange constraints: {self.range_constraints}\n"
 

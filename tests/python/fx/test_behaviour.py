@@ -337,3 +337,13 @@ def test_factories_with_out_are_recorded_without_options(mode, options, function
 def test_names_that_begin_with_an_underscore():
     names = torch.fx.graph._Namespace()
     assert [names.create_name(name, None) for name in ("_0", "_0", "_1", "3", "3", "__0", "__0")] == ["_0", "_0_1", "_1", "_3", "_3_1", "__0", "__1"]
+
+
+def test_modules_with_fixed_arguments_are_loaded():
+    traced = fx.symbolic_trace(lambda x, y=None: x + 1 if y is None else x + y, concrete_args={"y": None})
+    again = pickle.loads(pickle.dumps(traced))
+    assert again(torch.ones(1)).tolist() == [2] and "_assert_is_none" in again.code
+    with pytest.raises(AssertionError, match="y has been specialized to have value None"):
+        again(torch.ones(1), 3)
+    with pytest.raises(TypeError, match="argument must be a Node"):
+        next(iter(traced.graph.nodes)).append(5)
