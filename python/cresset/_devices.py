@@ -410,6 +410,8 @@ def install_module_methods():
 
 def rename_privateuse1_backend(backend_name):
     """Name the device kind PrivateUse1, once in a process: device strings, methods and modules use the name from then on."""
+    if not isinstance(backend_name, str):
+        raise RuntimeError(f"_rename_privateuse1_backend expects a str, but got {type(backend_name).__name__}")
     _C._rename_privateuse1_backend(backend_name)
 
 

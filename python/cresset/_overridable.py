@@ -23,12 +23,12 @@ def asks(function):
     return function
 
 
-def ask(public, function, overriding, args, kwargs):
+def ask(public, function, args, kwargs):
     """Give a call to those who override it, as PyTorch's functions do: what is required by position, what has a default by keyword."""
     from .overrides import handle_torch_function
 
-    if _C._len_torch_function_stack():  # modes are told of Tensor too
-        overriding = [x for value in (*args, *kwargs.values()) for x in (value if isinstance(value, (list, tuple)) else (value,))]
+    # Those who are asked are told of Tensor too.
+    overriding = [x for value in (*args, *kwargs.values()) for x in (value if isinstance(value, (list, tuple)) else (value,))]
     args, kwargs = _written_out(function, args, kwargs)
     return handle_torch_function(public, overriding, *args, **kwargs)
 
@@ -36,12 +36,12 @@ def ask(public, function, overriding, args, kwargs):
 def _written_out(function, args, kwargs):
     code, defaults = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
-    required = len(names) - len(defaults)
+    required = 0 if hasattr(function, "_by_keyword") else len(names) - len(defaults)
     variadic = code.co_flags & _CO_VARIADIC
     missing, given = names[len(args) : required], names[: len(args)]
     if variadic or len(args) > len(names) or not kwargs.keys() >= set(missing) or not kwargs.keys().isdisjoint(given):
         return args, kwargs  # a wrong call is reported by whoever runs it
-    keywords = {**dict(zip(names[required:], defaults)), **(function.__kwdefaults__ or {})}
+    keywords = {**dict(zip(names[len(names) - len(defaults) :], defaults)), **(function.__kwdefaults__ or {})}
     keywords |= {**dict(zip(names[required:], args[required:])), **kwargs}
     return args[:required] + tuple(keywords.pop(name) for name in missing), keywords
 

@@ -120,8 +120,8 @@ def _require_new_empty(tensor):
     if type(made) is not type(tensor):
         raise RuntimeError(
             "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that implement new_empty() and for which "
-            f"that function returns another instance of the same subclass; new_empty() of a {type(tensor).__name__} gave a {type(made).__name__}. "
-            "Implement new_empty(), or override __deepcopy__()."
+            "that function returns another instance of the same subclass. You should either properly implement new_empty() for your subclass or "
+            "override __deepcopy__() if it is intended behavior for new_empty() to return an instance of a different type."
         )
 
 

@@ -10,7 +10,6 @@ import types
 import warnings
 
 import cresset
-from cresset._same_names import own_module
 
 from . import _C
 from ._C import (  # noqa: F401
@@ -145,12 +144,12 @@ def _overridable_by_namespace():
         module = importlib.import_module(path)
         for name, function in _functions_of(module):
             table.setdefault(module, []).append(function)
-            names.setdefault(function, f"torch{path.removeprefix('cresset')}.{name}")
+            names[function] = f"torch{path.removeprefix('cresset')}.{name}"  # of two names the last
     tensor = cresset.Tensor
     for name, function in _members_of_tensor():
         holder = tensor if not name.endswith(".__get__") else getattr(tensor, name.removesuffix(".__get__"))
         table.setdefault(holder, []).append(function)
-        names.setdefault(function, f"torch.Tensor.{name}")
+        names[function] = f"torch.Tensor.{name}"
     return table, names
 
 
@@ -302,8 +301,10 @@ def _unlisted_name(f):
         return f"torch.Tensor.{owner.__name__}.{name}"
     if getattr(f, "__objclass__", None) is cresset.Tensor:
         return f"torch.Tensor.{name}"
-    module = own_module(getattr(f, "__module__", None) or "")
-    return f"torch{module.removeprefix('cresset').removeprefix('._C')}.{name}" if name and module.partition('.')[0] == 'cresset' else None
+    if not name or name.startswith("_"):
+        return None
+    paths = [path for path in (*_NAMESPACES, "cresset.nn.init") if vars(importlib.import_module(path)).get(name) is f]
+    return f"torch{paths[-1].removeprefix('cresset')}.{name}" if paths else None
 
 
 # --- modes ------------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@
 
 #include "ops/attention.h"
 #include "ops/ops_decl_attention.h"
+#include "ops/shared/pointwise.h"
 
 namespace cresset::ops {
 namespace {
@@ -28,8 +29,8 @@ constexpr double kExcluded = -std::numeric_limits<double>::infinity();
 
 void check_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& attn_mask) {
   CRESSET_CHECK(query.scalar_type() == key.scalar_type() && key.scalar_type() == value.scalar_type(),
-                "Expected query, key, and value to have the same dtype, but got query.dtype: ", dtype_name(query.scalar_type()),
-                " key.dtype: ", dtype_name(key.scalar_type()), " and value.dtype: ", dtype_name(value.scalar_type()), " instead.");
+                "Expected query, key, and value to have the same dtype, but got query.dtype: ", cpp_type_name(query.scalar_type()),
+                " key.dtype: ", cpp_type_name(key.scalar_type()), " and value.dtype: ", cpp_type_name(value.scalar_type()), " instead.");
   CRESSET_CHECK(query.device() == key.device() && key.device() == value.device(),
                 "Expected query, key, and value to have the same device type, but got query.device: ", query.device(),
                 " key.device: ", key.device(), " and value.device: ", value.device(), " instead.");
@@ -39,8 +40,8 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
   if (!attn_mask) return;
   const ScalarType mask = attn_mask->scalar_type();
   CRESSET_CHECK(mask == kBool || mask == kFloat || mask == query.scalar_type(),
-                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", dtype_name(mask),
-                " and  query.dtype: ", dtype_name(query.scalar_type()), " instead.");
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", cpp_type_name(mask),
+                " and  query.dtype: ", cpp_type_name(query.scalar_type()), " instead.");
 }
 
 // Filled with `value`, beside `like`: of its class, where that is one written in Python, so that both go into one operator.

@@ -233,6 +233,9 @@ Tensor convolution_mode_impl(const Tensor& input, const Tensor& weight, const st
     extra.push_back(total % 2);
     uneven = uneven || total % 2 != 0;
   }
+  if (uneven)
+    CRESSET_WARN_ONCE(
+        "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created");
   return conv_nd(uneven ? cresset::constant_pad_nd(input, extra) : input, weight, bias, stride, symmetric, dilation, groups, n);
 }
 

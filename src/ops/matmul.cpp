@@ -130,7 +130,7 @@ Tensor vdot_impl(const Tensor& self, const Tensor& other) { return cresset::dot(
 Tensor outer_impl(const Tensor& self, const Tensor& vec2) {
   CRESSET_CHECK(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");
   CRESSET_CHECK(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
-  return self.unsqueeze(1) * vec2;
+  return self.reshape({self.size(0), 1}) * vec2;
 }
 
 Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
@@ -179,7 +179,7 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
   CRESSET_CHECK(d1 != 0 && d2 != 0, "both arguments to matmul need to be at least 1D, but they are ", d1, "D and ", d2, "D");
   if (d1 == 1 && d2 == 1) return cresset::dot(self, other);
   if (d1 == 2 && d2 == 1) return cresset::mv(self, other);
-  if (d1 == 1 && d2 == 2) return with_sizes(cresset::mm(self.unsqueeze(0), other), {other.size(1)});
+  if (d1 == 1 && d2 == 2) return cresset::mm(self.unsqueeze(0), other).squeeze_(0);
   if (d1 == 2 && d2 == 2) return cresset::mm(self, other);
   if (d1 >= 3 && d2 <= 2) {
     // One product of all rows, unless making them contiguous would cost a copy for nothing.
@@ -218,7 +218,7 @@ Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optiona
   }
   if (!bias) return cresset::matmul(input, weight.t());
   if (input.dim() == 2) return cresset::addmm(*bias, input, weight.t());
-  if (input.dim() >= 3 && input.is_contiguous() && bias->dim() <= 1 && input.size(-1) != 0) {
+  if (input.dim() != 2 && input.dim() != 0 && input.is_contiguous() && bias->dim() <= 1 && input.size(-1) != 0) {
     DimVector sizes(input.sizes());
     sizes[sizes.size() - 1] = weight.size(0);
     const Tensor rows = input.reshape({-1, input.size(-1)});

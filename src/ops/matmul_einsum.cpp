@@ -201,13 +201,12 @@ class Alignment {
       source[places[i]] = static_cast<int64_t>(i);
       last_use_[places[i]] = k;
     }
-    DimVector permutation;
-    for (int64_t p : source)
-      if (p >= 0) permutation.push_back(p);
-    t = t.permute(permutation);
-    for (int64_t i = 0; i < order_.dims; ++i)
-      if (source[i] < 0) t = t.unsqueeze(i);
-    return t;
+    for (int64_t& from : source) {
+      if (from >= 0) continue;
+      from = t.dim();
+      t = t.unsqueeze(-1);
+    }
+    return t.permute(source);
   }
 
   /// The summed dimensions that operand `k` is the last to have.
@@ -275,8 +274,7 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
   if (!first.empty() && operands.size() == 1) return result.sum(first, false);  // itself, no view of it
   if (!first.empty()) result = result.sum(first, true);
   for (std::size_t k = 1; k < operands.size(); ++k) result = contract(result, operands[k], alignment.summed_at(k));
-  for (int64_t d = order.dims; d-- > order.kept;) result = result.squeeze(d);
-  return result;
+  return order.kept == order.dims ? result : result.reshape(result.sizes().slice(0, static_cast<std::size_t>(order.kept)));
 }
 
 }  // namespace cresset::ops

@@ -178,8 +178,9 @@ struct Network {
 
 // The values of a tensor of sizes that must not increase.
 std::vector<int64_t> decreasing(const Tensor& t, const char* name) {
-  CRESSET_CHECK(t.dim() == 1 && t.scalar_type() == kLong && t.device().type() == kCPU && t.numel() > 0, "'", name,
-                "' argument should be a non-empty 1D CPU int64 tensor, but got ", t);
+  CRESSET_CHECK(t.dim() == 1 && t.scalar_type() == kLong && t.device().type() == kCPU, "'", name,
+                "' argument should be a 1D CPU int64 tensor, but got ", t.dim(), "D ", t.device(), " ", t.scalar_type(), " tensor");
+  CRESSET_CHECK(t.numel() > 0, "'", name, "' argument should be a non-empty tensor");
   const Tensor values = t.contiguous();
   const int64_t* const p = values.const_data_ptr<int64_t>();
   for (int64_t i = 1; i < values.numel(); ++i)
@@ -315,9 +316,9 @@ Tensor rnn_relu_cell_impl(const Tensor& input, const Tensor& hx, const Tensor& w
 std::tuple<Tensor, Tensor> pack_padded_sequence(const Tensor& input, const Tensor& lengths, bool batch_first) {
   CRESSET_CHECK(input.dim() >= 2 && input.numel() > 0, "Cannot pack empty tensors.");
   const Tensor steps = batch_first ? input.transpose(0, 1) : input;
+  CRESSET_CHECK(lengths.dim() != 1 || lengths.size(0) == steps.size(1), "Expected `len(lengths)` to be equal to batch_size, but got ",
+                lengths.size(0), " (batch_size=", steps.size(1), ")");
   const std::vector<int64_t> sizes = decreasing(lengths, "lengths");
-  CRESSET_CHECK(static_cast<int64_t>(sizes.size()) == steps.size(1), "Expected `len(lengths)` to be equal to batch_size, but got ",
-                sizes.size(), " (batch_size=", steps.size(1), ")");
   CRESSET_CHECK(sizes.front() <= steps.size(0), "pack_padded_sequence: lengths up to ", steps.size(0), " were required; got ",
                 sizes.front(), ".");
   std::vector<Tensor> parts;

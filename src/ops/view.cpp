@@ -8,6 +8,7 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
+#include <cresset/ops/functions_view_copy.h>
 
 #include "ops/ops_decl_view.h"
 #include "ops/shared/pointwise.h"
@@ -378,7 +379,7 @@ Tensor diag_embed_impl(const Tensor& self, int64_t offset, int64_t dim1, int64_t
 
 Tensor diag_impl(const Tensor& self, int64_t diagonal) {
   CRESSET_CHECK(self.dim() == 1 || self.dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", self.dim(), "D");
-  return self.dim() == 1 ? cresset::diag_embed(self, diagonal) : self.diagonal(diagonal, 0, 1).clone();
+  return self.dim() == 1 ? cresset::diag_embed(self, diagonal) : cresset::diagonal_copy(self, diagonal, 0, 1);
 }
 
 Tensor as_strided_view(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {

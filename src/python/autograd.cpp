@@ -57,18 +57,6 @@ void check_outside_of_transforms() {
 PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
   const Py_ssize_t given = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  if (CRESSET_UNLIKELY(may_override(self))) {
-    Ref positional = checked(PyTuple_New(n));
-    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
-    Ref named;
-    if (given > n) {
-      named = checked(PyDict_New());
-      for (Py_ssize_t i = n; i < given; ++i) checked(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]));
-    }
-    PyObject* r = override_method(self, "backward", positional.get(), named.get());
-    if (r || PyErr_Occurred()) return r;
-  }
-  check_outside_of_transforms();
   static const char* const names[] = {"gradient", "retain_graph", "create_graph", "inputs"};
   PyObject* values[4] = {};
   CRESSET_CHECK_TYPE(n <= 4, "backward() takes from 0 to 4 positional arguments but ", static_cast<int64_t>(n), " were given");
@@ -79,6 +67,14 @@ PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     CRESSET_CHECK_TYPE(found != std::end(names), "backward() got an unexpected keyword argument '", key, "'");
     values[found - std::begin(names)] = args[i];
   }
+  if (CRESSET_UNLIKELY(may_override(self))) {  // who overrides it is told of every argument, by keyword
+    const Ref none = checked(PyTuple_New(0)), named = checked(PyDict_New());
+    for (std::size_t i = 0; i < std::size(names); ++i)
+      checked(PyDict_SetItemString(named.get(), names[i], values[i] ? values[i] : i == 2 ? Py_False : Py_None));
+    PyObject* r = override_method(self, "backward", none.get(), named.get());
+    if (r || PyErr_Occurred()) return r;
+  }
+  check_outside_of_transforms();
   if (values[3] && values[3] != Py_None && !is_tensor(values[3]) && names_edges(values[3])) {
     const Ref module = checked(PyImport_ImportModule("cresset.autograd"));
     const auto given_or = [&](int i, PyObject* other) { return values[i] ? values[i] : other; };

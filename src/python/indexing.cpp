@@ -1,6 +1,7 @@
 // Subscripts: Python's indices as those of <cresset/ops/tensor_index.h>; length, iteration, membership.
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/tensor_index.h>
 
@@ -232,9 +233,11 @@ int contains(PyObject* self, PyObject* element) {
   CRESSET_PY_TRY
   CRESSET_CHECK(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
                 to_text(checked(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
-  const Tensor e = is_tensor(element) ? unwrap(element) : ops::wrapped_scalar_tensor(to_scalar(element));
   const Tensor& t = unwrap(self);
-  return without_lock(may_wait(t) || may_wait(e), [&] { return cresset::nonzero(cresset::eq(t, e)).size(0) > 0; });
+  const bool tensor = is_tensor(element);
+  const Scalar number = tensor ? Scalar(0) : to_scalar(element);
+  return without_lock(may_wait(t) || (tensor && may_wait(unwrap(element))),
+                      [&] { return cresset::any(tensor ? cresset::eq(t, unwrap(element)) : cresset::eq(t, number)).item().toBool(); });
   CRESSET_PY_CATCH(-1)
 }
 

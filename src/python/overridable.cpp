@@ -19,15 +19,14 @@ struct Overridable {
 
 Overridable* overridable_of(PyObject* o) { return reinterpret_cast<Overridable*>(o); }
 
-// _overridable.ask(public, function, overriding arguments, args, kwargs)
-PyObject* ask_overriders(PyObject* self, const Overriders& overriders, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+// _overridable.ask(public, function, args, kwargs)
+PyObject* ask_overriders(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   const Ref module = checked(PyImport_ImportModule("cresset._overridable"));
   const Ref positional = checked(PyTuple_New(n)), keywords = checked(PyDict_New());
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     checked(PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, i), args[n + i]));
-  return PyObject_CallMethod(module.get(), "ask", "OONOO", self, overridable_of(self)->function, overriders.arguments().release(),
-                             positional.get(), keywords.get());
+  return PyObject_CallMethod(module.get(), "ask", "OOOO", self, overridable_of(self)->function, positional.get(), keywords.get());
 }
 
 PyObject* call_overridable(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
@@ -35,7 +34,7 @@ PyObject* call_overridable(PyObject* self, PyObject* const* args, std::size_t na
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf), all = n + (names ? PyTuple_GET_SIZE(names) : 0);
   Overriders overriders;
   for (Py_ssize_t i = 0; i < all; ++i) overriders.scan(args[i]);
-  if (CRESSET_UNLIKELY(!overriders.empty())) return ask_overriders(self, overriders, args, n, names);
+  if (CRESSET_UNLIKELY(!overriders.empty())) return ask_overriders(self, args, n, names);
   return PyObject_Vectorcall(overridable_of(self)->function, args, nargsf, names);
   CRESSET_PY_CATCH(nullptr)
 }

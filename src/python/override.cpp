@@ -244,8 +244,10 @@ PyObject* Overriders::call(PyObject* function, PyObject* args, PyObject* kwargs,
     Ref r = ask(guard.mode, false, function, types.get(), args, kwargs);
     if (r.get() != Py_NotImplemented) return r.release();
     if (count_ == 0)
-      CRESSET_THROW(TypeError, "no implementation found for '", name, "' on types that implement __torch_function__: [], and the mode ",
-                    type_name(Py_TYPE(guard.mode)), " returned NotImplemented.");
+      CRESSET_THROW(TypeError, "Multiple dispatch failed for '", name,
+                    "'; all __torch_function__ handlers returned NotImplemented:\n\n  - mode object ",
+                    to_text(checked(PyObject_Repr(guard.mode)).get()),
+                    "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented");
   }
   for (std::size_t i = 0; i < count_; ++i) {
     const Ref keep = Ref::borrow(objects_[i]);

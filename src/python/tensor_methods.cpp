@@ -165,7 +165,10 @@ CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
     detail::raise_with_hint(str(".tolist() is not supported for tensor subclasses, got ", type_name(Py_TYPE(self))),
                             "It sees operators in __torch_dispatch__. Take the list of the tensor that it wraps.");
   if (t.dim() == 0) return item_of(t);
-  const Tensor plain = without_lock(may_wait(t), [&] { return t.detach().to(TensorOptions(Device(kCPU))); });
+  const Tensor plain = without_lock(may_wait(t), [&] {
+    const NoGradGuard no_grad;
+    return t.to(TensorOptions(Device(kCPU)));
+  });
   CRESSET_CHECK(plain.is_cpu(), "tolist: a copy on the CPU was required of aten::_to_copy; its kernel for ", t.device(),
                 " gave a tensor on ", plain.device(), ".");
   return list_of_elements(plain, 0, static_cast<const char*>(plain.data_ptr())).release();

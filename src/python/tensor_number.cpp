@@ -370,6 +370,13 @@ Ref one_number(PyObject* a) {
   return checked(item_seen(t));
 }
 
+// Gradients end at a number in Python.
+void warn_of_gradient(const Tensor& t) {
+  if (CRESSET_UNLIKELY(t.requires_grad()))
+    CRESSET_WARN_ONCE(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using tensor.detach() first.");
+}
+
 /// one_number for those that have no imaginary parts, `type` by its name in C++.
 Ref real_number(PyObject* a, const char* type) {
   Ref number = one_number(a);
@@ -396,6 +403,7 @@ PyObject* nb_float(PyObject* a) {
   }
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("Python float");
+  warn_of_gradient(unwrap(a));
   return PyNumber_Float(real_number(a, "double").get());
   CRESSET_PY_CATCH(nullptr)
 }

@@ -258,7 +258,7 @@ class Table:
 
     def _number_nodes(self):
         """Names the graph node of each differentiable row: base name and index among its overloads. A row that is in place
-        itself (fill_) shares the node of the functional row with the same overload and formulas (fill)."""
+        itself (fill_) shares the node of the functional row with the same overload and formulas (fill), unless it changes what its tensor is a view of."""
         count, shared = {}, {}
         for row in sorted(self.rows(), key=lambda row: row.schema.key not in NUMBERED_FIRST):
             if row.kind == "composite" or not row.schema.tensor_args:
@@ -267,9 +267,11 @@ class Table:
             if not row.differentiable:
                 row.node = camel(base) + "Backward0"
                 continue
-            key = (row.family.name, base, row.schema.overload, tuple(row.formulas.items()), tuple(a.type.without_alias() for a in row.schema.args))
+            key = (row.family.name, base, row.schema.overload, tuple(row.formulas.items()), tuple(a.type.without_alias() for a in row.schema.args),
+                   "inplace_view" in row.tags)  # fmt: skip
             if key not in shared:
-                shared[key] = f"{camel(base)}Backward{count.get(base, 0)}"
+                copied = base.removesuffix("_copy") if row.family.name == "view_copy" else base
+                shared[key] = f"{camel(copied)}Backward{count.get(base, 0)}{base.removeprefix(copied)}"
                 count[base] = count.get(base, 0) + 1
             row.node = NAMED.get(row.schema.key, shared[key])
 
@@ -333,7 +335,7 @@ def named_rows(raw):
 
 
 # Operators whose graph nodes have lower numbers than those of overloads that stand before them: people know the names from printed tensors.
-NUMBERED_FIRST = {"clamp.Tensor", "fmod.Scalar", "pow.Tensor_Scalar", "remainder.Scalar", "sort"}
+NUMBERED_FIRST = {"bernoulli", "clamp.Tensor", "fmod.Scalar", "pow.Tensor_Scalar", "remainder.Scalar", "sort"}
 # Those that have a name without a number.
 NAMED = {"copy_": "CopyBackwards"}
 

@@ -10,6 +10,16 @@ __all__ = ["no_grad", "enable_grad", "enforce_grad_layout_policy", "set_grad_ena
 _CO_GENERATOR = 0x20  # inspect.CO_GENERATOR; inspect itself is slow to import
 
 
+def _set_grad_enabled(mode):
+    """Switch recording; TorchFunctionModes are told, as of a function."""
+    if _C._len_torch_function_stack():
+        from ..overrides import handle_torch_function
+
+        handle_torch_function(_C._set_grad_enabled, (), mode)
+    else:
+        _C._set_grad_enabled(mode)
+
+
 class _Decorator:
     """A context manager that also decorates functions and generators: the mode holds while their code runs."""
 
@@ -80,10 +90,10 @@ class _SetMode(_Decorator):
 
     def __enter__(self):
         self.prev = _C.is_grad_enabled()
-        _C._set_grad_enabled(self.mode)
+        _set_grad_enabled(self.mode)
 
     def __exit__(self, *exc_info):
-        _C._set_grad_enabled(self.prev)
+        _set_grad_enabled(self.prev)
 
 
 class no_grad(_SetMode):
@@ -106,17 +116,17 @@ class set_grad_enabled(_Decorator):
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         self.prev = _C.is_grad_enabled()
         self.mode = mode
-        _C._set_grad_enabled(mode)
+        _set_grad_enabled(mode)
 
     def __call__(self, function):
-        _C._set_grad_enabled(self.prev)  # decorating changes nothing now
+        _set_grad_enabled(self.prev)  # decorating changes nothing now
         return super().__call__(function)
 
     def __enter__(self):
-        _C._set_grad_enabled(self.mode)
+        _set_grad_enabled(self.mode)
 
     def __exit__(self, *exc_info):
-        _C._set_grad_enabled(self.prev)
+        _set_grad_enabled(self.prev)
 
     def __repr__(self):
         return f"set_grad_enabled(mode={self.mode})"

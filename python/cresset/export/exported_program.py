@@ -217,9 +217,6 @@ class ExportedProgram:
     def __str__(self):
         return program_text(self)
 
-    def __repr__(self):
-        return program_text(self)
-
 
 def default_decompositions():
     """The CustomDecompTable of what run_decompositions takes apart; what is taken out of it stays whole."""

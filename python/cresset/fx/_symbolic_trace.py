@@ -45,7 +45,8 @@ def is_fx_tracing_warning():
     warnings.warn("is_fx_tracing will return true for both fx.symbolic_trace and torch.export. Please use is_fx_tracing_symbolic_tracing()", stacklevel=2)
 
 
-def _assert_is_none(value, msg):
+@wrap  # the code of a module that is loaded runs with proxies
+def _assert_is_none(value: object, msg: str) -> None:
     assert value is None, msg
 
 

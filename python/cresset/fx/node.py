@@ -154,6 +154,8 @@ class Node:
 
     def prepend(self, x):
         """Move node x in front of this one; AssertionError when it is of another graph."""
+        if not isinstance(x, Node):
+            raise TypeError("_prepend() argument must be a Node")
         assert self.graph is x.graph, "Attempting to move a Node into a different Graph"
         if self is x:
             return

@@ -107,12 +107,15 @@ def _constant_error(traced, again, tolerance):
     return None
 
 
-def _compare(traced, reference, who, tolerance):
+def _compare(traced, reference, who, tolerance, graph):
+    """Whether the results agree; warns of those that do not, and before of the random operators of the graph."""
     all_ok = True
     for i, (found, expected) in enumerate(zip(_flatten(traced), _flatten(reference))):
         try:
             cresset.testing.assert_close(found.detach(), expected.detach(), rtol=tolerance, atol=1e-5, equal_nan=True)
         except AssertionError as e:
+            if all_ok:
+                _warn_of_random(graph)
             warnings.warn(
                 f"Output nr {i + 1}. of the traced function does not match the corresponding output of the {who}. Detailed error:\n{e}",
                 TracerWarning,
@@ -139,22 +142,22 @@ def _warn_of_random(graph):
             "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n" + nodes + "\nThis may cause errors "
             "in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
             TracerWarning,
-            stacklevel=5,
+            stacklevel=7,
         )
 
 
 def check(method, traced, original, inputs, trace_again, tolerance):
-    """Trace again and compare graphs and results; warns of different results and raises TracingCheckError for different graphs."""
+    """Trace again and compare graphs and results; warns of different results and raises TracingCheckError for different graphs.
+
+    The check runs the program, so random numbers that it draws are gone afterwards.
+    """
     del method
-    with cresset.random.fork_rng():
-        again = trace_again(_clone(inputs))
-        graph, other = traced.inlined_graph, again.inlined_graph
-        _warn_of_random(graph)
-        found = _run(traced, inputs, "trace")
-        same = _compare(found, _run(original, inputs, "Python function"), "Python function", tolerance)
-        if same:
-            _compare(found, _run(again, inputs, "repeated trace"), "repeated trace", tolerance)
-        graph_error = _graph_error(graph, other)
-        constant_error = None if graph_error else _constant_error(graph, other, tolerance)
-        if graph_error or constant_error:
-            raise TracingCheckError(graph_error, constant_error)
+    again = trace_again(_clone(inputs))
+    graph, other = traced.inlined_graph, again.inlined_graph
+    found = _run(traced, inputs, "trace")
+    if _compare(found, _run(original, inputs, "Python function"), "Python function", tolerance, graph):
+        _compare(found, _run(again, inputs, "repeated trace"), "repeated trace", tolerance, graph)
+    graph_error = _graph_error(graph, other)
+    constant_error = None if graph_error else _constant_error(graph, other, tolerance)
+    if graph_error or constant_error:
+        raise TracingCheckError(graph_error, constant_error)

@@ -4,13 +4,20 @@ import math
 import warnings
 
 import cresset
-from cresset._overridable import overridable as _overridable
+from cresset._overridable import overridable as _asked
 
 __all__ = [
     "calculate_gain", "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_", "dirac_", "xavier_uniform_",
     "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "orthogonal_", "sparse_", "uniform", "normal", "constant", "eye",
     "dirac", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal", "sparse",
 ]  # fmt: skip
+
+
+def _overridable(function):
+    """overridable; who overrides is told of the tensor by keyword too."""
+    function._by_keyword = True
+    return _asked(function)
+
 
 _LINEAR = frozenset(["linear", "sigmoid"] + [f"conv{t}{n}d" for t in ("", "_transpose") for n in (1, 2, 3)])
 
@@ -106,7 +113,7 @@ def zeros_(tensor: "cresset.Tensor") -> "cresset.Tensor":
 
 def eye_(tensor):
     """Make a 2-dimensional tensor the identity matrix."""
-    if tensor.ndimension() != 2:
+    if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with cresset.no_grad():
         cresset.eye(*tensor.shape, out=tensor, requires_grad=tensor.requires_grad)
@@ -115,7 +122,7 @@ def eye_(tensor):
 
 def dirac_(tensor, groups=1):
     """Make a convolution weight (3 to 5 dimensions) pass its input channels through, within each of `groups`."""
-    ndim = tensor.ndimension()
+    ndim = tensor.dim()
     if ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     sizes = tensor.size()
@@ -135,10 +142,12 @@ def _calculate_fan_in_and_fan_out(tensor: "cresset.Tensor"):
     """(inputs, outputs) of one unit of a weight (out, in, ...); ValueError below 2 dimensions."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    receptive = 1
-    for size in tensor.shape[2:]:  # a loop: scripts compile it
-        receptive *= size
-    return tensor.size(1) * receptive, tensor.size(0) * receptive
+    fan_in, fan_out = tensor.size(1), tensor.size(0)
+    if tensor.dim() > 2:
+        for size in tensor.shape[2:]:  # a loop: scripts compile it
+            fan_in *= size
+            fan_out *= size
+    return fan_in, fan_out
 
 
 def _calculate_correct_fan(tensor, mode):
@@ -189,7 +198,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 
 def orthogonal_(tensor, gain=1, generator=None):
     """A (semi-)orthogonal matrix times `gain`; dimensions after the first are flattened."""
-    if tensor.ndimension() < 2:
+    if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
         return tensor
@@ -211,7 +220,7 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
     """Normal, with the fraction `sparsity` of each column set to 0; 2-dimensional tensors only."""
-    if tensor.ndimension() != 2:
+    if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape
     zeros = int(math.ceil(sparsity * rows))

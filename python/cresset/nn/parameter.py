@@ -25,8 +25,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = cresset.empty(0)
         if not isinstance(requires_grad, bool):
             raise TypeError(f"_make_subclass(): argument 'require_grad' (position 3) must be bool, not {type(requires_grad).__name__}")
-        if requires_grad and isinstance(data, Tensor) and not (data.is_floating_point() or data.is_complex()):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         # A subclass keeps its own type; it is marked instead of wrapped.

@@ -505,7 +505,7 @@ class SequentialLR(LRScheduler):
             if scheduler.optimizer is not optimizer:
                 raise ValueError(
                     f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {i} which belongs to another one"
+                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
                 )
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
@@ -566,7 +566,8 @@ class ChainedScheduler(LRScheduler):
                 )
             if scheduler.optimizer is not optimizer:
                 raise ValueError(
-                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got one of another at index {i}"
+                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
                 )
         self._schedulers = schedulers
         self.optimizer = optimizer

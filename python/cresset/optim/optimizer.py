@@ -296,7 +296,7 @@ class Optimizer:
 
         ValueError when the groups do not fit this optimiser's.
         """
-        state_dict = dict(state_dict)
+        state_dict = state_dict.copy()
         for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             new = hook(self, state_dict)
             if new is not None:

@@ -3,6 +3,7 @@
 import cmath
 import collections.abc
 import math
+import warnings
 
 import cresset
 
@@ -219,6 +220,12 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
     """The older form of assert_close: converts both sides to tensors and looks at values only."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use `torch.testing.assert_close()` "
+        "instead. You can find detailed upgrade instructions in https://github.com/pytorch/pytorch/issues/61844.",
+        FutureWarning,
+        stacklevel=2,
+    )
     actual, expected = _tensor(actual), _tensor(expected)
     if rtol is None and atol is None:
         loose = {cresset.float16: (1e-3, 1e-3), cresset.float32: (1e-4, 1e-5), cresset.float64: (1e-5, 1e-8)}

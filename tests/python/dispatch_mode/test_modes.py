@@ -194,3 +194,20 @@ def test_operators_of_python_arrive():
 
     mode = seen(lambda: twice(m))
     assert mode.calls[0][0] == "mode_test.twice.default"
+
+
+def test_membership_and_lists_are_few_operators():
+    names = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with Names():
+        assert 2.0 in x and 3 not in x and torch.tensor(1.0) in x
+        assert x.tolist() == [1.0, 2.0]
+    one = ["aten.any.default", "aten._local_scalar_dense.default"]
+    made = [n for n in names if "lift" not in n]  # of torch.tensor
+    assert made == ["aten.eq.Scalar", *one, "aten.eq.Scalar", *one, "aten.eq.Tensor", *one]

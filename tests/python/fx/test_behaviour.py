@@ -349,3 +349,13 @@ def test_views_that_change_their_tensor_are_recorded_inside_of_transforms():
     traced = make_fx(torch.func.grad(f))(x)
     assert torch.equal(traced(x), 2 * x)
     assert "transpose_" in traced.code
+
+
+def test_modules_with_fixed_arguments_are_loaded():
+    traced = fx.symbolic_trace(lambda x, y=None: x + 1 if y is None else x + y, concrete_args={"y": None})
+    again = pickle.loads(pickle.dumps(traced))
+    assert again(torch.ones(1)).tolist() == [2] and "_assert_is_none" in again.code
+    with pytest.raises(AssertionError, match="y has been specialized to have value None"):
+        again(torch.ones(1), 3)
+    with pytest.raises(TypeError, match="argument must be a Node"):
+        next(iter(traced.graph.nodes)).append(5)

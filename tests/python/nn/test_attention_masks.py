@@ -86,3 +86,23 @@ def test_missing_weights_are_named():
         F.multi_head_attention_forward(*arguments)
     with pytest.raises(AssertionError, match="use_separate_proj_weight is True but k_proj_weight is None"):
         F.multi_head_attention_forward(*arguments, use_separate_proj_weight=True, q_proj_weight=cresset.eye(4))
+
+
+def test_masks_are_named_where_they_are_given():
+    x = cresset.ones(2, 3, 4)
+    layer = nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
+    stack = nn.TransformerEncoder(layer, 1)
+    floats, bools = nn.Transformer.generate_square_subsequent_mask(3), cresset.zeros(2, 3, dtype=cresset.bool)
+    for call, words in (
+        (lambda: layer(x, src_mask=floats, src_key_padding_mask=bools), "mismatched src_key_padding_mask and src_mask is deprecated"),
+        (lambda: stack(x, mask=floats, src_key_padding_mask=bools), "mismatched src_key_padding_mask and mask is deprecated"),
+    ):
+        with pytest.warns(UserWarning, match=words) as seen:
+            call()
+        assert len(seen) == 1
+    with pytest.raises(AssertionError, match="only bool and floating types of src_mask are supported"):
+        layer(x, src_mask=floats.long())
+    with pytest.raises(RuntimeError, match="You may use the Transformer module method `generate_square_subsequent_mask` to create this mask"):
+        layer(x, is_causal=True)
+    with pytest.raises(RuntimeError, match="query.dtype: float key.dtype: double and value.dtype: float instead"):
+        F.scaled_dot_product_attention(x, x.double(), x)

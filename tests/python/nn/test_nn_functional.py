@@ -334,7 +334,7 @@ def test_parameters_to_vector_and_back():
         ),
         (lambda: nn.LSTMCell(4, 3)(t(5)), RuntimeError, "input has inconsistent input_size: got 5 expected 4"),
         (lambda: nn.utils.rnn.pad_sequence([]), RuntimeError, "received an empty list of sequences"),
-        (lambda: nn.utils.rnn.pad_sequence([t(1, 2), t(1, 3)]), RuntimeError, "agree in all dimensions but the first"),
+        (lambda: nn.utils.rnn.pad_sequence([t(1, 2), t(1, 3)]), RuntimeError, "The size of tensor a \\(2\\) must match the size of tensor b \\(3\\)"),
     ],
 )
 def test_recurrent_errors(call, error, words):
@@ -486,3 +486,15 @@ def test_shuffles_are_the_operators():
     assert F.channel_shuffle is cresset.channel_shuffle and F.pixel_shuffle is cresset.pixel_shuffle and F.pixel_unshuffle is cresset.pixel_unshuffle
     with pytest.raises(RuntimeError, match=r"pixel_unshuffle expects width to be divisible by downscale_factor, but input.size\(-1\)=3 is not divisible by 2"):
         cresset.pixel_unshuffle(cresset.zeros(1, 2, 3), 2)
+
+
+def test_pad_sequence_copies_into_a_filled_tensor():
+    rows = [cresset.ones(3, 2, requires_grad=True), cresset.full((2, 1), 5.0)]
+    padded = nn.utils.rnn.pad_sequence(rows)  # the second is expanded, as copy_ does
+    assert padded[:, 1].tolist() == [[5, 5], [5, 5], [0, 0]] and type(padded.grad_fn).__name__ == "CopySlices"
+    with pytest.raises(TypeError, match="expected Tensor as element 1 in argument 0, but got int"):
+        nn.utils.rnn.pad_sequence([cresset.ones(2), 3])
+    with pytest.raises(RuntimeError, match="'lengths' argument should be a 1D CPU int64 tensor, but got 2D cpu Long tensor"):
+        nn.utils.rnn.pack_padded_sequence(cresset.ones(2, 3), cresset.ones(1, 3).long(), batch_first=True)
+    with pytest.raises(RuntimeError, match=r"`len\(lengths\)` to be equal to batch_size, but got 0 \(batch_size=3\)"):
+        nn.utils.rnn.pack_padded_sequence(cresset.ones(2, 3), [])

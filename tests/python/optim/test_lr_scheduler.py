@@ -196,7 +196,7 @@ def test_errors(call, error, words):
 
 def test_mixed_optimizers_are_refused():
     a, b = sgd(), sgd()
-    with pytest.raises(ValueError, match="belongs to another one"):
+    with pytest.raises(ValueError, match=r"got scheduler StepLR at index 1 has SGD \((.|\n)*\), which is different from SGD"):
         L.SequentialLR(a, [L.StepLR(a, 1), L.StepLR(b, 1)], [2])
     with pytest.raises(ValueError, match="one more than the number of milestone"):
         L.SequentialLR(a, [L.StepLR(a, 1)], [2])

@@ -82,7 +82,7 @@ def test_any_position(call):
 
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
-            assert all(issubclass(t, Duck) for t in types)
+            assert Duck in types and set(types) <= {Duck, torch.Tensor}  # functions in Python tell of Tensor too, as PyTorch's do
             return -1
 
     assert call(Duck()) == -1
@@ -214,7 +214,7 @@ def test_modes_that_fail():
 
     with pytest.raises(KeyError), Fails():
         torch.ones(1)
-    with pytest.raises(TypeError, match="no implementation found for 'torch.ones'"), Refuses():
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.ones'; .*\n\n  - mode object .*Refuses"), Refuses():
         torch.ones(1)
     assert torch._C._len_torch_function_stack() == 0
     with pytest.raises(RuntimeError, match="as a classmethod is not supported"):

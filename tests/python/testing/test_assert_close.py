@@ -121,3 +121,8 @@ def test_quantized_tensors():
             assert_close(q(x), other)
     with pytest.raises(AssertionError, match="Quantized scalars are not close!\n\nExpected 1.0 but got 0.0."):
         assert_close(q(x)[0, 0], q(x)[0, 1])
+
+
+def test_assert_allclose_is_deprecated():
+    with pytest.warns(FutureWarning, match="assert_allclose.. is deprecated since 1.12"):
+        assert_allclose(cresset.ones(1), cresset.ones(1))

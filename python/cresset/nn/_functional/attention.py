@@ -161,7 +161,10 @@ def _float_masks(
     """Both masks as float ones, and whether the kernel shall apply causality itself."""
     key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", dtype)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method `generate_square_subsequent_mask` to "
+            "create this mask."
+        )
     if is_causal and key_padding_mask is None and not need_weights:
         return key_padding_mask, None, True
     attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", dtype, check_other=False)

@@ -522,24 +522,21 @@ class Module(_HookedModule, _StatefulModule):
         """Cast all parameters and buffers, of every dtype, to `dst_type`; returns self."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _cast(self, dtype):
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
-
     def float(self):
         """Cast floating point tensors to float32; returns self."""
-        return self._cast(cresset.float32)
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self):
         """Cast floating point tensors to float64; returns self."""
-        return self._cast(cresset.float64)
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self):
         """Cast floating point tensors to float16; returns self."""
-        return self._cast(cresset.float16)
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self):
         """Cast floating point tensors to bfloat16; returns self."""
-        return self._cast(cresset.bfloat16)
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def cpu(self):
         """Move to the CPU; returns self."""

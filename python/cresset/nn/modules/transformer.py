@@ -81,6 +81,8 @@ class TransformerEncoderLayer(Module):
     def forward(
         self, src: Tensor, src_mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: bool = False
     ) -> Tensor:
+        src_key_padding_mask = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", F._none_or_dtype(src_mask), "src_mask", src.dtype)
+        src_mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
@@ -203,14 +205,20 @@ class TransformerEncoder(Module):
     def forward(
         self, src: Tensor, mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: Optional[bool] = None
     ) -> Tensor:
+        drops_padding = False
+        if not cresset.jit.is_scripting():
+            drops_padding = _drops_padding(self, src, mask, src_key_padding_mask)
+        padding = src_key_padding_mask
+        src_key_padding_mask = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", F._none_or_dtype(mask), "mask", src.dtype)
+        mask = F._canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         first = self.layers[0]
         size = 0 if mask is None else src.shape[1 if first.self_attn.batch_first and src.dim() == 3 else 0]
         is_causal = _detect_is_causal_mask(mask, is_causal, size)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
-        if not cresset.jit.is_scripting():
-            if _drops_padding(self, src, mask, src_key_padding_mask):
-                src = src.masked_fill(src_key_padding_mask.bool().unsqueeze(-1), 0.0)
+        if drops_padding:
+            if padding is not None:
+                src = src.masked_fill(padding.bool().unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
 
 

@@ -38,7 +38,7 @@ class PackedSequence(PackedSequence_):
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:  # one argument: (data, batch_sizes)
             if not isinstance(data, (list, tuple)) or len(data) != 2:
-                raise AssertionError("PackedSequence: data must be a list or tuple of length 2 when batch_sizes is not given")
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         elif batch_sizes.device.type != "cpu":
             raise ValueError(
@@ -140,23 +140,20 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
 def pad_sequence(sequences: List[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
     """Stack sequences (L_i, *) into (max L, N, *), or (N, max L, *) if `batch_first`, filled up with `padding_value`."""
     if padding_side != "left" and padding_side != "right":
-        raise RuntimeError(f"pad_sequence: padding_side must be 'left' or 'right'; got '{padding_side}'")
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if not isinstance(sequences, list):
         sequences = _listed(sequences)
     if len(sequences) == 0:
-        raise RuntimeError("pad_sequence: received an empty list of sequences")
+        raise RuntimeError("received an empty list of sequences")
+    if not cresset.jit.is_scripting():
+        _check_tensors(sequences)
     longest = max([s.size(0) for s in sequences])
-    rest = list(sequences[0].shape[1:])
-    rows: List[Tensor] = []
-    for s in sequences:
-        if list(s.shape[1:]) != rest:
-            raise RuntimeError("pad_sequence: the sequences must agree in all dimensions but the first")
-        missing = longest - s.size(0)
-        if missing > 0:
-            filler = s.new_full([missing] + rest, padding_value)
-            s = cresset.cat([filler, s] if padding_side == "left" else [s, filler])
-        rows.append(s.to(sequences[0].dtype))
-    return cresset.stack(rows, 0 if batch_first else 1)
+    first = [len(sequences), longest] if batch_first else [longest, len(sequences)]
+    out = sequences[0].new_full(first + list(sequences[0].shape[1:]), padding_value)
+    for i, s in enumerate(sequences):
+        start = longest - s.size(0) if padding_side == "left" else 0
+        out.select(0 if batch_first else 1, i).narrow(0, start, s.size(0)).copy_(s)
+    return out
 
 
 def _listed(sequences):
@@ -165,6 +162,12 @@ def _listed(sequences):
     if not hasattr(sequences, "__iter__"):
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     return list(sequences)
+
+
+def _check_tensors(sequences):
+    for i, s in enumerate(sequences):
+        if not isinstance(s, cresset.Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(s).__name__}")
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
