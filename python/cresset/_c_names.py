@@ -177,7 +177,8 @@ _ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "
 
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
-    "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "FunctionSchema": "FunctionSchema", "Argument": "Argument", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
+    "FunctionSchema": "FunctionSchema", "Argument": "Argument",
+    "_OutOfMemoryError": "OutOfMemoryError", "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
     "_parallel_info": "__config__.parallel_info",
     **{name: f"overrides.{name}" for name in ("_TorchFunctionState", "_get_torch_function_state", "_set_torch_function_state")},
     "_get_flash_sdp_enabled": "backends.cuda.flash_sdp_enabled", "_get_math_sdp_enabled": "backends.cuda.math_sdp_enabled",
