@@ -111,7 +111,7 @@ _LAZY = (
     "serialization", "testing", "return_types", "jit", "lowering", "engine", "export", "_overrides", "types",
     "backends", "masked", "accelerator", "cpu", "cuda", "xpu", "mps", "mtia", "version", "func", "amp", "distributed",
     "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "_custom_op", "_custom_ops",
-    "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
+    "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_utils_internal", "_weights_only_unpickler",
     "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",
     "quasirandom", "ao", "quantization", "monitor", "_inductor", "package", "onnx", "sparse",
     "_dispatch", "_guards", "_prims_common", "nested", "numa", "_vendor", "_logging", "_awaits", "_decomp", "_export", "_higher_order_ops", "_prims",

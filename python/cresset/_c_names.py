@@ -204,6 +204,7 @@ _ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
     "_OutOfMemoryError": "OutOfMemoryError", "_jit_to_static_module": "jit._static_module.to_static_module",
+    "FunctionSchema": "FunctionSchema", "Argument": "Argument",
     "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
     "_parallel_info": "__config__.parallel_info",
     **{name: f"overrides.{name}" for name in ("_TorchFunctionState", "_get_torch_function_state", "_set_torch_function_state")},

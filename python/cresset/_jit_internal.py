@@ -4,7 +4,7 @@ import inspect
 import warnings
 
 from cresset import _C
-from cresset._script_forms import BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4, boolean_dispatch  # noqa: F401
+from cresset._script_forms import BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4, boolean_dispatch, boolean_dispatched  # noqa: F401
 from cresset.jit import Final, _overload, _overload_method, export, fork, ignore, is_scripting, unused, wait  # noqa: F401
 from cresset.jit._classes import qualified_name as _qualified_name  # noqa: F401
 from cresset.jit._source import closure_names, frame_names

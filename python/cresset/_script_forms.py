@@ -1,5 +1,9 @@
 """Forms that functions write for scripts: lists for which a call may give one number, and a choice between two functions by a flag."""
 
+import weakref
+
+boolean_dispatched = weakref.WeakKeyDictionary()  # {a function of boolean_dispatch: what it was made of}; libraries look there for the two functions
+
 
 class _BroadcastingList:
     """In annotations of scripts, `BroadcastingListN[int]` is a list of N numbers for which a call may give one."""
@@ -27,4 +31,5 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
         chosen.__module__ = module_name
     if func_name is not None:
         chosen.__name__ = func_name
+    boolean_dispatched[chosen] = {"if_true": if_true, "if_false": if_false, "index": arg_index, "default": default, "arg_name": arg_name}
     return chosen

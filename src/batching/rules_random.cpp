@@ -1,12 +1,14 @@
 // Random operators under vmap: a kernel for the key FuncTorchVmapMode, which every call has while a level is active.
 //
 // randomness "error" refuses, "same" draws once for all examples, "different" draws for all of them together.
+#include <cresset/core/forward_levels.h>
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_random.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include <algorithm>
 #include <mutex>
@@ -62,6 +64,23 @@ struct RandomCall {
   int64_t rank = 0;
 };
 
+/// Inside of a forward level values have a batch dimension for the sake of their tangents. Where all examples are equal, one of them is put
+/// into the place of the batch; gives false where they are not.
+bool take_one_example(RandomCall& call) {
+  if (detail::forward_levels.load(std::memory_order_relaxed) == 0 || levels().size() != 1) return false;
+  std::vector<IValue> values = call.args;
+  bool equal = true;
+  for (IValue& v : values)
+    map_tensors(v, [&](const Tensor& t) {
+      if (!call.has(t) || !equal) return t;
+      const Tensor full = remove_batch_dim(t, call.level.number, call.level.batch_size, 0), first = full.select(0, 0);
+      equal = cresset::equal(full, first.unsqueeze(0).expand(full.sizes()));
+      return first;
+    });
+  if (equal) call.args = std::move(values);
+  return equal;
+}
+
 void draw_same(RandomCall& call) {
   if (!call.batched) return call.give(call.invoke(call.args));
   const std::string_view base = call.op.operator_name().base();
@@ -73,6 +92,7 @@ void draw_same(RandomCall& call) {
     drawn[0] = IValue(cresset::mul(input, drawn[0].toTensor()));
     return call.give(std::move(drawn));
   }
+  if (!call.values_unused && take_one_example(call)) return call.give(call.invoke(call.args));
   CRESSET_CHECK(call.values_unused,
                 "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch");
   std::vector<IValue> values = call.args;

@@ -70,6 +70,13 @@ void init_graph_part(PyObject* module) {
         return Object(checked(PyObject_GetAttrString(package.get(), "TracingState")));
       },
       "None while no trace records; libraries ask this.");
+  def(
+      module, "_set_tracing_state",
+      [](PyObject* state) {
+        const bool traces = impl::tls_local_dispatch_key_set().included.has(DispatchKey::Tracer);
+        impl::tls_set_dispatch_key_excluded(DispatchKey::Tracer, traces && state == Py_None);
+      },
+      "None pauses the trace of this thread, what _get_tracing_state gave goes on with it.");
 }
 
 }  // namespace cresset::python

@@ -212,6 +212,16 @@ def test_namespaces_of_families(library):
     assert abs(library.power(x).item() - cresset.linalg.vector_norm(cresset.fft.rfft(x)).item()) < 1e-4
 
 
+def test_numbers_before_tensors_and_checks_of_pairs(library):
+    assert library.compared(2.0, cresset.tensor([1.0, 2.0, 3.0])).tolist() == [0b001101, 0b010110, 0b110001]
+    assert library.refusal(1, 2) == "" and library.refusal(3, 2).startswith("Check failed: a <= b (3 vs. 2) in refusal")
+    assert library.refusal(2, 2).startswith("Check failed: a != b (2 vs. 2)")
+
+
+def test_libraries_that_are_opened(library):
+    assert library.cosine(0.0) == 1.0
+
+
 def test_warning_handlers(library):
     assert library.heard_warnings() == ["one 1", "three", "deprecated: two"]
 

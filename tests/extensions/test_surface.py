@@ -28,7 +28,7 @@ PRELUDE = """
 #include <c10/util/order_preserving_flat_hash_map.h>
 struct Fn : torch::autograd::Function<Fn> {};
 struct Held : torch::CustomClassHolder {};
-struct Set : torch::data::datasets::Dataset<Set> {
+struct Set : torch::data::Dataset<Set> {
   torch::data::Example<> get(size_t) override { return {}; }
   c10::optional<size_t> size() const override { return 0; }
 };

@@ -233,3 +233,53 @@ def test_states_of_modules():
     assert _get_module_state(module) is None
     _insert_module_state(module, "replicate", state)
     assert _get_module_state(module) is state and _get_module_state(module, "replicate") is state and _get_module_state(module, "fsdp") is None
+
+
+def test_sizes_that_normalisation_refuses():
+    """Values of PyTorch 2.13; nncf asks before its own batch_norm."""
+    functional = torch.nn.functional
+    for size in ([1, 3], [1, 3, 1, 1], [1, 1]):
+        with pytest.raises(ValueError, match="^Expected more than 1 value per channel when training, got input size "):
+            functional._verify_batch_size(size)
+        with pytest.raises(ValueError, match="^Expected more than 1 spatial element when training, got input size "):
+            functional._verify_spatial_size(size)
+    assert functional._verify_batch_size([2, 3]) is None and functional._verify_spatial_size([1, 3, 2]) is None
+    with pytest.raises(AssertionError, match=r"^Expected key_padded_mask.shape\[1\] to be 4, but got 3$"):
+        functional._check_key_padding_mask(torch.zeros(2, 3), 4, 2)
+
+
+def test_operators_behind_functions():
+    """Values of PyTorch 2.13."""
+    builtins = torch.jit._builtins
+    assert builtins._find_builtin(torch.add) == "aten::add" and builtins._find_builtin(torch._C._nn.gelu) == "aten::gelu"
+    assert all(builtins._find_builtin(f) is None for f in (len, lambda x: x, torch.ops.aten.add))
+
+    def third(x):
+        raise AssertionError("scripts call the operator")
+
+    builtins._register_builtin(third, "aten::neg")
+    assert torch.jit.script(_calls(third))(torch.ones(1)).item() == -1
+
+
+def _calls(f):
+    def calls(x):
+        return f(x)
+
+    return calls
+
+
+def test_choices_by_a_flag_show_both_functions():
+    from cresset._jit_internal import boolean_dispatch, boolean_dispatched
+
+    f = boolean_dispatch("twice", 1, False, lambda x, twice=False: 2 * x, lambda x, twice=False: x, None, "f")
+    entry = boolean_dispatched[f]
+    assert (entry["arg_name"], entry["index"], entry["default"], entry["if_true"](2), entry["if_false"](2)) == ("twice", 1, False, 4, 2)
+
+
+def test_optimisers_over_lists_by_their_old_names():
+    from cresset.optim import _multi_tensor
+
+    p = torch.ones(2, requires_grad=True)
+    optimiser = _multi_tensor.RMSprop([p], lr=0.5)
+    assert isinstance(optimiser, torch.optim.RMSprop) and optimiser.defaults["foreach"] is True and optimiser.defaults["lr"] == 0.5
+    assert torch.cuda.amp.common.amp_definitely_not_available() is torch.cuda.amp.amp_definitely_not_available()

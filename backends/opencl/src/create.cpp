@@ -11,7 +11,7 @@ std::string types(const Tensor& out, Compute c) { return std::string("-DT=") + t
 Tensor& arange(const Scalar& start, const Scalar& end, const Scalar& step, Tensor& out) {
   const Scalar zero(0);
   CRESSET_CHECK(step.toDouble() != 0, "step must be nonzero");
-  const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
+  const bool whole = out.scalar_type() == cresset::kLong || (start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true));
   const double span = std::ceil((end.toDouble() - start.toDouble()) / step.toDouble());
   CRESSET_CHECK(span >= 0, "upper bound and lower bound inconsistent with step sign");
   const auto exact = whole ? (end.toLong() - start.toLong() + step.toLong() + (step.toLong() > 0 ? -1 : 1)) / step.toLong() : 0;

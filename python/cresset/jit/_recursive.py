@@ -11,7 +11,7 @@ from cresset import _C
 from cresset._quantized_types import script_number
 from cresset.nn import Module
 
-from . import _definitions, _marks, _source
+from . import _definitions, _marks, _source, _state
 from ._concrete import Attribute, ConcreteType, ConcreteTypeStore, concrete_type  # noqa: F401
 
 __all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_cpp_module", "wrap_module"]
@@ -73,7 +73,7 @@ class ScriptMeta(type):
 
     def __call__(cls, *args, **kwargs):
         self = super().__call__(*args, **kwargs)
-        if "_c" not in self.__dict__ and cls is not ScriptModule:
+        if "_c" not in self.__dict__ and cls is not ScriptModule and _state._enabled:
             concrete = concrete_type(self, share=False)
             _adopt(self, _create(self, concrete, {}), concrete)
         return self

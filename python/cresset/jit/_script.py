@@ -34,7 +34,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     Functions give a ScriptFunction, modules a ScriptModule with the same parameters, lists and dicts a ScriptList or ScriptDict, classes
     are given back. The same function, module or class gives the same result again. `example_inputs` is accepted; types come from annotations.
     """
-    if obj is None:
+    if obj is None or not _state._enabled:
         return obj
     if isinstance(obj, (ScriptModule, _C.ScriptFunction, _C._ScriptContainer)):
         return obj

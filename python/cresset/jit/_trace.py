@@ -9,6 +9,7 @@ from cresset.jit import _trace_check, _traced_module
 from cresset.jit._trace_check import TracingCheckError
 
 from .. import _C
+from . import _state
 from ._record import parameter_names, record
 from ._traced_module import TopLevelTracedModule, TracedModule  # noqa: F401  (PyTorch has them here)
 
@@ -46,6 +47,8 @@ def trace(
     `_force_outplace` records operators that write as those that give a new tensor; writes into parts of a tensor are lost then, with a warning.
     """
     del optimize, _module_class, _compilation_unit, _store_inputs
+    if not _state._enabled:
+        return func
     options = {"check_trace": check_trace, "check_inputs": check_inputs, "check_tolerance": check_tolerance, "strict": strict}
     module = _module_behind(func)
     if module is not None:
@@ -91,6 +94,8 @@ def trace_module(
 ):
     """Trace methods of a module: `inputs` gives the example inputs of each by its name. Returns a module with their graphs."""
     del optimize, _module_class, _compilation_unit, _store_inputs
+    if not _state._enabled:
+        return mod
     if not isinstance(mod, cresset.nn.Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):

@@ -23,12 +23,14 @@ from ._functional import scaled as _scaled
 from ._functional import vision as _vision
 from ._functional.activation import *  # noqa: F403
 from ._functional.attention import *  # noqa: F403
-from ._functional.attention import _canonical_mask, _in_projection, _in_projection_packed, _mha_shape_check, _none_or_dtype  # noqa: F401  (attention of others imports them from here)
+from ._functional.attention import _canonical_mask, _check_key_padding_mask, _in_projection, _in_projection_packed  # noqa: F401  (attention of others imports them from here)
+from ._functional.attention import _mha_shape_check, _none_or_dtype  # noqa: F401  likewise
 from ._functional.dropout import *  # noqa: F403
 from ._functional.embedding import *  # noqa: F403
 from ._functional.grouped import *  # noqa: F403
 from ._functional.loss import *  # noqa: F403
 from ._functional.normalization import *  # noqa: F403
+from ._functional.normalization import _verify_batch_size, _verify_spatial_size  # noqa: F401  (layers of others ask them)
 from ._functional.pooling import *  # noqa: F403
 from ._functional.resize import *  # noqa: F403
 from ._functional.scaled import *  # noqa: F403

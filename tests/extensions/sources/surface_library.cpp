@@ -1,4 +1,5 @@
 // Operators and classes without Python's headers: TORCH_LIBRARY, kernels of several signatures, custom classes.
+#include <ATen/DynamicLibrary.h>
 #include <torch/library.h>
 #include <torch/script.h>
 
@@ -70,6 +71,25 @@ std::vector<std::string> heard_warnings() {
   outer.heard.insert(outer.heard.end(), inner.heard.begin(), inner.heard.end());
   return outer.heard;
 }
+// Comparisons whose number stands first, one bit each.
+at::Tensor compared(double low, const at::Tensor& x) {
+  at::Tensor out = at::zeros_like(x);
+  for (const at::Tensor& t : {(low < x), (low <= x), (low > x), (low >= x), (low == x), (low != x)}) out = out * 2 + t;
+  return out;
+}
+std::string refusal(int64_t a, int64_t b) {
+  try {
+    TORCH_CHECK_LE(a, b) << "in refusal";
+    TORCH_CHECK_NE(a, b);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+double cosine(double x) {
+  at::DynamicLibrary library("libm-of-nobody.so", "libm.so.6");
+  return reinterpret_cast<double (*)(double)>(library.sym("cos"))(x);
+}
 int64_t value_of(const c10::IValue& v) { return v.toCustomClass<Counter>()->value; }
 
 }  // namespace
@@ -95,6 +115,9 @@ TORCH_LIBRARY(surface, m) {
   m.def("value_of(Any c) -> int", &value_of);
   m.def("power", &power);
   m.def("heard_warnings", &heard_warnings);
+  m.def("compared", &compared);
+  m.def("refusal", &refusal);
+  m.def("cosine", &cosine);
 }
 TORCH_LIBRARY_IMPL(surface, CPU, m) {
   m.impl(TORCH_SELECTIVE_NAME("surface::scale"), TORCH_FN(scale_cpu));

@@ -94,6 +94,21 @@ def test_randomness(x):
     assert drawn.shape == (3, 2) and bool((drawn < 4).all())
 
 
+def test_one_draw_for_values_that_differ_in_tangents_alone():
+    """Values of PyTorch 2.13: what has a batch of tangents is one value, of which the same is drawn for all examples."""
+    weights = cresset.tensor([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
+
+    def f(y):
+        drawn = y.softmax(1).multinomial(2, replacement=True)
+        return (y.gather(1, drawn) ** 2).sum()
+
+    cresset.manual_seed(0)
+    along = vmap(lambda v: cresset.func.jvp(f, (weights,), (v,))[1], randomness="same")(cresset.stack([cresset.ones(2, 4), cresset.eye(2, 4)]))
+    assert [round(a, 4) for a in along.tolist()] == [2.2, 0.6]
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
+        vmap(f, randomness="same")(cresset.stack([weights, weights]))
+
+
 IN_PLACE = {
     "t_": lambda a: a.t_(),
     "squeeze_": lambda a: a.unsqueeze_(0).squeeze_(),

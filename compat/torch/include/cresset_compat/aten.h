@@ -33,6 +33,12 @@ CRESSET_COMPAT_OPERATOR(^, bitwise_xor)
 CRESSET_COMPAT_OPERATOR(%, remainder)
 #undef CRESSET_COMPAT_OPERATOR
 inline Tensor operator%(const Tensor& a, const Tensor& b) { return a.remainder(b); }
+inline Tensor operator==(const Scalar& a, const Tensor& b) { return b == a; }
+inline Tensor operator!=(const Scalar& a, const Tensor& b) { return b != a; }
+inline Tensor operator<(const Scalar& a, const Tensor& b) { return b > a; }
+inline Tensor operator<=(const Scalar& a, const Tensor& b) { return b >= a; }
+inline Tensor operator>(const Scalar& a, const Tensor& b) { return b < a; }
+inline Tensor operator>=(const Scalar& a, const Tensor& b) { return b <= a; }
 }  // namespace cresset
 
 #define AT_PARALLEL_NATIVE 1

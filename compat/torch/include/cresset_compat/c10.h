@@ -551,6 +551,14 @@ T&& checked_not_null(T&& pointer, const char* words) {
 }
 }  // namespace c10::detail
 #define TORCH_CHECK_NOTNULL(pointer) ::c10::detail::checked_not_null(pointer, "Check failed: '" #pointer "' must be non NULL.")
+#define TORCH_CHECK_OP(a, b, op) \
+  if (!((a)op(b))) ::c10::detail::LogLine("FATAL", true) << "Check failed: " #a " " #op " " #b " (" << (a) << " vs. " << (b) << ") "
+#define TORCH_CHECK_EQ(a, b) TORCH_CHECK_OP(a, b, ==)
+#define TORCH_CHECK_NE(a, b) TORCH_CHECK_OP(a, b, !=)
+#define TORCH_CHECK_LT(a, b) TORCH_CHECK_OP(a, b, <)
+#define TORCH_CHECK_LE(a, b) TORCH_CHECK_OP(a, b, <=)
+#define TORCH_CHECK_GT(a, b) TORCH_CHECK_OP(a, b, >)
+#define TORCH_CHECK_GE(a, b) TORCH_CHECK_OP(a, b, >=)
 #ifndef LOG
 #define CHECK_NOTNULL(pointer) TORCH_CHECK_NOTNULL(pointer)
 #define LOG(severity) ::c10::detail::LogLine(#severity, #severity[0] == 'F')
@@ -562,10 +570,10 @@ T&& checked_not_null(T&& pointer, const char* words) {
   while (false) LOG(severity)
 #define CHECK(condition) \
   if (!(condition)) ::c10::detail::LogLine("FATAL", true) << "Check failed: " #condition " "
-#define CHECK_EQ(a, b) CHECK((a) == (b))
-#define CHECK_NE(a, b) CHECK((a) != (b))
-#define CHECK_LT(a, b) CHECK((a) < (b))
-#define CHECK_LE(a, b) CHECK((a) <= (b))
-#define CHECK_GT(a, b) CHECK((a) > (b))
-#define CHECK_GE(a, b) CHECK((a) >= (b))
+#define CHECK_EQ(a, b) TORCH_CHECK_EQ(a, b)
+#define CHECK_NE(a, b) TORCH_CHECK_NE(a, b)
+#define CHECK_LT(a, b) TORCH_CHECK_LT(a, b)
+#define CHECK_LE(a, b) TORCH_CHECK_LE(a, b)
+#define CHECK_GT(a, b) TORCH_CHECK_GT(a, b)
+#define CHECK_GE(a, b) TORCH_CHECK_GE(a, b)
 #endif

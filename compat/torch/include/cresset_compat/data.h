@@ -14,4 +14,6 @@ using namespace cresset::data::datasets;
 namespace transforms {
 using namespace cresset::data::transforms;
 }
+using datasets::BatchDataset;
+using datasets::Dataset;
 }  // namespace torch::data

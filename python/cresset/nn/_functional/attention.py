@@ -182,12 +182,17 @@ def _three_dims(attn_mask: Tensor, heads: int, length: int, source: int) -> Tens
     return attn_mask
 
 
+def _check_key_padding_mask(key_padding_mask: Tensor, src_len: int, bsz: int):
+    """AssertionError unless the mask is (bsz, src_len)."""
+    if key_padding_mask.size(0) != bsz:
+        raise AssertionError(f"Expected key_padded_mask.shape[0] to be {bsz}, but got {key_padding_mask.size(0)}")
+    if key_padding_mask.size(1) != src_len:
+        raise AssertionError(f"Expected key_padded_mask.shape[1] to be {src_len}, but got {key_padding_mask.size(1)}")
+
+
 def _padding(key_padding_mask: Tensor, batch: int, num_heads: int, source: int) -> Tensor:
     """The mask (N, S) as one of attention, (N heads, 1, S)."""
-    if key_padding_mask.size(0) != batch:
-        raise AssertionError(f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.size(0)}")
-    if key_padding_mask.size(1) != source:
-        raise AssertionError(f"Expected key_padded_mask.shape[1] to be {source}, but got {key_padding_mask.size(1)}")
+    _check_key_padding_mask(key_padding_mask, source, batch)
     return key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
 
 

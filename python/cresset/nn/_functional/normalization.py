@@ -22,6 +22,16 @@ def _more_than_one(size: List[int], first: int, what: str = "value per channel")
         raise ValueError(f"Expected more than 1 {what} when training, got input size {size}")
 
 
+def _verify_batch_size(size: List[int]):
+    """ValueError unless a batch of this size (N, C, ...) has more than one value for each channel."""
+    _more_than_one(size, size[0])
+
+
+def _verify_spatial_size(size: List[int]):
+    """ValueError unless a sample of this size (N, C, ...) has more than one value for each channel."""
+    _more_than_one(size, 1, "spatial element")
+
+
 @overridable
 def batch_norm(
     input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None,
@@ -29,7 +39,7 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """Normalise each channel of (N, C, ...) over all other dimensions; in training the running statistics are updated."""
     if training:
-        _more_than_one(input.size(), input.size(0))
+        _verify_batch_size(input.size())
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
@@ -44,7 +54,7 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """Normalise each channel of each sample of (N, C, ...)."""
     if use_input_stats:
-        _more_than_one(input.size(), 1, "spatial element")
+        _verify_spatial_size(input.size())
     return cresset.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
