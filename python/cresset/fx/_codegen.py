@@ -368,7 +368,7 @@ class CodeGen:
             writer.globals.setdefault(name, builtin.obj)
         code = "\n".join("    " + line for line in "".join(body).lstrip("\n").split("\n"))
         head = self._head(writer)
-        wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
+        wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped if name.isidentifier())  # others are of modules that wrap them
         front = f"\n{wraps}\n\n{head}"
         source = f"{front}\n{code}"
         return PythonCode(source, writer.globals, _line_map(ends), front.count("\n") + 1)
