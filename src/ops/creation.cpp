@@ -239,11 +239,11 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
   CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-  // Of 64-bit integers the ends are rounded before they are counted, of narrower ones after.
+  // Of int64 the ends are cut off before they are counted, of narrower integers after.
   if (type == kLong && !integral) return arange_shape(start.toLong(), end.toLong(), step.toLong(), type, layout, device, pin_memory);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
-  if (integral || type == kLong) {  // of int64 the ends are cut off first
+  if (integral) {
     const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
     count = static_cast<double>((last - first + stride - sign) / stride);
   } else {
