@@ -14,6 +14,7 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_norm.h>
 
+#include "backends/cpu/convert.h"
 #include "backends/cpu/norm_loops.h"
 #include "cpu/cpu_decl_norm.h"
 #include "ops/norm.h"
@@ -98,9 +99,9 @@ class Planes {
 
 // Rows of n neighbouring channels.
 template <class A>
-class Rows {
+class ChannelRows {
  public:
-  Rows(int64_t rows, int64_t n) : rows_(rows), n_(n) {}
+  ChannelRows(int64_t rows, int64_t n) : rows_(rows), n_(n) {}
 
   // For each of `count` quantities the sums over all rows, which add(from, rows, first channel, channels, sums of each quantity) adds up.
   template <class F>
@@ -179,7 +180,7 @@ struct Forward {
 template <class A>
 void normalise_rows(Forward<A>& of, bool training, int64_t n, const A* px, A* py) {
   const NormLoops<A>& loops = find_norm_loops<A>();
-  const Rows<A> shape(of.count, n);
+  const ChannelRows<A> shape(of.count, n);
   if (training) {
     const auto totals = shape.sums(1, [&](int64_t from, int64_t many, int64_t first, int64_t channels, double* const* to) {
       loops.sum_columns(px + from * n + first, many, n, channels, to[0]);
@@ -194,20 +195,59 @@ void normalise_rows(Forward<A>& of, bool training, int64_t n, const A* px, A* py
       [&](int64_t from, int64_t many) { loops.scale_rows(px + from * n, py + from * n, many, n, of.scale.data(), of.shift.data()); });
 }
 
+// Channels of half types as floats: the planes of one channel side by side.
+template <class T>
+struct WidePlanes {
+  static constexpr int64_t kMost = 1 << 16;  // elements of a channel, which the second cache holds
+  static bool takes(const Sizes& size) { return is_reduced_floating_point_v<T> && size.count() <= kMost; }
+
+  explicit WidePlanes(const Sizes& size) : size(size), buffer(static_cast<std::size_t>(size.count())) {}
+  float* read(const T* from, int64_t channel) {
+    if (size.places > 0) load_function(kType, ComputeType::Float)(buffer.data(), rows(from, channel), size.places, size.images);
+    return buffer.data();
+  }
+  void write(T* to, int64_t channel) const {
+    if (size.places > 0) store_function(ComputeType::Float, kType)(rows(to, channel), buffer.data(), size.places, size.images);
+  }
+
+ private:
+  static constexpr ScalarType kType = CppTypeToScalarType<T>::value;
+  static constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  Rows rows(const T* at, int64_t channel) const {
+    return {reinterpret_cast<char*>(const_cast<T*>(at + channel * size.places)), kBytes, size.channels * size.places * kBytes};
+  }
+
+  Sizes size;
+  std::vector<float> buffer;
+};
+
+// `in_shape`: the number of the channel in the shape, which may have that one alone.
+template <class T, class A>
+void normalise_channel(Forward<A>& of, bool training, std::size_t c, const Planes<T>& shape, int64_t in_shape, const T* px, T* py) {
+  if (training) {
+    const A m = shape.sum(in_shape, [&](int64_t i) { return A(px[i]); }) / static_cast<A>(of.count);
+    of.keep(c, m, shape.sum(in_shape, [&](int64_t i) {
+      const A d = A(px[i]) - m;
+      return d * d;
+    }));
+  }
+  const A scale = of.scale[c], shift = of.shift[c];
+  shape.each(in_shape, [&](int64_t i) { py[i] = T(A(px[i]) * scale + shift); });
+}
+
 template <class T, class A>
 void normalise_planes(Forward<A>& of, bool training, const Sizes& size, const T* px, T* py) {
   const Planes<T> shape(size.images, size.channels, size.places);
   shape.each_channel([&](int64_t channel) {
     const auto c = static_cast<std::size_t>(channel);
-    if (training) {
-      const A m = shape.sum(channel, [&](int64_t i) { return A(px[i]); }) / static_cast<A>(of.count);
-      of.keep(c, m, shape.sum(channel, [&](int64_t i) {
-        const A d = A(px[i]) - m;
-        return d * d;
-      }));
-    }
-    const A scale = of.scale[c], shift = of.shift[c];
-    shape.each(channel, [&](int64_t i) { py[i] = T(A(px[i]) * scale + shift); });
+    if constexpr (is_reduced_floating_point_v<T>)
+      if (WidePlanes<T>::takes(size)) {
+        WidePlanes<T> wide(size);
+        float* const values = wide.read(px, channel);
+        normalise_channel(of, training, c, Planes<float>(size.images, 1, size.places), 0, values, values);
+        return wide.write(py, channel);
+      }
+    normalise_channel(of, training, c, shape, channel, px, py);
   });
 }
 
@@ -236,7 +276,7 @@ struct Backward {
 template <class A>
 void gradient_of_rows(const Backward<A>& of, int64_t n, const A* px, const A* pg, A* to) {
   const NormLoops<A>& loops = find_norm_loops<A>();
-  const Rows<A> shape(of.count, n);
+  const ChannelRows<A> shape(of.count, n);
   const auto totals = shape.sums(2, [&](int64_t from, int64_t many, int64_t first, int64_t channels, double* const* sums) {
     loops.sum_gradients(pg + from * n + first, px + from * n + first, many, n, channels, of.mean + first, sums[0], sums[1]);
   });
@@ -258,16 +298,30 @@ void gradient_of_rows(const Backward<A>& of, int64_t n, const A* px, const A* pg
 }
 
 template <class T, class A>
+void gradient_of_channel(const Backward<A>& of, int64_t c, const Planes<T>& shape, int64_t in_shape, const T* px, const T* pg, T* to) {
+  const A m = of.mean[c], sum = shape.sum(in_shape, [&](int64_t i) { return A(pg[i]); });
+  const A dot = shape.sum(in_shape, [&](int64_t i) { return A(pg[i]) * (A(px[i]) - m); });
+  const auto k = of.coefficients(static_cast<std::size_t>(c), sum, dot);
+  if (!to) return;
+  if (of.train)
+    shape.each(in_shape, [&](int64_t i) { to[i] = T((A(pg[i]) - k.mean_grad - (A(px[i]) - m) * k.slope) * k.factor); });
+  else
+    shape.each(in_shape, [&](int64_t i) { to[i] = T(A(pg[i]) * k.factor); });
+}
+
+template <class T, class A>
 void gradient_of_planes(const Backward<A>& of, const Sizes& size, const T* px, const T* pg, T* to) {
   const Planes<T> shape(size.images, size.channels, size.places);
   shape.each_channel([&](int64_t c) {
-    const A m = of.mean[c], sum = shape.sum(c, [&](int64_t i) { return A(pg[i]); });
-    const auto k = of.coefficients(static_cast<std::size_t>(c), sum, shape.sum(c, [&](int64_t i) { return A(pg[i]) * (A(px[i]) - m); }));
-    if (!to) return;
-    if (of.train)
-      shape.each(c, [&](int64_t i) { to[i] = T((A(pg[i]) - k.mean_grad - (A(px[i]) - m) * k.slope) * k.factor); });
-    else
-      shape.each(c, [&](int64_t i) { to[i] = T(A(pg[i]) * k.factor); });
+    if constexpr (is_reduced_floating_point_v<T>)
+      if (WidePlanes<T>::takes(size)) {
+        WidePlanes<T> x(size), g(size);
+        float* const grad = g.read(pg, c);
+        gradient_of_channel(of, c, Planes<float>(size.images, 1, size.places), 0, x.read(px, c), grad, to ? grad : nullptr);
+        if (to) g.write(to, c);
+        return;
+      }
+    gradient_of_channel(of, c, shape, c, px, pg, to);
   });
 }
 
