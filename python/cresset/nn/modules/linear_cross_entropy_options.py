@@ -1,16 +1,10 @@
-"""Cross entropy of a linear layer's logits."""
+"""How LinearCrossEntropyLoss may go about it."""
 
-import math
 from dataclasses import dataclass
 
 import cresset
-from cresset import Tensor
-from cresset.nn import functional as F
 
-from .linear import Linear
-from .module import Module
-
-__all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
+__all__ = ["LinearCrossEntropyOptions"]
 
 
 @dataclass(frozen=True)
@@ -34,41 +28,7 @@ class LinearCrossEntropyOptions:
             raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
         types = (None, cresset.float16, cresset.bfloat16, cresset.float32, cresset.float64)
         if self.acc_dtype not in types:
-            raise ValueError(f"acc_dtype must be one of None and the floating point types, got {self.acc_dtype}")
-
-
-class LinearCrossEntropyLoss(Module):
-    """Linear (in_features to num_classes, times `out_features`) and cross entropy in one; see F.linear_cross_entropy."""
-
-    def __init__(
-        self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None, reduction="mean", weight=None,
-        ignore_index=None, label_smoothing=0.0, options=None,
-    ):  # fmt: skip
-        super().__init__()
-        self.in_features = in_features
-        self.num_classes = num_classes
-        self.out_features = tuple(out_features)
-        self.register_buffer("weight", weight)
-        self.reduction = reduction
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-        self.options = options
-        self.linear = Linear(
-            in_features, num_classes * math.prod(self.out_features), bias=bias, device=device, dtype=dtype
-        )
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        shape = (self.num_classes, *self.out_features)
-        bias = self.linear.bias
-        return F.linear_cross_entropy(
-            input, self.linear.weight.reshape(*shape, self.in_features), target,
-            linear_bias=None if bias is None else bias.reshape(shape), weight=self.weight, reduction=self.reduction,
-            ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options,
-        )  # fmt: skip
-
-    def extra_repr(self):
-        return (
-            f"in_features={self.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
-            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
-            f"label_smoothing={self.label_smoothing}, options={self.options}"
-        )
+            raise ValueError(
+                "acc_dtype must be one of {None, torch.float16, torch.bfloat16, torch.float32, torch.float64}, "
+                f"got {self.acc_dtype}. Pass acc_dtype=None to let the op pick automatically."
+            )
