@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <cresset/base/warn_always.h>
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_conv.h>
@@ -27,6 +28,14 @@ void check_list(const char* name, IntArrayRef list, std::size_t n, int64_t least
   CRESSET_CHECK(list.size() == 1 || list.size() == n, "expected ", name, " to be a single integer value or a list of ", n,
                 " values to match the convolution dimensions, but got ", name, "=", list);
   for (int64_t v : list) CRESSET_CHECK(v >= least, least > 0 ? "non-positive " : "negative ", name, " is not supported");
+}
+
+void check_kernel(IntArrayRef kernel) {
+  if (std::ranges::all_of(kernel, [](int64_t n) { return n > 0; })) return;
+  CRESSET_CHECK(kernel.size() != 3, "kernel size should be greater than zero, but got: ", kernel[0], " x ", kernel[1], " x ", kernel.back(),
+                " (TxHxW)");
+  CRESSET_CHECK(false, "kernel size should be greater than zero, but got kernel_height: ", kernel.size() == 2 ? kernel[0] : 1,
+                " kernel_width: ", kernel.back());
 }
 
 // a * b + c, or the largest number where that is too large.
@@ -54,8 +63,10 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
   check_same_device("convolution", input, weight, "weight");
   check_list("output_padding", output_padding, n, 0);
   if (!transposed) {
-    CRESSET_CHECK(weight.size(0) % groups == 0 && weight.size(0) >= groups, "Given groups=", groups,
-                  ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+    CRESSET_CHECK(weight.size(0) >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
+                  " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+    CRESSET_CHECK(weight.size(0) % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
+                  " at dimension 0, but got weight of size [", weight.sizes(), "] instead");
     CRESSET_CHECK(input.size(1) == weight.size(1) * groups, "Given groups=", groups, ", weight of size ", weight.sizes(),
                   ", expected input", input.sizes(), " to have ", weight.size(1) * groups, " channels, but got ", input.size(1),
                   " channels instead");
@@ -78,6 +89,7 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
                     "output padding must be smaller than either stride or dilation, but got output_padding ", output_padding, ", stride ",
                     stride, ", dilation ", dilation);
   }
+  check_kernel(weight.sizes().slice(2));
   const int64_t channels = transposed ? weight.size(1) * groups : weight.size(0);
   if (bias) {
     CRESSET_CHECK(bias->dim() == 1 && bias->size(0) == channels, "Given ", transposed ? "transposed=1, " : "", "weight of size ",
@@ -234,7 +246,7 @@ Tensor convolution_mode_impl(const Tensor& input, const Tensor& weight, const st
     uneven = uneven || total % 2 != 0;
   }
   if (uneven)
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created");
   return conv_nd(uneven ? cresset::constant_pad_nd(input, extra) : input, weight, bias, stride, symmetric, dilation, groups, n);
 }

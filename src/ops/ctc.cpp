@@ -17,7 +17,7 @@
 namespace cresset::ops {
 namespace {
 
-constexpr const char* kWhere = " (while checking arguments for ctc_loss)";
+constexpr const char* kWhere = " (while checking arguments for ctc_loss_allocate_outputs)";
 
 // The values of a tensor of lengths.
 std::vector<int64_t> lengths(const Tensor& t, const char* name) {

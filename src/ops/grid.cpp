@@ -100,9 +100,9 @@ std::tuple<Tensor, Tensor> grid_sampler_tangent_backward_meta(const Tensor& grad
 
 Tensor grid_sampler_impl(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners) {
   check_pair(input, grid);
-  CRESSET_CHECK((input.dim() == 4 || input.dim() == 5) && input.dim() == grid.dim(),
-                "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes ", input.sizes(),
-                " and grid with sizes ", grid.sizes());
+  CRESSET_CHECK((input.dim() == 4 || input.dim() == 5) && input.dim() == grid.dim(), "grid_sampler(): expected ",
+                input.dim() == 4 ? "4D" : "4D or 5D", " input and grid with same number of dimensions, but got input with sizes ",
+                input.sizes(), " and grid with sizes ", grid.sizes());
   return input.dim() == 4 ? cresset::grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners)
                           : cresset::grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners);
 }

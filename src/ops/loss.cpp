@@ -148,7 +148,13 @@ Tensor nll_loss_nd_impl(const Tensor& self, const Tensor& target, const std::opt
     positions.erase(positions.begin() + 1);
     CRESSET_CHECK(target.sizes() == IntArrayRef(positions), "Expected target size ", IntArrayRef(positions), ", got ", target.sizes());
   }
-  return std::get<0>(cresset::nll_loss_forward(self, target, weight, reduction, ignore_index));
+  if (dim <= 2) return cresset::nll_loss(self, target, weight, reduction, ignore_index);
+  if (dim == 4) return cresset::nll_loss2d(self, target, weight, reduction, ignore_index);
+  // Other positions are laid out as an image of one row.
+  const int64_t row = target.numel() == 0 ? 0 : target.numel() / samples;
+  const Tensor loss = cresset::nll_loss2d(self.reshape({samples, self.size(1), 1, row}), target.reshape({samples, 1, row}), weight,
+                                          reduction, ignore_index);
+  return reduction == kReduceNone ? loss.view(target.sizes()) : loss;
 }
 
 TensorSpec nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,

@@ -302,8 +302,14 @@ Tensor trilinear_impl(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntA
 
 Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& weight, const std::optional<Tensor>& bias) {
   CRESSET_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
-  CRESSET_CHECK(weight.dim() == 3 && input1.size(-1) == weight.size(1) && input2.size(-1) == weight.size(2), "bilinear(): input1 size ",
-                input1.sizes(), ", input2 size ", input2.sizes(), " and weight size ", weight.sizes(), " do not match.");
+  CRESSET_CHECK(weight.dim() == 3, "bilinear(): a weight of 3 dimensions was required; got size ", weight.sizes());
+  for (int64_t d = 0; d < input1.dim() - 1; ++d)
+    CRESSET_CHECK(input1.size(d) == input2.size(d), "bilinear(): input batch dimensions do not match at dim ", d, ": got ", input1.size(d),
+                  " and ", input2.size(d));
+  CRESSET_CHECK(input1.size(-1) == weight.size(1), "bilinear(): input1 size does not match weight size: got ", input1.size(-1),
+                " but expected ", weight.size(1));
+  CRESSET_CHECK(input2.size(-1) == weight.size(2), "bilinear(): input2 size does not match weight size: got ", input2.size(-1),
+                " but expected ", weight.size(2));
   CRESSET_CHECK(!bias || !bias->defined() || bias->size(0) == weight.size(0), "bilinear(): bias size does not match weight size: got ",
                 bias->size(0), " but expected ", weight.size(0));
   const bool biased = bias && bias->defined();

@@ -105,10 +105,10 @@ ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& we
   CRESSET_CHECK_VALUE(running_mean.has_value() == running_var.has_value(),
                       "running_mean and running_var must either both be None or neither be None");
   const int64_t channels = input.dim() >= 2 ? input.size(1) : 0;
-  check_channels("weight", weight, channels);
-  check_channels("bias", bias, channels);
   check_channels("running_mean", running_mean, channels);
   check_channels("running_var", running_var, channels);
+  check_channels("weight", weight, channels);
+  check_channels("bias", bias, channels);
   CRESSET_CHECK(!training || input.numel() > 0 || input.dim() < 2,
                 "input tensor must have at least one element, but got input_sizes = ", input.sizes());
   CRESSET_CHECK(training || (running_mean && running_var), "running_mean and running_var must be defined in evaluation mode");

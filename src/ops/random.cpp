@@ -170,8 +170,7 @@ Tensor draw_slopes(const Tensor& self, Tensor& noise, const Scalar& lower, const
 }
 
 void check_bounds(const Scalar& lower, const Scalar& upper) {
-  CRESSET_CHECK(lower.toDouble() <= upper.toDouble(), "Lower bound should be less than or equal to the upper bound: rrelu got ",
-                lower.toDouble(), " and ", upper.toDouble());
+  CRESSET_CHECK(lower.toDouble() <= upper.toDouble(), "Lower bound should be less than or equal to the upper bound");
 }
 void check_slopes(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training) {
   CRESSET_CHECK(self.sizes() == noise.sizes(), "noise tensor shape must match self tensor shape. Got self.shape = ", self.sizes(),

@@ -25,7 +25,7 @@ DimVector resized(IntArrayRef input_size, IntArrayRef output_size, std::size_t n
   const IntArrayRef spatial = input_size.slice(2);
   for (std::size_t i = 0; i < n; ++i)
     CRESSET_CHECK(spatial[i] > 0 && output_size[i] > 0, "Input and output sizes should be greater than 0, but got input (",
-                  named_sizes(spatial), ") output (", named_sizes(output_size), ")");
+                  named_sizes(spatial), n == 1 ? ") and output (" : ") output (", named_sizes(output_size), ")");
   DimVector sizes(input_size);
   for (std::size_t i = 0; i < n; ++i) sizes[i + 2] = output_size[i];
   return sizes;

@@ -82,7 +82,9 @@ PyObject* py_dlpack_device(PyObject* self, PyObject*) {
   const Tensor& t = unwrap(self);
   CRESSET_CHECK_VALUE(has_dlpack_device(t), "Unknown device type ", t.device(), " for Dlpack");
   const DLDevice device = dlpack_device(t.device());
-  return Py_BuildValue("(ii)", static_cast<int>(device.device_type), static_cast<int>(device.device_id));
+  const Ref module = checked(PyImport_ImportModule("cresset.utils.dlpack"));
+  const Ref kind = checked(PyObject_CallMethod(module.get(), "DLDeviceType", "i", static_cast<int>(device.device_type)));
+  return Py_BuildValue("(Oi)", kind.get(), static_cast<int>(device.device_id));
   CRESSET_PY_CATCH(nullptr)
 }
 

@@ -249,7 +249,7 @@ Tensor tensor_from_array(PyObject* array) {
     CRESSET_WARN_FIRST(
         "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
         "result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a "
-        "tensor.");
+        "tensor. This type of warning will be suppressed for the rest of this program.");
   return tensor_over(address, array, sizes, strides, *type_of_elements);
 }
 

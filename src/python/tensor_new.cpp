@@ -41,7 +41,7 @@ ScalarType infer_type(PyObject* o, int depth) {
   if (is_typed_number(o)) return tensor_from_array(o).scalar_type();
   if (is_number(o) || is_tensor(o)) return type_of_number(o);
   if (is_array(o)) return tensor_from_array(o).scalar_type();
-  if (PyUnicode_Check(o)) CRESSET_THROW(TypeError, "new(): invalid data type 'str'");
+  if (PyUnicode_Check(o) || PyBytes_Check(o)) CRESSET_THROW(TypeError, "new(): invalid data type '", type_name(Py_TYPE(o)), "'");
   if (!is_nested(o)) CRESSET_THROW(Error, "Could not infer dtype of ", type_name(Py_TYPE(o)));
   CRESSET_CHECK_VALUE(depth < 128, "tensor: data is nested too deeply (recursive?).");
   const Ref items = checked(PySequence_Fast(o, "not a sequence"));
@@ -337,9 +337,10 @@ PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
                       static_cast<int64_t>(size), " bytes) after offset (", static_cast<int64_t>(offset),
                       " bytes) must not be greater than actual buffer length (", static_cast<int64_t>(buffer->len), " bytes)");
   if (buffer->readonly)
-    cresset::warn(
+    CRESSET_WARN_FIRST(
         "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
-        "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data.");
+        "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data "
+        "or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.");
   Tensor t = tensor_over(static_cast<char*>(buffer->buf) + offset, view.get(), {static_cast<int64_t>(count)}, {int64_t{1}}, type);
   if (requires_grad) require_grad_of_new(t);
   return wrap(std::move(t));

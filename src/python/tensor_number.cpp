@@ -1,5 +1,6 @@
 // Operators of the class Tensor: arithmetic, comparison, conversion to Python numbers. Exact tensors and Python numbers go
 // straight to the typed C++ functions.
+#include <cresset/base/warn_always.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_copy.h>
@@ -373,7 +374,7 @@ Ref one_number(PyObject* a) {
 // Gradients end at a number in Python.
 void warn_of_gradient(const Tensor& t) {
   if (CRESSET_UNLIKELY(t.requires_grad()))
-    CRESSET_WARN_ONCE(
+    CRESSET_WARN_FIRST(
         "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using tensor.detach() first.");
 }
 

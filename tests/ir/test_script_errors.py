@@ -554,7 +554,7 @@ def test_calls_that_led_there():
     message = failure("def f(x):\n    return g(x) + 1\n\ndef g(x):\n    return x.unknown(2)\n")
     assert message == (
         """
-'Tensor' object has no attribute or method 'unknown'.:
+'Tensor (inferred)' object has no attribute or method 'unknown'.:
   File "<string>", line 5
 
 def g(x):

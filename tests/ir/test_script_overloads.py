@@ -201,7 +201,7 @@ def test_padding_lists_in_scripts(side):
 
     parts = [torch.ones(3, 2), torch.zeros(1, 2), torch.full((2, 2), 7.0)]
     assert close(jit.script(padded)(parts, side), padded(parts, side))
-    with pytest.raises(RuntimeError, match="padding_side must be 'left' or 'right'; got 'up'"):
+    with pytest.raises(RuntimeError, match="Expected padding_side to be one of left or right, but got up"):
         jit.script(padded)(parts, "up")
 
 

@@ -356,7 +356,7 @@ ERRORS = [
     ("return torch.relu(x, 1, 2)", "Expected at most 1 arguments but found 3 positional arguments."),
     ("return torch.relu()", "Argument self not provided."),
     ("return torch.add('a', 2)", "Expected a value of type 'Tensor' for argument 'self' but instead found type 'str'."),
-    ("return x.foo", "'Tensor' object has no attribute or method 'foo'."),
+    ("return x.foo", "'Tensor (inferred)' object has no attribute or method 'foo'."),
     ("return (1).foo()", "'int' object has no attribute or method 'foo'."),
     ("return 1()", "cannot call a value of type 'int'"),
     ("return [1].append('a')", "Could not match type str to t in argument 'el'"),

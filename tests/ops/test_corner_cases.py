@@ -485,7 +485,7 @@ def test_slopes_that_were_drawn_give_the_gradient():
     got = aten.rrelu_with_noise_backward(cresset.ones(2), cresset.tensor([-1.0, 2.0]), noise, 0.3, 0.1, True, False)
     assert got.tolist() == [0.25, 1.0]
     cresset.testing.assert_close(aten.rrelu_with_noise(cresset.tensor([1.0, -1.0]), noise, 0.5, 0.1), cresset.tensor([1.0, -0.3]))
-    with pytest.raises(RuntimeError, match="Lower bound should be less than or equal to the upper bound: rrelu got 1 and 0"):
+    with pytest.raises(RuntimeError, match="Lower bound should be less than or equal to the upper bound$"):
         F.rrelu(cresset.ones(2), 1, 0)
 
 

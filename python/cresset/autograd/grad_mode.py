@@ -129,7 +129,7 @@ class set_grad_enabled(_Decorator):
         _set_grad_enabled(self.prev)
 
     def __repr__(self):
-        return f"set_grad_enabled(mode={self.mode})"
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def _clone(self):
         return type(self)(self.mode)

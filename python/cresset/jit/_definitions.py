@@ -147,7 +147,7 @@ def list_size(annotation):
 
 
 _MUTABLE_DEFAULT = (
-    "Mutable default parameters are not supported because Python binds them to the function and they persist across function calls.\n"
+    "\nMutable default parameters are not supported because Python binds them to the function and they persist across function calls.\n"
     " As a workaround, make the default None and instantiate the default parameter within the body of the function. Found {} on parameter {}:\n"
 )
 

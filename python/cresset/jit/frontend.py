@@ -10,6 +10,9 @@ class FrontendError(RuntimeError):
 class NotSupportedError(FrontendError):
     """Scripts have no such part of a statement or expression, such as `else` of a loop, `**kwargs`, or formats in f-strings."""
 
+    def __init__(self, message=""):
+        super().__init__(message.removeprefix("\n"))  # what is refused before it is compiled has no line before its words
+
 
 class UnsupportedNodeError(NotSupportedError):
     """Scripts have no statements or expressions of this kind, such as `lambda`, `try`, `yield`, or a function in a function."""

@@ -15,8 +15,6 @@ _MOVED = {
     ("cresset", "Generator"): ("torch._C", "Generator"),
     ("cresset.optim.adafactor", "Adafactor"): ("torch.optim", "Adafactor"), ("cresset.optim.muon", "Muon"): ("torch.optim", "Muon"),
     ("cresset.nn.modules.parallel", "DataParallel"): ("torch.nn.parallel.data_parallel", "DataParallel"),
-    ("cresset.nn.modules.linear_cross_entropy", "LinearCrossEntropyLoss"): ("torch.nn.modules.loss", "LinearCrossEntropyLoss"),
-    ("cresset.nn.modules.linear_cross_entropy", "LinearCrossEntropyOptions"): ("torch.nn.modules.linear_cross_entropy_options", "LinearCrossEntropyOptions"),
     ("cresset._C", "_VariableFunctions"): ("torch._C", "_VariableFunctionsClass"),
 }  # fmt: skip
 _MOVED_BACK = {new: old for old, new in _MOVED.items()}

@@ -75,7 +75,7 @@ void Emitter::parameters() {
   bool first = owner_ != nullptr;
   for (const Parameter& p : tree_.parameters) {
     if (p.kind == Parameter::VarPositional || p.kind == Parameter::VarKeyword)
-      throw NotSupportedError(p.range,
+      throw NotSupportedError(SourceRange(p.range.source(), p.range.start() + (p.kind == Parameter::VarKeyword ? 1 : 0), p.range.end()),
                               "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults");
     Value* input = graph().addInput(p.name);
     Argument a;

@@ -42,8 +42,11 @@ const BinaryOperator& binary_operator(const std::string& text) {
   CRESSET_THROW(Error, "script: there is no operator '", text, "'.");
 }
 
+// The first character, which is what PyTorch marks of what it does not read further.
+SourceRange begin_of(const SourceRange& range) { return SourceRange(range.source(), range.start(), range.start() + 1); }
+
 [[noreturn]] void not_supported(const Expr& e) {
-  const auto unknown = [&](const char* kind) { return UnsupportedNodeError(e.range, std::string(kind) + " aren't supported"); };
+  const auto unknown = [&](const char* kind) { return UnsupportedNodeError(begin_of(e.range), std::string(kind) + " aren't supported"); };
   switch (e.kind) {
     case ExprKind::Lambda: throw unknown("Lambda");
     case ExprKind::Set: throw unknown("Set");
@@ -447,7 +450,7 @@ SugaredValuePtr Emitter::format_string(const Expr& e) {
       continue;
     }
     if (!part->text.empty())
-      throw NotSupportedError(e.range,
+      throw NotSupportedError(begin_of(e.range),
                               part->text[0] == '!' ? "Don't support conversion in JoinedStr" : "Don't support formatting in JoinedStr");
     text += "{}";
     values.push_back(value(part->parts[0]));

@@ -1,4 +1,6 @@
 // Statements without blocks of their own.
+#include <algorithm>
+
 #include <cresset/base/stack.h>
 #include <cresset/ir/operator.h>
 
@@ -13,6 +15,14 @@ class MisplacedAnnotation final : public ValueError {
  public:
   using ValueError::ValueError;
 };
+
+// The word that a statement begins with.
+SourceRange keyword_of(const SourceRange& range) {
+  const std::string_view text = range.source()->text();
+  std::size_t end = range.start();
+  while (end < text.size() && text[end] >= 'a' && text[end] <= 'z') ++end;
+  return SourceRange(range.source(), range.start(), std::max(end, range.start() + 1));
+}
 
 std::string not_supported(StmtKind kind) {
   switch (kind) {
@@ -91,7 +101,7 @@ void Emitter::statement(const Stmt& s) {
         return;
       }
       [[fallthrough]];
-    default: throw UnsupportedNodeError(s.range, not_supported(s.kind));
+    default: throw UnsupportedNodeError(keyword_of(s.range), not_supported(s.kind));
   }
 }
 

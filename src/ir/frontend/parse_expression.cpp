@@ -374,7 +374,7 @@ ExprPtr Parser::brace_display() {
   std::vector<Comprehension> clauses;
   bool set = false;
   while (!at("}")) {
-    if (at("**")) throw NotSupportedError(SourceRange(source_, token().begin, token().end), "Dict expansion (**) is not supported");
+    if (at("**")) throw NotSupportedError(SourceRange(source_, begin, begin + 1), "Dict expansion (e.g. `{**dict}`) is not supported");
     parts.push_back(star_or(&Parser::named_test));
     if (parts.size() == 1) set = !at(":");
     if (!set) {

@@ -64,7 +64,7 @@ void add_types(const SugaredValuePtr& v, const SourceRange& range, GraphFunction
     for (const SugaredValuePtr& part : v->asTuple(range, m)) add_types(part, range, m, types);
     return;
   }
-  script_error(range, "isinstance: a type or a tuple of types was expected");
+  script_error(range, "Expression of type const cannot be used in a type expression");
 }
 
 // Any[]-like types stand for every type of their kind.

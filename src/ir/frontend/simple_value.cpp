@@ -151,7 +151,7 @@ class SimpleValue final : public SugaredValue {
 
   SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
     if (SugaredValuePtr found = find(range, m, field)) return found;
-    std::string text = "'" + type_name() + "' object has no attribute or method '" + field + "'.";
+    std::string text = "'" + type_words(type()) + "' object has no attribute or method '" + field + "'.";
     if (type()->cast<ClassType>()) text += " Did you forget to initialize an attribute in __init__()?";
     script_error(range, text);
   }
@@ -177,7 +177,7 @@ class SimpleValue final : public SugaredValue {
           ->call(range, m, {{range, shared_from_this(), ""}, {range, simple_value(v), ""}}, {}, 0);
       return;
     }
-    if (!cls) script_error(range, "Tried to set an attribute: " + field + " on a non-class: " + type_name());
+    if (!cls) script_error(range, "Tried to set an attribute: " + field + " on a non-class: " + type_words(type()));
     if (cls->hasConstant(field)) script_error(range, "Tried to assign to constant attribute '" + field + "' of '" + type_name() + "'");
     TypePtr expected = cls->findAttribute(field);
     if (!expected && cls->findMethod("__set_" + field)) {  // a property

@@ -79,7 +79,7 @@ SugaredValuePtr none(const FormCall& c) { return simple_value(c.graph().insertCo
 SugaredValuePtr print(const FormCall& c) {
   std::vector<Value*> values;
   for (const CallValue& v : call_values(c.m, c.args)) values.push_back(v.value);
-  if (!c.kwargs.empty()) script_error(c.range, "print does not take keyword arguments in scripts");
+  if (!c.kwargs.empty()) script_error(c.range, "print doesn't accept any keyword arguments");
   c.graph().insertNode(c.graph().create(prim::Print, values, 0))->setSourceRange(c.range);
   return none(c);
 }

@@ -127,3 +127,12 @@ def test_rows_of_another_examples_table():
         with pytest.raises(IndexError, match="index out of range in self"):
             vmap(torch.embedding)(tables, torch.tensor([[0, bad], [1, 2]]))
     assert vmap(torch.embedding)(tables, torch.tensor([[0, 2], [1, 2]])).tolist() == in_a_loop(torch.embedding, tables, torch.tensor([[0, 2], [1, 2]])).tolist()
+
+
+def test_counts_of_one_length_are_stacked():
+    x = torch.tensor([[0, 1, 1], [1, 1, 1]])
+    assert vmap(torch.bincount)(x).tolist() == [[1, 2], [0, 3]]
+    assert vmap(lambda v: torch.bincount(v, minlength=3))(x).tolist() == [[1, 2, 0], [0, 3, 0]]
+    assert vmap(torch.repeat_interleave)(torch.tensor([[2, 0], [1, 1]])).tolist() == [[0, 0], [0, 1]]
+    with pytest.raises(RuntimeError, match="equal size"):
+        vmap(torch.bincount)(torch.tensor([[0, 1], [0, 5]]))

@@ -36,7 +36,7 @@ def embedding(
     else:
         rows = weight.size(0)
         if not -rows <= padding_idx < rows:
-            raise AssertionError(f"Padding_idx must be within num_embeddings; got {padding_idx} for {rows} rows")
+            raise AssertionError("Padding_idx must be within num_embeddings")
         if padding_idx < 0:
             padding_idx += rows
     if max_norm is not None:

@@ -22,7 +22,7 @@ __all__ = [
 
 def _broadcast_pair(input: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
     """The two tensors at one shape, with a warning when they had different ones."""
-    if input.shape == target.shape:
+    if target.size() == input.size():
         if not cresset.jit.is_tracing():  # other examples of a trace may have other shapes
             return input, target
     else:

@@ -13,7 +13,7 @@ from . import (
     fold,
     instancenorm,
     lazy,
-    linear_cross_entropy,
+    linear_cross_entropy_options,
     loss,
     normalization,
     padding,
@@ -38,7 +38,7 @@ from .flatten import *  # noqa: F403
 from .fold import *  # noqa: F403
 from .instancenorm import *  # noqa: F403
 from .linear import Bilinear, Identity, LazyLinear, Linear  # noqa: F401
-from .linear_cross_entropy import *  # noqa: F403
+from .linear_cross_entropy_options import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .module import Module  # noqa: F401
 from .normalization import *  # noqa: F403
@@ -53,8 +53,8 @@ from .upsampling import *  # noqa: F403
 
 __all__ = ["Module", "Bilinear", "Identity", "LazyLinear", "Linear"]
 for _family in (
-    activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear_cross_entropy, loss,
-    normalization, padding, parallel, pixelshuffle, pooling, rnn, sparse, transformer, upsampling,
+    activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold, instancenorm, linear_cross_entropy_options,
+    loss, normalization, padding, parallel, pixelshuffle, pooling, rnn, sparse, transformer, upsampling,
 ):  # fmt: skip
     __all__ += _family.__all__
 del _family
