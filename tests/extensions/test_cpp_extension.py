@@ -218,6 +218,12 @@ def test_numbers_before_tensors_and_checks_of_pairs(library):
     assert library.refusal(2, 2).startswith("Check failed: a != b (2 vs. 2)")
 
 
+def test_older_names_of_operators(library):
+    x = cresset.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]])
+    # Rows, (count << 2) | 1 since the inverse indices are 0, 0, 1, two ranges, and the mean's gradient.
+    assert library.older_names(x).tolist() == [1, 2, 3, 4, 9, 5, 1, 1.5, 2, 3, 2, 1, 0.5, 0.5]
+
+
 def test_libraries_that_are_opened(library):
     assert library.cosine(0.0) == 1.0
 

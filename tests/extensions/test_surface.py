@@ -28,6 +28,7 @@ PRELUDE = """
 #include <c10/util/order_preserving_flat_hash_map.h>
 struct Fn : torch::autograd::Function<Fn> {};
 struct Held : torch::CustomClassHolder {};
+static_assert(at::kQUInt4x2 == at::ScalarType::QUInt4x2 && torch::kSparseCsr == c10::Layout::SparseCsr);
 struct Set : torch::data::Dataset<Set> {
   torch::data::Example<> get(size_t) override { return {}; }
   c10::optional<size_t> size() const override { return 0; }

@@ -86,6 +86,13 @@ std::string refusal(int64_t a, int64_t b) {
   }
   return "";
 }
+at::Tensor older_names(const at::Tensor& x) {
+  const auto [rows, inverse, counts] = torch::unique_dim_consecutive(x, 0, true, true);
+  const at::Tensor bits = at::__or__(at::__lshift__(counts, 2), inverse.sum());
+  at::Tensor grad = at::empty({1, 1, 1, 1, 2});
+  torch::adaptive_avg_pool3d_backward_out(grad, at::ones({1, 1, 1, 1, 1}), grad);
+  return torch::cat({rows.flatten(), bits.to(x.dtype()), torch::range(1, 2, 0.5), at::range(3, 1, -1, at::kFloat), grad.flatten()});
+}
 double cosine(double x) {
   at::DynamicLibrary library("libm-of-nobody.so", "libm.so.6");
   return reinterpret_cast<double (*)(double)>(library.sym("cos"))(x);
@@ -118,6 +125,7 @@ TORCH_LIBRARY(surface, m) {
   m.def("compared", &compared);
   m.def("refusal", &refusal);
   m.def("cosine", &cosine);
+  m.def("older_names", &older_names);
 }
 TORCH_LIBRARY_IMPL(surface, CPU, m) {
   m.impl(TORCH_SELECTIVE_NAME("surface::scale"), TORCH_FN(scale_cpu));

@@ -1,5 +1,7 @@
 """Forward, pre-forward and backward hooks of modules, local and global."""
 
+import copy
+import types
 import warnings
 
 import cresset
@@ -288,3 +290,39 @@ def test_without_grad_backward_hooks_do_nothing():
     x = cresset.ones(1, requires_grad=True)
     with cresset.no_grad():
         assert net(x) is x
+
+
+def test_calls_are_surrounded_by_a_replaced_call_impl():
+    """As libraries do that note which module calls an operator."""
+    seen = []
+
+    def surrounded(module, *args, **kwargs):
+        seen.append(type(module).__name__)
+        return type(module)._call_impl(module, *args, **kwargs)
+
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    x = cresset.ones(1, 2)
+    plain = model(x)
+    model[0].register_forward_hook(lambda module, args, output: seen.append("hook"))
+    for module in model.modules():
+        module._call_impl = types.MethodType(surrounded, module)
+    assert cresset.equal(model(x), plain) and seen == ["Sequential", "Linear", "hook", "ReLU"]
+    for module in model.modules():
+        module.__dict__.pop("_call_impl")
+    seen.clear()
+    again = copy.deepcopy(model)
+    assert cresset.equal(model(x), plain) and cresset.equal(again(x), plain) and seen == ["hook"] * 2
+    assert "_compiled_call_impl" not in model.__dict__ and "_compiled_call_impl" not in again[1].__dict__
+
+
+def test_classes_with_a_call_impl_of_their_own():
+    class Twice(nn.Linear):
+        def _call_impl(self, *args, **kwargs):
+            return super()._call_impl(*args, **kwargs) * 2
+
+    class Four(Twice):
+        def _call_impl(self, *args, **kwargs):
+            return super()._call_impl(*args, **kwargs) * 2
+
+    x, layer = cresset.ones(1, 2), Four(2, 1)
+    assert cresset.equal(layer(x), 4 * layer.forward(x)) and cresset.equal(nn.Linear(2, 1)._call_impl(x).detach() * 0, cresset.zeros(1, 1))

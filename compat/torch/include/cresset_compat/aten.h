@@ -492,6 +492,37 @@ using cresset::sparse_csc_tensor;
 using cresset::sparse_csr_tensor;
 using cresset::sparse_sampled_addmm;
 using cresset::sspaddmm;
+// Older names of what has another one here.
+CRESSET_COMPAT_RARE std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, int64_t dim, bool return_inverse = false,
+                                                                              bool return_counts = false) {
+  return cresset::unique_consecutive(self, return_inverse, return_counts, dim);
+}
+CRESSET_COMPAT_RARE Tensor& adaptive_avg_pool3d_backward_out(Tensor& grad_input, const Tensor& grad_output, const Tensor& self) {
+  return cresset::_adaptive_avg_pool3d_backward_out(grad_input, grad_output, self);
+}
+/// start, start + step, … up to and with `end`.
+CRESSET_COMPAT_RARE Tensor range(const Scalar& start, const Scalar& end, const Scalar& step = 1, TensorOptions options = {}) {
+  const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
+  TORCH_CHECK(by != 0, "step must be nonzero");
+  TORCH_CHECK((to - from) / by >= 0, "upper bound and lower bound inconsistent with step sign");
+  const auto count = static_cast<int64_t>((to - from) / by) + 1;
+  return (cresset::arange(count, options.dtype(kDouble)) * step + start).to(typeMetaToScalarType(options.dtype()));
+}
+#define CRESSET_COMPAT_NAME_(name, function)                                      \
+  template <class T>                                                              \
+    requires std::is_convertible_v<T, Tensor> || std::is_convertible_v<T, Scalar> \
+  Tensor name(const Tensor& self, const T& other) {                               \
+    if constexpr (std::is_convertible_v<T, Tensor>)                               \
+      return cresset::function(self, other);                                      \
+    else                                                                          \
+      return cresset::function(self, Scalar(other));                              \
+  }
+CRESSET_COMPAT_NAME_(__and__, bitwise_and)
+CRESSET_COMPAT_NAME_(__or__, bitwise_or)
+CRESSET_COMPAT_NAME_(__xor__, bitwise_xor)
+CRESSET_COMPAT_NAME_(__lshift__, bitwise_left_shift)
+CRESSET_COMPAT_NAME_(__rshift__, bitwise_right_shift)
+#undef CRESSET_COMPAT_NAME_
 // Lists of indices as scripts have them. Templates, so that `index(x, {i, j})` has one meaning.
 template <class L>
 concept ListOfIndices = std::is_same_v<L, c10::List<std::optional<Tensor>>>;

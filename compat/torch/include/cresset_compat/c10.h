@@ -252,6 +252,10 @@ inline DispatchKey computeDispatchKey(std::optional<ScalarType>, std::optional<L
 }
 inline std::string get_privateuse1_backend(bool lower_case = true) { return cresset::DeviceTypeName(kPrivateUse1, lower_case); }
 inline bool isQIntType(ScalarType t) { return cresset::isQuantizedType(t); }
+// Names of types without elements, beside kQInt8 and its like.
+inline constexpr ScalarType kQUInt4x2 = ScalarType::QUInt4x2, kQUInt2x4 = ScalarType::QUInt2x4, kBits1x8 = ScalarType::Bits1x8,
+                            kBits2x4 = ScalarType::Bits2x4, kBits4x2 = ScalarType::Bits4x2, kBits8 = ScalarType::Bits8,
+                            kBits16 = ScalarType::Bits16;
 inline bool isFloat8Type(ScalarType t) { return t >= kFloat8_e5m2 && t <= kFloat8_e4m3fnuz; }
 inline bool isBarebonesUnsignedType(ScalarType t) { return t == kUInt16 || t == kUInt32 || t == kUInt64; }
 inline bool isUnderlying(ScalarType, ScalarType) { return false; }

@@ -131,6 +131,7 @@ namespace meta {}
 
 namespace torch {
 using namespace at;
+using cresset::Tensor;  // found before a Tensor of a program's own at global scope
 namespace autograd {
 using cresset::autograd::AutogradMeta;
 using cresset::autograd::Edge;

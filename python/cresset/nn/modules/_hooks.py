@@ -166,7 +166,24 @@ class _HookedModule:
 
     forward = _forward_unimplemented
 
-    _compiled_call_impl = None  # what compile() of this module left
+    _compiled_call_impl = None  # what compile() of this module left, or _call_replaced
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "_call_impl" in cls.__dict__ and cls._compiled_call_impl is None:
+            cls._compiled_call_impl = _HookedModule._call_replaced
+
+    def _call_replaced(self, *args, **kwargs):
+        """A call of a module that has a _call_impl of its own, or had one."""
+        own = self.__dict__
+        if "_call_impl" not in own and "_compiled_call_impl" in own:  # no longer
+            del own["_compiled_call_impl"]
+            return self(*args, **kwargs)
+        return self._call_impl(*args, **kwargs)
+
+    def _call_impl(self, *args, **kwargs):
+        """The call, with hooks. Libraries replace it, in a module or in a class, to surround the calls of modules."""
+        return self._call_uncompiled(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
         if self._compiled_call_impl is not None:
@@ -194,7 +211,7 @@ class _HookedModule:
     def _call_with_hooks(self, args, kwargs):
         called = set()
         try:
-            return self._call_impl(args, kwargs, called)
+            return self._run_with_hooks(args, kwargs, called)
         except Exception:
             self._run_remaining_always_called(args, kwargs, called)
             raise
@@ -224,7 +241,7 @@ class _HookedModule:
                         stacklevel=3,
                     )
 
-    def _call_impl(self, args, kwargs, called):
+    def _run_with_hooks(self, args, kwargs, called):
         for hook in list(_global_forward_pre_hooks.values()):
             result = hook(self, args)
             if result is not None:

@@ -201,6 +201,8 @@ class Module(_HookedModule, _StatefulModule):
             buffers[name] = _hooks.registered(_hooks._global_buffer_registration_hooks, self, name, value)
             return
         super().__setattr__(name, value)
+        if name == "_call_impl" and self._compiled_call_impl is None:
+            d["_compiled_call_impl"] = self._call_replaced
 
     def __delattr__(self, name):
         if name in self._parameters:
