@@ -15,7 +15,7 @@ from cresset.fx.experimental.symbolic_shapes import ConstraintViolationError, Gu
 from cresset.utils import _pytree as pytree
 
 from ._errors import UserError, UserErrorType
-from ._sizes import SizeExpr, Symbol, ValueRanges, int_oo
+from ._sizes import SizeExpr, Symbol, ValueRanges, int_oo, remainders
 from ._symbolic_graph import Difference, merged, value_symbol
 from ._trace_program import argument_names, trace
 from .dynamic_shapes import Dim, DimHint, resolved
@@ -526,10 +526,14 @@ def _generalised(trials, search):
         runs = [_run_at(trials, search, symbols, sample) for sample in samples]
         _add_together(trials, search, symbols, values, samples, runs)
         found = merged(runs, samples, inputs)
-        more = [{**samples[0], s: samples[0][s] + k} for s, divisor in found.divisors.items() for k in range(2, divisor + 2)]
-        more = [sample for sample in more if all(s not in ranges or ranges[s].lower <= n <= ranges[s].upper for s, n in sample.items())]
-        if more:  # a quotient is known when it holds for all remainders
-            found = merged(runs + [_run_at(trials, search, symbols, sample) for sample in more], samples + more, inputs)
+        for sample in remainders(found.divisors, samples, ranges):  # a quotient is known when it holds for all of them
+            try:
+                runs.append(_run_at(trials, search, symbols, sample))
+                samples.append(sample)
+            except UserError:
+                if all(sample[s] == samples[0][s] for s in values):  # a check may refuse values
+                    raise
+        found = merged(runs, samples, inputs) if found.divisors else found
         found.samples = values
         return found, value_ranges(found.graph, ranges)
     except Difference as difference:

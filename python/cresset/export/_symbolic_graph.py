@@ -8,12 +8,15 @@ import cresset
 from cresset import fx
 
 from ._read_sizes import size_of_text
-from ._sizes import FloatExpr, SizeExpr, Symbol, fit, fit_float
+from ._sizes import FloatExpr, RoundedExpr, SizeExpr, Symbol, fit, fit_float, fit_rounded
 from ._symbolic_values import SizeNumber, with_sizes
 from ._trace_program import Traced
 from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
 
 __all__ = ["Difference", "merged"]
+
+
+_EXPRESSIONS = (SizeExpr, FloatExpr, RoundedExpr)
 
 
 class Difference(Exception):
@@ -69,13 +72,16 @@ class _Merging:
         """The number or expression of the numbers of all runs."""
         if self.samples is None or all(_equal(v, values[0]) for v in values):
             return values[0]
-        found = (fit_float if type(values[0]) is float else fit)(self.samples, values)
+        found = fit_float(self.samples, values) if type(values[0]) is float else fit(self.samples, values)
+        if found is None and type(values[0]) is int:
+            found = fit_rounded(self.samples, values)
         if found is None:
             shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
             raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
-        if isinstance(found, SizeExpr) and found.divisor != 1:
+        divisor = found.number.divisor if isinstance(found, RoundedExpr) else found.divisor if isinstance(found, SizeExpr) else 1
+        if divisor != 1:
             for symbol in found.symbols():
-                self.divisors[symbol] = max(found.divisor, self.divisors.get(symbol, 1))
+                self.divisors[symbol] = max(divisor, self.divisors.get(symbol, 1))
         return found
 
     def check_forms(self):
@@ -116,7 +122,7 @@ class _Merging:
             if _is_number(a):
                 rule = self._asserted(list(values), nodes[0], numbers) or self._rule(list(values), nodes[0])
                 numbers += 1
-                if isinstance(rule, (SizeExpr, FloatExpr)):
+                if isinstance(rule, _EXPRESSIONS):
                     found[place] = rule
         return found
 
@@ -216,6 +222,8 @@ class _Building:
             return expression
         if isinstance(expression, FloatExpr):
             return self._float(expression)
+        if isinstance(expression, RoundedExpr):
+            return self._call(round, (self._float(expression.number),), None, "round")
         if expression in self.made:
             return self.made[expression]
         if expression in self.sizes:
@@ -306,7 +314,7 @@ def _nodes(building, merging, columns, rules, used):
             for symbol in building.sources:
                 if symbol in used:
                     building.made[SizeExpr.of(symbol)] = building.symbol(symbol)
-        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, (SizeExpr, FloatExpr)) else v  # noqa: E731
+        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, _EXPRESSIONS) else v  # noqa: E731
         args, kwargs = _rebuilt((node.args, dict(node.kwargs)), rules[position], [0], change)
         if node.op == "output":
             building.graph.output(args[0])

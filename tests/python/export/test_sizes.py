@@ -39,6 +39,19 @@ def test_rules():
     assert fit_float(samples, [math.log(s["a"]) for s in samples]) is None
 
 
+class Half(torch.nn.Module):
+    def forward(self, x):
+        return x[: round(x.shape[0] / 2.0)]
+
+
+@pytest.mark.parametrize(("least", "most"), [(5, 10), (None, None), (5, 30)])
+def test_rounded_quotients(least, most):
+    program = export(Half(), (torch.ones(8),), dynamic_shapes={"x": {0: Dim("n", min=least, max=most)}})
+    assert [n.target for n in program.graph.nodes if n.target is round] == [round]
+    for module in (program.module(), program.run_decompositions().module()):
+        assert [len(module(torch.ones(n))) for n in range(5, 11)] == [2, 3, 4, 4, 4, 5]
+
+
 def test_sums_of_products():
     class Repeated(torch.nn.Module):
         def forward(self, x, y):
