@@ -154,8 +154,8 @@ def fit_rounded(samples, values):
     return None
 
 
-def fit_float(samples, values):
-    """The number, or the SizeExpr or FloatExpr, that gives values[i] for samples[i]; None where no rule does."""
+def fit_float(samples, values, precision=1e-15):
+    """The number, or the SizeExpr or FloatExpr, that gives values[i] for samples[i] up to a relative error; None where no rule does."""
     if all(v == values[0] for v in values):
         return values[0]
     for symbol in samples[0]:  # a value of a tensor
@@ -167,10 +167,10 @@ def fit_float(samples, values):
     for power, divisor in itertools.product((1, 0.5, -1, -0.5), (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 32, 64, 100)):
         sizes = [v ** (1 / power) * divisor for v in values]
         numbers = list(map(round, sizes))
-        if all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(sizes, numbers)):
+        if all(math.isclose(a, b, rel_tol=max(1e-12, 4 * precision)) for a, b in zip(sizes, numbers)):
             size = fit(samples, numbers)
             found = FloatExpr(size, divisor, power) if isinstance(size, SizeExpr) else None
-            if found is not None and all(math.isclose(found.value(s), v, rel_tol=1e-15) for s, v in zip(samples, values)):
+            if found is not None and all(math.isclose(found.value(s), v, rel_tol=precision) for s, v in zip(samples, values)):
                 return found
     return None
 

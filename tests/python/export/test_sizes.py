@@ -39,6 +39,31 @@ def test_rules():
     assert fit_float(samples, [math.log(s["a"]) for s in samples]) is None
 
 
+class Constants(torch.nn.Module):
+    def forward(self, x):
+        n = x.shape[0]
+        return torch.tensor(n) + torch.tensor([[n * 2, 3], [n // 2, 0]]), torch.tensor(n / 3.0)
+
+
+def test_constant_tensors_that_follow_from_sizes():
+    program = export(Constants(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim("n")}})
+    assert not program.constants
+    buffer = io.BytesIO()
+    save(program, buffer)
+    buffer.seek(0)
+    for module in (program.module(), program.run_decompositions().module(), load(buffer).module()):
+        for n in (5, 8):
+            whole, third = module(torch.ones(n))
+            assert whole.tolist() == [[3 * n, n + 3], [n + n // 2, n]]
+            torch.testing.assert_close(third, torch.tensor(n / 3.0))
+
+    class Value(torch.nn.Module):
+        def forward(self, x):
+            return torch.tensor([x.item(), 2])
+
+    assert export(Value(), (torch.tensor(4),)).module()(torch.tensor(9)).tolist() == [9, 2]
+
+
 class Half(torch.nn.Module):
     def forward(self, x):
         return x[: round(x.shape[0] / 2.0)]
