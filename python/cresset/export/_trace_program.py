@@ -204,7 +204,7 @@ class _ExportTracer(PythonKeyTracer):
         target = targets[0]
         node = self._lifted_placeholder("c_" + target.replace(".", "_"))
         self.constant_specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target))
-        self.traced.constants.update(dict.fromkeys(targets, tensor))
+        self.traced.constants.update(dict.fromkeys(targets, tensor if isinstance(tensor, cresset.nn.Parameter) or not tensor.requires_grad else tensor.detach()))
         proxy = Proxy(node, self)
         self.track(tensor, proxy)
         _note_value(self, proxy, tensor)
@@ -345,9 +345,18 @@ def _independent(leaf):
     """A tensor of the same form that shares nothing with others."""
     if leaf.layout is not cresset.strided:
         return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+    return empty_of(leaf, leaf.size(), leaf.stride())
+
+
+def empty_of(tensor, shape, strides):
+    """A tensor of another form with the dtype, the device and the mode of one."""
+    if isinstance(tensor, FakeTensor):
+        with _disable_current_modes(), cresset.no_grad():
+            made = tensor.fake_mode._wrap(cresset.empty_strided(shape, strides, dtype=tensor.dtype, device="meta"), tensor.fake_device)
+        return made.requires_grad_(tensor.requires_grad) if tensor.requires_grad else made
     with cresset.no_grad():
-        copy = cresset.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device)
-    return copy.requires_grad_(leaf.requires_grad) if leaf.requires_grad else copy
+        made = cresset.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return made.requires_grad_(tensor.requires_grad) if tensor.requires_grad else made
 
 
 def _is_example(leaf):

@@ -7,6 +7,7 @@ import pytest
 
 import cresset as torch
 from cresset._dynamo.exc import UserError
+from cresset._subclasses.fake_tensor import FakeTensorMode
 from cresset.export import Dim, default_decompositions, export, load, save
 from cresset.export._sizes import fit, fit_float
 from cresset.export._swap import _swap_modules
@@ -37,6 +38,60 @@ def test_rules():
     assert str(fit_float(samples, [math.sqrt(s["a"] / 2) for s in samples])) == "OpaqueUnaryFn_sqrt(FloatTrueDiv(a, 2))"
     assert str(fit_float(samples, [3 / s["b"] for s in samples])) == "1/(FloatTrueDiv(b, 3))"
     assert fit_float(samples, [math.log(s["a"]) for s in samples]) is None
+
+
+class Parity(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.size(0) % 2 == 0 else x * 0
+
+
+class Logarithm(torch.nn.Module):
+    def forward(self, x):
+        return x * math.log(x.shape[0])
+
+
+def test_numbers_without_a_rule():
+    program = export(Parity(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim.DYNAMIC}})
+    assert program.module()(torch.ones(6)).tolist() == [2.0] * 6
+    with pytest.raises(RuntimeError, match=r"of the form 2\*s0, but got 5"):
+        program.module()(torch.ones(5))
+    with pytest.raises(UserError, match="does not follow from the sizes by a rule"):
+        export(Logarithm(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim.DYNAMIC}})
+    assert export(Logarithm(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim.AUTO}}).range_constraints == {}
+
+
+def test_sizes_that_others_follow_from_and_that_are_one_number():
+    class Both(torch.nn.Module):
+        def forward(self, x, y):
+            return x.reshape([-1]) + y
+
+    n = Dim("n", min=6)
+    with pytest.raises(UserError) as caught:
+        export(Both(), (torch.ones(6, 2), torch.ones(12)), dynamic_shapes={"x": (n - 6, 2), "y": (n,)})
+    text = str(caught.value)
+    assert text.startswith("Specializations unexpectedly required (n)!") and "for n - 6 " in text and "value of 6" in text and text.endswith("n = 12")
+
+
+def test_fakes_whose_device_was_set():
+    with FakeTensorMode(), torch.device("meta"):
+        x, linear = torch.rand(5, 2, 2), torch.nn.Linear(2, 2)
+    for tensor in (x, *linear.parameters()):
+        tensor.requires_grad = False
+        tensor.fake_device = torch.device("cuda:0")
+    program = export(linear, (x,))
+    assert {n.meta["val"].device for n in program.graph.nodes if "val" in n.meta} == {torch.device("cuda:0")} == {x.device}
+
+
+def test_constants_require_no_gradients():
+    class Constant(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.ones(2, requires_grad=True)
+
+        def forward(self, x):
+            return x * self.scale
+
+    assert not export(Constant(), (torch.ones(2),)).module().scale.requires_grad
 
 
 class Constants(torch.nn.Module):
