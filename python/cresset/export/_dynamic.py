@@ -285,7 +285,7 @@ class _Search:
             alone = rest
             linked = self._linked(i, [j for j, _, _ in rest])
             if linked is not None:
-                alone = [entry for entry in rest if entry[0] != linked]
+                alone = [entry for entry in rest if entry[0] not in linked]
             elif not self._multiple(i, problems):
                 self._give_up(i, problems, tried)
         if self.violations:
@@ -294,11 +294,11 @@ class _Search:
         self.groups.sort()
 
     def _partners(self, i, others):
+        """A group with others of the same size that goes: few are tried first, as those that need not vary together should not."""
         same = [j for j in others if self.base_sizes[j] == self.base_sizes[i]]
-        for count in range(len(same), 0, -1):
+        for count in (*range(1, min(4, len(same) + 1)), *range(len(same), 3, -1)):
             for group in itertools.islice(itertools.combinations(same, count), 20):
-                found, tried = self._narrowed([i, *group], *self._problems([i, *group]))
-                if tried and not found:
+                if self._goes([i, *group]):
                     return [i, *group]
         return None
 
@@ -311,7 +311,7 @@ class _Search:
         return bool(tried and not found)
 
     def _linked(self, i, others):
-        """Another root whose size is always greater or less by the same; they are one group then, counted by the less."""
+        """The group with another root whose size is always greater or less by the same, counted by the less; None without such."""
         near = sorted((j for j in others if 0 < abs(self.base_sizes[j] - self.base_sizes[i]) <= 16), key=lambda j: abs(self.base_sizes[j] - self.base_sizes[i]))
         for j in near[:4]:
             less, more = sorted((i, j), key=lambda r: self.base_sizes[r])
@@ -319,12 +319,15 @@ class _Search:
             before = dataclasses.replace(root)
             root.change(offset=by)
             self.base_sizes[more] -= by
-            if self._goes([less, more]):
-                self.groups.append([less, more])
+            same = [k for k in others if k != j and self.base_sizes[k] == self.base_sizes[less]]
+            group = [less, more] if self._goes([less, more]) else self._partners(less, [k for k in (i, j, *same) if k != less]) if same else None
+            if group is not None and more in group:
+                self.groups.append(group)
+                self._check_names([k for k in group if k != more])
                 if root.kind == self.roots[less].kind == "dim":
                     line = f"The values of {root.shown} and {self.roots[less].shown} + {by} must always be equal."
                     self.violations.append((root, [line], [f"{root.name} = {self.roots[less].name} + {by}"]))
-                return j
+                return group
             self.roots[more].__dict__.update(vars(before))
             self.base_sizes[more] += by
         return None
@@ -354,8 +357,7 @@ class _Search:
 
     def _check_names(self, group):
         named = [self.roots[i] for i in group if self.roots[i].kind == "dim"]
-        if len(named) > 1:
-            one, other = named[1], named[0]
+        for one, other in ((one, named[0]) for one in named[1:]):
             line = f"The values of {one.shown} and {other.shown} must always be equal."
             self.violations.append((one, [line], [f"{one.name} = {other.name}"]))
 
