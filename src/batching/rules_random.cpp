@@ -92,11 +92,19 @@ void draw_same(RandomCall& call) {
     drawn[0] = IValue(cresset::mul(input, drawn[0].toTensor()));
     return call.give(std::move(drawn));
   }
-  if (!call.values_unused && take_one_example(call)) return call.give(call.invoke(call.args));
-  CRESSET_CHECK(call.values_unused,
+  // What is written in place is of no particular values; the others must be the same for all.
+  const auto is_batched = [&](const IValue& v) {
+    bool found = false;
+    each_tensor(v, [&](const Tensor& t) { found |= call.has(t); });
+    return found;
+  };
+  const bool only_written = call.inplace && std::none_of(call.args.begin() + 1, call.args.end(), is_batched);
+  if (!call.values_unused && !only_written && take_one_example(call)) return call.give(call.invoke(call.args));
+  CRESSET_CHECK(call.values_unused || only_written,
                 "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch");
   std::vector<IValue> values = call.args;
-  for (IValue& v : values) map_tensors(v, [&](const Tensor& t) { return RandomCall::example_of(t); });
+  for (IValue& v : values)
+    if (call.values_unused || &v == values.data()) map_tensors(v, [&](const Tensor& t) { return RandomCall::example_of(t); });
   std::vector<IValue> drawn = call.invoke(std::move(values));
   if (call.inplace) {
     Tensor self = call.args[0].toTensor();

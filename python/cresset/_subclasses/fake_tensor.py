@@ -92,6 +92,7 @@ class FakeTensor(cresset.Tensor):
     """
 
     _has_no_values = True  # for printing
+    device = property(lambda self: self.fake_device, doc="The device that it reports, which may be another one later on.")
     __torch_function__ = _C._disabled_torch_function_impl
 
     @staticmethod

@@ -17,11 +17,9 @@ class RealRun:
     """One operator on the real tensors of its arguments. `values`: what it gives; `known`: could it run?"""
 
     def __init__(self, mode, func, args, kwargs):
-        from .fake_tensor import FakeTensor
-
         self.func, self.known, self.values = func, False, None
         lifted = func._schema.name in ("aten::lift_fresh", "aten::lift")
-        real = lambda t: getattr(t, "real_tensor", None) if isinstance(t, FakeTensor) else t if lifted else mode.from_tensor(t).real_tensor  # noqa: E731
+        real = lambda t: getattr(t, "real_tensor", None) if getattr(t, "_has_no_values", False) else t if lifted else mode.from_tensor(t).real_tensor  # noqa: E731
         self.args, self.kwargs = tree_map_only(cresset.Tensor, real, (args, kwargs))
         given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, cresset.Tensor)]
         self.tensors = [real(t) for t in given]

@@ -20,7 +20,7 @@ from ._effects import has_effect
 from ._module_calls import ModuleCall
 from ._objects import fake_of, is_fake_object
 from ._scans import associative_scan_operator, map_operator, scan_operator
-from ._sizes import SizeExpr
+from ._sizes import SizeExpr, remainders
 from ._symbolic_graph import merged, value_symbol
 from ._trace_program import Traced, assertion_nodes
 from ._unchecked import UNCHECKED
@@ -322,6 +322,9 @@ def decomposed(program, given):
         users = [n for n, s in zip(placeholders, program.graph_signature.input_specs) if s.kind is InputKind.USER_INPUT]
         inputs = {(i, d): e for i, n in enumerate(users) for d, e in enumerate(n.meta.get("sizes") or ()) if isinstance(e, SizeExpr)}
         traced = merged(runs, samples, inputs)
+        more = remainders(traced.divisors, samples, program.range_constraints)
+        if more:
+            traced = merged(runs + [_traced(program, given, sample) for sample in more], samples + more, inputs)
     root = cresset.nn.Module()
     for name, inner in traced.inner.items():
         setattr(root, name, inner)

@@ -15,9 +15,9 @@ from cresset.fx.experimental.symbolic_shapes import ConstraintViolationError, Gu
 from cresset.utils import _pytree as pytree
 
 from ._errors import UserError, UserErrorType
-from ._sizes import SizeExpr, Symbol, ValueRanges, int_oo
+from ._sizes import SizeExpr, Symbol, ValueRanges, int_oo, remainders
 from ._symbolic_graph import Difference, merged, value_symbol
-from ._trace_program import argument_names, trace
+from ._trace_program import argument_names, empty_of, trace
 from .dynamic_shapes import Dim, DimHint, resolved
 
 __all__ = ["trace_sizes"]
@@ -186,14 +186,14 @@ def _with_shape(tensor, shape):
         step *= max(shape[d], 1)
     if tensor.is_contiguous():
         strides = cresset.empty(shape, device="meta").stride()
-    made = cresset.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device).requires_grad_(tensor.requires_grad)
+    made = empty_of(tensor, shape, strides)
     made._of_another_size = True  # its values mean nothing
     return made
 
 
-def _violation(roots, lines, fixes):
+def _violation(roots, lines, fixes, problem="Constraints violated"):
     names = ", ".join(r.name or r.label for r in roots)
-    text = f'Constraints violated ({names})! For more information, run with TORCH_LOGS="+dynamic".\n' + "\n".join(f"  - {line}" for line in lines)
+    text = f'{problem} ({names})! For more information, run with TORCH_LOGS="+dynamic".\n' + "\n".join(f"  - {line}" for line in lines)
     if fixes:
         text += "\nSuggested fixes:\n" + "\n".join(f"  {fix}" for fix in fixes)
     return UserError(UserErrorType.CONSTRAINT_VIOLATION, text)
@@ -208,6 +208,8 @@ class _Search:
         self.base = trials.settle(self.base_sizes)
         self.groups, self.static = [], []  # lists of numbers of roots
         self.violations = []  # (root, lines, fixes)
+        self.counted = []  # roots that count in multiples because numbers had no other rule
+        self.specialized = False  # is one of them a size from which others are derived, and which must be one number?
 
     def _with(self, group, size):
         return {**self.base_sizes, **dict.fromkeys(group, size)}
@@ -283,20 +285,20 @@ class _Search:
             alone = rest
             linked = self._linked(i, [j for j, _, _ in rest])
             if linked is not None:
-                alone = [entry for entry in rest if entry[0] != linked]
+                alone = [entry for entry in rest if entry[0] not in linked]
             elif not self._multiple(i, problems):
                 self._give_up(i, problems, tried)
         if self.violations:
             roots, lines, fixes = zip(*self.violations)
-            raise _violation(roots, sum(lines, []), sum(fixes, []))
+            raise _violation(roots, sum(lines, []), sum(fixes, []), "Specializations unexpectedly required" if self.specialized else "Constraints violated")
         self.groups.sort()
 
     def _partners(self, i, others):
+        """A group with others of the same size that goes: few are tried first, as those that need not vary together should not."""
         same = [j for j in others if self.base_sizes[j] == self.base_sizes[i]]
-        for count in range(len(same), 0, -1):
+        for count in (*range(1, min(4, len(same) + 1)), *range(len(same), 3, -1)):
             for group in itertools.islice(itertools.combinations(same, count), 20):
-                found, tried = self._narrowed([i, *group], *self._problems([i, *group]))
-                if tried and not found:
+                if self._goes([i, *group]):
                     return [i, *group]
         return None
 
@@ -309,7 +311,7 @@ class _Search:
         return bool(tried and not found)
 
     def _linked(self, i, others):
-        """Another root whose size is always greater or less by the same; they are one group then, counted by the less."""
+        """The group with another root whose size is always greater or less by the same, counted by the less; None without such."""
         near = sorted((j for j in others if 0 < abs(self.base_sizes[j] - self.base_sizes[i]) <= 16), key=lambda j: abs(self.base_sizes[j] - self.base_sizes[i]))
         for j in near[:4]:
             less, more = sorted((i, j), key=lambda r: self.base_sizes[r])
@@ -317,12 +319,15 @@ class _Search:
             before = dataclasses.replace(root)
             root.change(offset=by)
             self.base_sizes[more] -= by
-            if self._goes([less, more]):
-                self.groups.append([less, more])
+            same = [k for k in others if k != j and self.base_sizes[k] == self.base_sizes[less]]
+            group = [less, more] if self._goes([less, more]) else self._partners(less, [k for k in (i, j, *same) if k != less]) if same else None
+            if group is not None and more in group:
+                self.groups.append(group)
+                self._check_names([k for k in group if k != more])
                 if root.kind == self.roots[less].kind == "dim":
                     line = f"The values of {root.shown} and {self.roots[less].shown} + {by} must always be equal."
                     self.violations.append((root, [line], [f"{root.name} = {self.roots[less].name} + {by}"]))
-                return j
+                return group
             self.roots[more].__dict__.update(vars(before))
             self.base_sizes[more] += by
         return None
@@ -352,8 +357,7 @@ class _Search:
 
     def _check_names(self, group):
         named = [self.roots[i] for i in group if self.roots[i].kind == "dim"]
-        if len(named) > 1:
-            one, other = named[1], named[0]
+        for one, other in ((one, named[0]) for one in named[1:]):
             line = f"The values of {one.shown} and {other.shown} must always be equal."
             self.violations.append((one, [line], [f"{one.name} = {other.name}"]))
 
@@ -368,6 +372,12 @@ class _Search:
                 f"You marked {root.name or root.label} as dynamic but your code specialized it to be a constant ({root.hint}). If you're using mark_dynamic, "
                 f"either remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.{reason}"
             )
+            derived = next(((leaf, d, f, o) for leaf, d, f, o in root.places if (f, o) != (1, 0)), None)
+            if derived is not None and root.name:
+                leaf, d, factor, offset = derived
+                name = (f"{factor}*{root.name}" if factor != 1 else root.name) + (f" {'+' if offset > 0 else '-'} {abs(offset)}" if offset else "")
+                line = f"solving the guards generated for {name} of {root.shown} resulted in a specialized value of {factor * root.hint + offset}.{reason}"
+                self.specialized = True
             self.violations.append((root, [line], [f"{root.name} = {root.hint}"] if root.name else []))
             return
         lines = [f"Not all values of {root.shown} in the specified range satisfy the generated guard: at {n} it {why}" for n, why in problems.items()]
@@ -383,8 +393,12 @@ def trace_sizes(mod, args, kwargs, names, dynamic_shapes, preserved=()):
     trials = _Trials(mod, args, kwargs, names, roots, preserved)
     search = _Search(trials, roots)
     search.run()
+    return _finished(trials, search)
+
+
+def _finished(trials, search):
     if search.static:
-        search.base_sizes.update({i: roots[i].hint for i in search.static})
+        search.base_sizes.update({i: trials.roots[i].hint for i in search.static})
         search.base = trials.at(search.base_sizes)
     if not search.groups and not search.base.values:
         return search.base, {}
@@ -498,6 +512,19 @@ _LIMITS = {
 }  # fmt: skip
 
 
+def _in_multiples(trials, search):
+    """Where numbers have no rule: does the size count in multiples of 2, 3 or 4, of which one half of the program is? Each root is tried once."""
+    for group in search.groups:
+        root = trials.roots[group[0]]
+        factor = next((f for f in (2, 3, 4) if search.base_sizes[group[0]] % f == 0 and search.base_sizes[group[0]] > f), None)
+        if len(group) == 1 and root.kind != "dim" and factor is not None and root not in search.counted:
+            search.counted.append(root)
+            root.change(factor)
+            search.base_sizes[group[0]] //= factor
+            return True
+    return False
+
+
 def _generalised(trials, search):
     roots, groups, ranges = trials.roots, search.groups, {}
     symbols = [Symbol(f"s{number}") for number in range(len(groups))]
@@ -526,13 +553,23 @@ def _generalised(trials, search):
         runs = [_run_at(trials, search, symbols, sample) for sample in samples]
         _add_together(trials, search, symbols, values, samples, runs)
         found = merged(runs, samples, inputs)
-        more = [{**samples[0], s: samples[0][s] + k} for s, divisor in found.divisors.items() for k in range(2, divisor + 2)]
-        more = [sample for sample in more if all(s not in ranges or ranges[s].lower <= n <= ranges[s].upper for s, n in sample.items())]
-        if more:  # a quotient is known when it holds for all remainders
-            found = merged(runs + [_run_at(trials, search, symbols, sample) for sample in more], samples + more, inputs)
+        for sample in remainders(found.divisors, samples, ranges):  # a quotient is known when it holds for all of them
+            try:
+                runs.append(_run_at(trials, search, symbols, sample))
+                samples.append(sample)
+            except UserError:
+                if all(sample[s] == samples[0][s] for s in values):  # a check may refuse values
+                    raise
+        found = merged(runs, samples, inputs) if found.divisors else found
         found.samples = values
         return found, value_ranges(found.graph, ranges)
     except Difference as difference:
+        if _in_multiples(trials, search):
+            return _generalised(trials, search)
+        if optional := [g for g in groups if all(roots[i].kind == "auto" for i in g)]:  # they stay as they are
+            search.static += (i for g in optional for i in g)
+            search.groups = [g for g in groups if g not in optional]
+            return _finished(trials, search)
         if not groups:
             raise GuardOnDataDependentSymNode(f"Could not guard on data-dependent expression: the program {difference}") from None
         raise _violation([roots[g[0]] for g in groups], [str(difference)], []) from None

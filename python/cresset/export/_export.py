@@ -67,6 +67,8 @@ def _program(mod, args, kwargs, traced, ranges):
         setattr(root, name, inner)
     module = cresset.fx.GraphModule(root, traced.graph, "GraphModule")
     module.training = mod.training
+    if isinstance(mod, cresset.fx.GraphModule) and "custom" in mod.meta:
+        module.meta["custom"] = mod.meta["custom"]
     module.meta["called"], module.meta["values"] = traced.called, traced.samples
     return ExportedProgram(module, traced.graph, ExportGraphSignature(traced.inputs, traced.outputs), state, ranges, calls, (args, kwargs), constants)
 

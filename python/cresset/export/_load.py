@@ -27,9 +27,9 @@ def load(f, *, extra_files=None, expected_opset_version=None):
     """
     del expected_opset_version
     source = f.read() if hasattr(f, "read") else os.fspath(f)
-    text, examples = _entries(source, "/models/model.json", "/data/sample_inputs/model.pt")
+    text, examples, config = _entries(source, "/models/model.json", "/data/sample_inputs/model.pt", "/data/constants/model_constants_config.json")
     try:
-        program = LoadedProgram(_C._export_load(with_loops(source)), text, examples)
+        program = LoadedProgram(_C._export_load(with_loops(source)), text, examples, config)
     except RuntimeError as problem:  # graphs of the IR do not have all that fx graphs have
         if "not supported" not in str(problem) or text is None:
             raise
@@ -70,7 +70,7 @@ def ir_module(program):
     """A program as a script module, a graph of the IR: what engines and lowering take. It has copies of the tensors, unless the program is of a file
     and its graph is the file's."""
     if not isinstance(program, LoadedProgram) or program.is_changed():
-        program = LoadedProgram(_C._export_load(with_loops(archive_bytes(program))), None, None)
+        program = LoadedProgram(_C._export_load(with_loops(archive_bytes(program))))
     return program.ir_module()
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 
 import cresset
 from cresset import _C
@@ -45,9 +46,9 @@ class ExportedModule(RecursiveScriptModule):
 class LoadedProgram(ExportedProgram):
     """A program of a .pt2 file. Its fx graph is made when it is asked for; the tensors are those of the graph of the IR (`ir_module`)."""
 
-    def __init__(self, program, text, examples):
+    def __init__(self, program, text=None, examples=None, config=None):
         self._program, self._object = program, _C._export_module(program)
-        self._text, self._examples = text, examples
+        self._text, self._examples, self._config = text, examples, config
 
     def _read(self):
         """Make what ExportedProgram has of the file's text."""
@@ -59,6 +60,11 @@ class LoadedProgram(ExportedProgram):
         hidden = {*signature.non_persistent_buffers, *signature.lifted_tensor_constants}
         state = {s.target: tensors[s.target] for s in signature.input_specs if s.kind in (InputKind.PARAMETER, InputKind.BUFFER) and s.target not in hidden}
         constants = {name: tensors[name] if name in tensors else _at(self._object, name) for name in hidden}
+        places = {} if self._config is None else {name: json.dumps(entry) for name, entry in json.loads(self._config)["config"].items()}
+        for name, place in places.items():  # further names of one tensor
+            other = next((n for n in constants if places.get(n) == place), None)
+            if name not in constants and other is not None:
+                constants[name] = constants[other]
         self._as_read = str(module.graph)
         super().__init__(module, module.graph, signature, state, ranges, calls, None, constants, dialect=dialect)
 

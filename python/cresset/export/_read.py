@@ -250,6 +250,8 @@ class _GraphReader:
             node.meta["stack_trace"] = text["stack_trace"] + "\n"
         if "nn_module_stack" in text:
             node.meta["nn_module_stack"] = _stack(text["nn_module_stack"])
+        if text.get("custom"):
+            node.meta["custom"] = json.loads(text["custom"])
         if text.get("torch_fn"):
             node.meta["torch_fn"] = tuple(text["torch_fn"].split(";"))
 
@@ -411,6 +413,8 @@ def read_program(text):
     for spec, argument in zip(inputs, parts["graph"]["inputs"], strict=True):
         reader.placeholder(argument, spec.arg.name)
     module = reader.module()
+    if (parts.get("metadata") or {}).get("custom"):
+        module.meta["custom"] = json.loads(parts["metadata"]["custom"])
     outputs = [_output(entry, reader) for entry in parts["signature"]["output_specs"]]
     calls = [_call(entry, reader) for entry in parts["module_call_graph"]]
     verifiers = document.get("verifiers") or ["TRAINING"]

@@ -219,6 +219,8 @@ class _GraphWriter:
         found = {}
         if node.meta.get("stack_trace"):
             found["stack_trace"] = node.meta["stack_trace"].rstrip()
+        if node.meta.get("custom"):
+            found["custom"] = json.dumps(node.meta["custom"])
         if node.meta.get("torch_fn"):
             found["torch_fn"] = ";".join(node.meta["torch_fn"])
         if node.meta.get("nn_module_stack"):
@@ -312,12 +314,13 @@ def _limit(n):
 def _program(ep):
     signature = ep.module_call_graph[0].signature
     fields = _namedtuples(signature.out_spec, _namedtuples(signature.in_spec, {}))
-    specs = ep.graph_signature
+    specs, custom = ep.graph_signature, ep.graph_module.meta.get("custom")
+    custom = {} if custom is None else {"custom": json.dumps(custom)}
     return {
         "graph_module": {
             "graph": _GraphWriter(ep.graph, dict(ep.graph_module.named_children())).run(),
             "signature": {"input_specs": [_input_spec(s) for s in specs.input_specs], "output_specs": [_output_spec(s) for s in specs.output_specs]},
-            "module_call_graph": [_call_entry(e) for e in ep.module_call_graph], "metadata": {}, "treespec_namedtuple_fields": fields,
+            "module_call_graph": [_call_entry(e) for e in ep.module_call_graph], "metadata": custom, "treespec_namedtuple_fields": fields,
         },
         "opset_version": _OPSET,
         "range_constraints": {str(s): {"min_val": _limit(r.lower), "max_val": _limit(r.upper)} for s, r in ep.range_constraints.items()},

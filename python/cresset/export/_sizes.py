@@ -5,7 +5,7 @@ import fractions
 import itertools
 import math
 
-__all__ = ["FloatExpr", "SizeExpr", "Symbol", "ValueRanges", "fit", "fit_float", "int_oo"]
+__all__ = ["FloatExpr", "RoundedExpr", "SizeExpr", "Symbol", "ValueRanges", "fit", "fit_float", "fit_rounded", "int_oo", "remainders"]
 
 
 class _Infinity(float):
@@ -123,8 +123,39 @@ class FloatExpr:
     __repr__ = __str__
 
 
-def fit_float(samples, values):
-    """The number, or the SizeExpr or FloatExpr, that gives values[i] for samples[i]; None where no rule does."""
+@dataclasses.dataclass(frozen=True)
+class RoundedExpr:
+    """A quotient, rounded as Python's `round` does."""
+
+    number: FloatExpr
+
+    symbol = None
+
+    def value(self, known):
+        """The number for {symbol: number}."""
+        return round(self.number.value(known))
+
+    def symbols(self):
+        """All symbols in it."""
+        return self.number.symbols()
+
+    def __str__(self):
+        return f"RoundToInt({self.number})"
+
+    __repr__ = __str__
+
+
+def fit_rounded(samples, values):
+    """The RoundedExpr that gives values[i] for samples[i], None where no rule does."""
+    for symbol, divisor in itertools.product(samples[0], (2, 3, 4, 5, 6, 7, 8, 10, 16, 32)):
+        found = RoundedExpr(FloatExpr(SizeExpr.of(symbol), divisor))
+        if all(found.value(s) == v for s, v in zip(samples, values)):
+            return found
+    return None
+
+
+def fit_float(samples, values, precision=1e-15):
+    """The number, or the SizeExpr or FloatExpr, that gives values[i] for samples[i] up to a relative error; None where no rule does."""
     if all(v == values[0] for v in values):
         return values[0]
     for symbol in samples[0]:  # a value of a tensor
@@ -136,10 +167,10 @@ def fit_float(samples, values):
     for power, divisor in itertools.product((1, 0.5, -1, -0.5), (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 32, 64, 100)):
         sizes = [v ** (1 / power) * divisor for v in values]
         numbers = list(map(round, sizes))
-        if all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(sizes, numbers)):
+        if all(math.isclose(a, b, rel_tol=max(1e-12, 4 * precision)) for a, b in zip(sizes, numbers)):
             size = fit(samples, numbers)
             found = FloatExpr(size, divisor, power) if isinstance(size, SizeExpr) else None
-            if found is not None and all(math.isclose(found.value(s), v, rel_tol=1e-15) for s, v in zip(samples, values)):
+            if found is not None and all(math.isclose(found.value(s), v, rel_tol=precision) for s, v in zip(samples, values)):
                 return found
     return None
 
@@ -227,3 +258,17 @@ def fit(samples, values, divisors=(2, 3, 4, 5, 6, 7, 8, 16, 32)):
         return values[0]
     symbols = list(samples[0])
     return _of_products(samples, values, symbols) or _of_sum(samples, values, symbols) or _of_polynomial(samples, values, symbols) or _of_parts(samples, values, symbols, divisors)
+
+
+def remainders(divisors, samples, ranges):
+    """Further samples, with which a rule of quotients has been seen at all remainders: sizes around the first sample's, within the ranges.
+
+    divisors: {symbol: the greatest that a rule divides it by}.
+    """
+    found = []
+    for symbol, divisor in divisors.items():
+        size, limits = samples[0][symbol], ranges.get(symbol)
+        last = size + 2 * divisor if limits is None or limits.upper == int_oo else min(size + 2 * divisor, limits.upper)
+        least = 0 if limits is None else max(limits.lower, 2)
+        found += [{**samples[0], symbol: n} for n in range(max(last - 2 * divisor, least), last + 1)]
+    return [sample for sample in found if sample not in samples]

@@ -8,12 +8,15 @@ import cresset
 from cresset import fx
 
 from ._read_sizes import size_of_text
-from ._sizes import FloatExpr, SizeExpr, Symbol, fit, fit_float
+from ._sizes import FloatExpr, RoundedExpr, SizeExpr, Symbol, fit, fit_float, fit_rounded
 from ._symbolic_values import SizeNumber, with_sizes
 from ._trace_program import Traced
 from .graph_signature import ConstantArgument, CustomObjArgument, OutputSpec, SymIntArgument, TensorArgument
 
 __all__ = ["Difference", "merged"]
+
+
+_EXPRESSIONS = (SizeExpr, FloatExpr, RoundedExpr)
 
 
 class Difference(Exception):
@@ -69,26 +72,42 @@ class _Merging:
         """The number or expression of the numbers of all runs."""
         if self.samples is None or all(_equal(v, values[0]) for v in values):
             return values[0]
-        found = (fit_float if type(values[0]) is float else fit)(self.samples, values)
+        found = fit_float(self.samples, values) if type(values[0]) is float else fit(self.samples, values)
+        if found is None and type(values[0]) is int:
+            found = fit_rounded(self.samples, values)
         if found is None:
             shown = ", ".join(f"{v} at {dict(s)}" for v, s in zip(values[:4], self.samples))
             raise Difference(f"has a number at {_where(node)} that does not follow from the sizes by a rule that export finds: {shown}")
-        if isinstance(found, SizeExpr) and found.divisor != 1:
-            for symbol in found.symbols():
-                self.divisors[symbol] = max(found.divisor, self.divisors.get(symbol, 1))
+        self._note_quotient(found)
         return found
+
+    def _note_quotient(self, found):
+        divisor = found.number.divisor if isinstance(found, RoundedExpr) else found.divisor if isinstance(found, SizeExpr) else 1
+        if divisor != 1:
+            for symbol in found.symbols():
+                self.divisors[symbol] = max(divisor, self.divisors.get(symbol, 1))
 
     def check_forms(self):
         _check_forms(self.columns)
 
-    def check_constants(self):
-        first = self.runs[0].constants
-        for run in self.runs[1:]:
-            for name, tensor in run.constants.items():
-                other = first.get(name)
-                same = other is tensor or (other is not None and other.shape == tensor.shape and other.dtype == tensor.dtype and cresset.equal(other, tensor))
-                if not same:
-                    raise Difference(f"makes another constant tensor ({name}): its value follows from the size; compute it with operators (torch.full, torch.arange)")
+    def varying(self):
+        """{name: [rule of each element]} of constant tensors that are others in each run, as `torch.tensor(x.shape[0])` is. Difference for those without a rule."""
+        found = {}
+        for name, first in self.runs[0].constants.items():
+            others = [run.constants.get(name) for run in self.runs[1:]]
+            if all(other is first or _same_form(other, first) and cresset.equal(other, first) for other in others):
+                continue
+            words = f"makes another constant tensor ({name}): its value follows from the size; compute it with operators (torch.full, torch.arange)"
+            if first.numel() > 64 or first.dtype not in _EXACT or not all(_same_form(other, first) for other in others):
+                raise Difference(words)
+            if self.samples is not None:
+                columns = zip(*(t.flatten().tolist() for t in (first, *others)))
+                found[name] = [fit_float(self.samples, v, _EXACT[first.dtype]) if first.is_floating_point() else fit(self.samples, v) for v in map(list, columns)]
+                if None in found[name]:
+                    raise Difference(words)
+                for rule in found[name]:
+                    self._note_quotient(rule)
+        return found
 
     def check_calls(self):
         """Signatures of modules hold tensors' nodes, and no numbers that follow from the sizes."""
@@ -116,7 +135,7 @@ class _Merging:
             if _is_number(a):
                 rule = self._asserted(list(values), nodes[0], numbers) or self._rule(list(values), nodes[0])
                 numbers += 1
-                if isinstance(rule, (SizeExpr, FloatExpr)):
+                if isinstance(rule, _EXPRESSIONS):
                     found[place] = rule
         return found
 
@@ -154,6 +173,13 @@ def _check_forms(columns):
             raise Difference(f"runs {len(column)} operators instead of {len(first)}: code decides by the size")
 
 
+_EXACT = {cresset.int64: 0, cresset.int32: 0, cresset.float64: 1e-15, cresset.float32: 1e-7}  # dtypes of constants that may follow from sizes, and how near numbers are
+
+
+def _same_form(a, b):
+    return a is not None and (a.shape, a.dtype, a.device, a.layout) == (b.shape, b.dtype, b.device, b.layout)
+
+
 def _bare(number):
     return float(number) if isinstance(number, float) else int(number)
 
@@ -176,6 +202,7 @@ class _Building:
     def __init__(self, sources, sizes=()):
         self.graph, self.nodes, self.made = fx.Graph(), {}, {}
         self.sources = sources  # {symbol: (placeholder of the old graph, dimension, what the size is: factor * symbol + offset)}
+        self.varying = {}  # {placeholder of a constant of the old graph: the numbers of its elements}
         self.sizes = dict(sizes)  # {expression: (placeholder, dimension)} of what is not computed
 
     def _call(self, function, args, expression, name):
@@ -189,6 +216,22 @@ class _Building:
         node.meta["expression"] = expression
         if expression is not None and not isinstance(node.meta["val"], float):
             node.meta["val"] = SizeNumber(node.meta["val"], expression)
+
+    def constant(self, old):
+        """The node in place of a constant whose elements follow from sizes."""
+        value, aten = old.meta["val"], cresset.ops.aten
+        options = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
+        parts = [self._tensor(aten.scalar_tensor.default, (self.number(n),), options, value.new_empty(())) for n in self.varying[old]]
+        whole = parts[0] if not value.dim() else self._tensor(aten.stack.default, (parts,), {}, value.new_empty(len(parts)))
+        if value.dim() > 1:
+            whole = self._tensor(aten.view.default, (whole, list(value.shape)), {}, value)
+        self.nodes[old] = whole
+        return whole
+
+    def _tensor(self, op, args, kwargs, value):
+        node = self.graph.create_node("call_function", op, args, kwargs, name=op.name().partition("::")[2].partition(".")[0])
+        node.meta["val"] = value
+        return node
 
     def symbol(self, symbol):
         """The node of a symbol."""
@@ -212,10 +255,12 @@ class _Building:
 
     def number(self, expression):
         """The node of an expression; the number itself for numbers."""
-        if isinstance(expression, int):
+        if isinstance(expression, (int, float)):
             return expression
         if isinstance(expression, FloatExpr):
             return self._float(expression)
+        if isinstance(expression, RoundedExpr):
+            return self._call(round, (self._float(expression.number),), None, "round")
         if expression in self.made:
             return self.made[expression]
         if expression in self.sizes:
@@ -279,7 +324,7 @@ def merged(runs, samples, inputs=None):
     """
     merging = _Merging(runs, samples)
     merging.check_forms()
-    merging.check_constants()
+    varying = merging.varying()
     inner = merged_functions(merging, [run.inner for run in runs])
     rules = [merging.arguments(nodes) for nodes in zip(*merging.columns)]
     if samples is None:
@@ -293,7 +338,10 @@ def merged(runs, samples, inputs=None):
         for symbol in expression.symbols():
             sources.setdefault(symbol, (users[leaf], d, expression))
     building = _Building(sources)
-    used = {s for rule in rules for e in rule.values() for s in e.symbols()}
+    named = {spec.target: node for spec, node in zip(base.inputs, placeholders) if spec.target in varying}
+    building.varying = {named[name]: numbers for name, numbers in varying.items()}
+    numbers = (n for found in varying.values() for n in found if isinstance(n, _EXPRESSIONS))
+    used = {s for e in (*(e for rule in rules for e in rule.values()), *numbers) for s in e.symbols()}
     return _build(base, merging, rules, building, users, inputs, used, inner)
 
 
@@ -306,7 +354,9 @@ def _nodes(building, merging, columns, rules, used):
             for symbol in building.sources:
                 if symbol in used:
                     building.made[SizeExpr.of(symbol)] = building.symbol(symbol)
-        change = lambda v: building.nodes[v] if isinstance(v, fx.Node) else building.number(v) if isinstance(v, (SizeExpr, FloatExpr)) else v  # noqa: E731
+        if node in building.varying:
+            continue
+        change = lambda v: (building.nodes.get(v) or building.constant(v)) if isinstance(v, fx.Node) else building.number(v) if isinstance(v, _EXPRESSIONS) else v  # noqa: E731
         args, kwargs = _rebuilt((node.args, dict(node.kwargs)), rules[position], [0], change)
         if node.op == "output":
             building.graph.output(args[0])
@@ -384,7 +434,9 @@ def _sources(merging, columns):
 
 def _build(base, merging, rules, building, users, inputs, used, inner):
     result = Traced()
-    result.called, result.inputs, result.constants, result.out_spec = base.called, base.inputs, base.constants, base.out_spec
+    gone = {spec.target for spec in base.inputs if spec.arg.name in {node.name for node in building.varying}}
+    result.called, result.out_spec = base.called, base.out_spec
+    result.inputs, result.constants = [s for s in base.inputs if s.target not in gone or s.target is None], {k: t for k, t in base.constants.items() if k not in gone}
     result.inner, result.divisors = inner, merging.divisors
     for node, args, new in _nodes(building, merging, merging.columns, rules, used):
         if new is None:

@@ -13,7 +13,7 @@ from cresset import _C, _rare_functions, fx
 from cresset._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from cresset._subclasses.unknown_values import UnknownValues
 from cresset.autograd.function import _transforms
-from cresset.fx.experimental._pre_dispatch import operators_as_called
+from cresset.fx.experimental._pre_dispatch import below, operators_as_called
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _of_calls, _ValueGuard
 from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
@@ -154,9 +154,10 @@ class _ExportTracer(PythonKeyTracer):
         """Note where the program is."""
         if node.op == "call_function":
             node.meta["nn_module_stack"] = self.modules.current()
-            if self.source is not None and "stack_trace" in self.source.meta:
+            if self.source is not None:
                 node.meta.update((k, self.source.meta[k]) for k in _PLACES if k in self.source.meta)
-                return
+                if "stack_trace" in self.source.meta:
+                    return
             if self.functions.current is not None:
                 node.meta["torch_fn"] = self.functions.current
             trace_text = _stack_trace()
@@ -204,14 +205,16 @@ class _ExportTracer(PythonKeyTracer):
         target = targets[0]
         node = self._lifted_placeholder("c_" + target.replace(".", "_"))
         self.constant_specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target))
-        self.traced.constants.update(dict.fromkeys(targets, tensor))
+        with _disable_current_modes(), below():
+            held = tensor.detach() if tensor.requires_grad and not isinstance(tensor, cresset.nn.Parameter) else tensor
+        self.traced.constants.update(dict.fromkeys(targets, held))
         proxy = Proxy(node, self)
         self.track(tensor, proxy)
         _note_value(self, proxy, tensor)
         return proxy
 
 
-_PLACES = ("stack_trace", "nn_module_stack", "torch_fn")
+_PLACES = ("stack_trace", "nn_module_stack", "torch_fn", "custom")
 
 
 class _Again(fx.Interpreter):
@@ -345,9 +348,18 @@ def _independent(leaf):
     """A tensor of the same form that shares nothing with others."""
     if leaf.layout is not cresset.strided:
         return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+    return empty_of(leaf, leaf.size(), leaf.stride())
+
+
+def empty_of(tensor, shape, strides):
+    """A tensor of another form with the dtype, the device and the mode of one."""
+    if isinstance(tensor, FakeTensor):
+        with _disable_current_modes(), cresset.no_grad():
+            made = tensor.fake_mode._wrap(cresset.empty_strided(shape, strides, dtype=tensor.dtype, device="meta"), tensor.fake_device)
+        return made.requires_grad_(tensor.requires_grad) if tensor.requires_grad else made
     with cresset.no_grad():
-        copy = cresset.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device)
-    return copy.requires_grad_(leaf.requires_grad) if leaf.requires_grad else copy
+        made = cresset.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return made.requires_grad_(tensor.requires_grad) if tensor.requires_grad else made
 
 
 def _is_example(leaf):

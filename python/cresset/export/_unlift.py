@@ -123,6 +123,8 @@ def unlifted_module(program, check_guards):
     for spec, tensor in _inputs_of(program):
         if tensor is not None:
             _place(module, spec.target, tensor, spec)
+    if "custom" in program.graph_module.meta:
+        module.meta["custom"] = program.graph_module.meta["custom"]
     module._in_spec, module._out_spec = signature.in_spec, signature.out_spec
     module.training = program.graph_module.training
     kind = type(module)

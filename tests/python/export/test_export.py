@@ -218,11 +218,11 @@ class Linked(nn.Module):
         (Add(), ({0: Dim("b")}, None), UserError, r"You marked b as dynamic but your code specialized it to be a constant \(4\)(.|\n)*Suggested fixes:\n  b = 4"),
         (Add(), ({0: Dim("b")}, {0: Dim("c")}), UserError, r"The values of c = L\['y'\].size\(\)\[0\] and b = L\['x'\].size\(\)\[0\] must always be equal(.|\n)*c = b"),
         (Add(), ({0: Dim.DYNAMIC}, None), UserError, r"You marked L\['x'\].size\(\)\[0\] as dynamic"),
-        (Branch(), ({0: (d := Dim("d"))}, {0: d}), UserError, r"Not all values of d = L\['y'\].size\(\)\[0\] in the specified range satisfy the program: at 11 it runs"),
+        (Branch(), ({0: (d := Dim("d"))}, {0: d}), UserError, r"Not all values of d = L\['y'\].size\(\)\[0\] in the specified range satisfy the generated guard: at 11 it runs"),
         (Add(), {"x": {0: Dim("b")}}, UserError, r"its top-level keys must be the arg names \['x', 'y'\] of `inputs`, but here they are \['x'\]"),
         (Add(), ({0: Dim("b")},), UserError, "`inputs` has 2 elements, but `dynamic_shapes` has 1 elements"),
         (Add(), ({0: (e := Dim("e", max=3))}, {0: e}), ConstraintViolationError, r"4 not in range \[0, 3\]"),
-        (Add(), ({5: Dim("b")}, None), IndexError, r"dynamic_shapes\['x'\] names the dimension 5 of a tensor of 2 dimensions"),
+        (Add(), ({5: Dim("b")}, None), IndexError, r"dynamic_shapes\[0\] names the dimension 5 of a tensor of 2 dimensions"),
     ],
 )  # fmt: skip
 def test_sizes_that_cannot_vary(model, shapes, kind, words):

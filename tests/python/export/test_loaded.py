@@ -167,3 +167,39 @@ def test_nothing_is_imported_for_a_file():
 )
 def test_expressions(text, shown):
     assert str(size_of_text(text)) == shown
+
+
+def test_what_users_note_at_nodes():
+    program, x = export(nn.Linear(2, 4), (torch.zeros(1, 2),)), torch.zeros(1, 2)
+    graph = copy.deepcopy(program.graph_module)
+    graph.meta["custom"] = {"f": "bar"}
+    for node in graph.graph.nodes:
+        if node.op == "call_function":
+            node.meta["custom"] = {"tag": "foo"}
+    program = program._update(graph, program.graph_signature)
+    for one in (loaded(program), export(program.module(), (x,)), loaded(export(loaded(program).module(), (x,)))):
+        assert one.graph_module.meta["custom"] == {"f": "bar"}
+        assert [n.meta.get("custom") for n in one.graph.nodes] == [None, None, None, {"tag": "foo"}, None]
+
+
+def test_further_names_of_constants():
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = torch.ones(3)
+
+        def forward(self, x):
+            return x + self.part
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+            self.part = self.inner.part
+
+        def forward(self, x):
+            return self.inner(x) * self.part
+
+    program = loaded(export(Outer(), (torch.ones(3),)))
+    assert sorted(program.constants) == ["inner.part", "part"] and len(program.graph_signature.lifted_tensor_constants) == 1
+    assert unflatten(program)(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]

@@ -7,6 +7,7 @@ import pytest
 
 import cresset as torch
 from cresset._dynamo.exc import UserError
+from cresset._subclasses.fake_tensor import FakeTensorMode
 from cresset.export import Dim, default_decompositions, export, load, save
 from cresset.export._sizes import fit, fit_float
 from cresset.export._swap import _swap_modules
@@ -37,6 +38,99 @@ def test_rules():
     assert str(fit_float(samples, [math.sqrt(s["a"] / 2) for s in samples])) == "OpaqueUnaryFn_sqrt(FloatTrueDiv(a, 2))"
     assert str(fit_float(samples, [3 / s["b"] for s in samples])) == "1/(FloatTrueDiv(b, 3))"
     assert fit_float(samples, [math.log(s["a"]) for s in samples]) is None
+
+
+class Parity(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.size(0) % 2 == 0 else x * 0
+
+
+class Logarithm(torch.nn.Module):
+    def forward(self, x):
+        return x * math.log(x.shape[0])
+
+
+def test_numbers_without_a_rule():
+    program = export(Parity(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim.DYNAMIC}})
+    assert program.module()(torch.ones(6)).tolist() == [2.0] * 6
+    with pytest.raises(RuntimeError, match=r"of the form 2\*s0, but got 5"):
+        program.module()(torch.ones(5))
+    with pytest.raises(UserError, match="does not follow from the sizes by a rule"):
+        export(Logarithm(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim.DYNAMIC}})
+    assert export(Logarithm(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim.AUTO}}).range_constraints == {}
+
+
+def test_sizes_that_others_follow_from_and_that_are_one_number():
+    class Both(torch.nn.Module):
+        def forward(self, x, y):
+            return x.reshape([-1]) + y
+
+    n = Dim("n", min=6)
+    with pytest.raises(UserError) as caught:
+        export(Both(), (torch.ones(6, 2), torch.ones(12)), dynamic_shapes={"x": (n - 6, 2), "y": (n,)})
+    text = str(caught.value)
+    assert text.startswith("Specializations unexpectedly required (n)!") and "for n - 6 " in text and "value of 6" in text and text.endswith("n = 12")
+
+
+def test_fakes_whose_device_was_set():
+    with FakeTensorMode(), torch.device("meta"):
+        x, linear = torch.rand(5, 2, 2), torch.nn.Linear(2, 2)
+    for tensor in (x, *linear.parameters()):
+        tensor.requires_grad = False
+        tensor.fake_device = torch.device("cuda:0")
+    program = export(linear, (x,))
+    assert {n.meta["val"].device for n in program.graph.nodes if "val" in n.meta} == {torch.device("cuda:0")} == {x.device}
+
+
+def test_constants_require_no_gradients():
+    class Constant(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.ones(2, requires_grad=True)
+
+        def forward(self, x):
+            return x * self.scale
+
+    scale = export(Constant(), (torch.ones(2),)).module().scale
+    assert type(scale) is torch.Tensor and not scale.requires_grad
+
+
+class Constants(torch.nn.Module):
+    def forward(self, x):
+        n = x.shape[0]
+        return torch.tensor(n) + torch.tensor([[n * 2, 3], [n // 2, 0]]), torch.tensor(n / 3.0)
+
+
+def test_constant_tensors_that_follow_from_sizes():
+    program = export(Constants(), (torch.ones(4),), dynamic_shapes={"x": {0: Dim("n")}})
+    assert not program.constants
+    buffer = io.BytesIO()
+    save(program, buffer)
+    buffer.seek(0)
+    for module in (program.module(), program.run_decompositions().module(), load(buffer).module()):
+        for n in (5, 8):
+            whole, third = module(torch.ones(n))
+            assert whole.tolist() == [[3 * n, n + 3], [n + n // 2, n]]
+            torch.testing.assert_close(third, torch.tensor(n / 3.0))
+
+    class Value(torch.nn.Module):
+        def forward(self, x):
+            return torch.tensor([x.item(), 2])
+
+    assert export(Value(), (torch.tensor(4),)).module()(torch.tensor(9)).tolist() == [9, 2]
+
+
+class Half(torch.nn.Module):
+    def forward(self, x):
+        return x[: round(x.shape[0] / 2.0)]
+
+
+@pytest.mark.parametrize(("least", "most"), [(5, 10), (None, None), (5, 30)])
+def test_rounded_quotients(least, most):
+    program = export(Half(), (torch.ones(8),), dynamic_shapes={"x": {0: Dim("n", min=least, max=most)}})
+    assert [n.target for n in program.graph.nodes if n.target is round] == [round]
+    for module in (program.module(), program.run_decompositions().module()):
+        assert [len(module(torch.ones(n))) for n in range(5, 11)] == [2, 3, 4, 4, 4, 5]
 
 
 def test_sums_of_products():
@@ -133,6 +227,11 @@ class Linked(torch.nn.Module):
         return x + y[4:]
 
 
+class Three(torch.nn.Module):
+    def forward(self, x, y, z):
+        return x + y + z[2:]
+
+
 class Threes(torch.nn.Module):
     def forward(self, x):
         return x.reshape([-1, 3]) if x.shape[0] >= 9 else x
@@ -149,6 +248,7 @@ class Constant(torch.nn.Module):
         (Narrow, (16, 12), {"x": (Dim("a"),), "y": (Dim("b"),)}, ["a = Dim('a', min=6)", "b = Dim('b', max=16)"], "{s0: VR[6, int_oo], s1: VR[0, 16]}"),
         (Linked, (6, 10), {"x": (Dim("a"),), "y": (Dim("b"),)}, ["b = a + 4"], "{s0: VR[0, int_oo]}"),
         (Threes, (15,), ((Dim("a"),),), ["_a = Dim('_a', min=3)", "a = 3*_a"], "{s0: VR[3, int_oo]}"),
+        (Three, (4, 4, 6), {"x": (Dim("a"),), "y": (Dim("b"),), "z": (Dim("c"),)}, ["b = a", "c = a + 2"], "{s0: VR[0, int_oo]}"),
         (Constant, (4, 5, 6), (lambda d: {"x": (d,), "y": (d + 1,), "z": (d + 2,)})(Dim("a", max=16)), ["a = 4"], "{}"),
     ],
 )

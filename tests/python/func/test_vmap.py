@@ -90,6 +90,9 @@ def test_randomness(x):
         assert cresset.equal(same[0], same[1]) and not cresset.equal(different[0], different[1])
     nested = vmap(lambda a: vmap(lambda b: cresset.rand(2), randomness="different")(a), randomness="same")(x)
     assert cresset.equal(nested[0], nested[1]) and not cresset.equal(nested[0, 0], nested[0, 1])
+    half = cresset.full((40,), 0.5)
+    same = vmap(lambda a: a.bernoulli_(half), randomness="same")(cresset.zeros(3, 40))  # the probabilities are the same for all
+    assert cresset.equal(same[0], same[1]) and 0 < same[0].sum() < 40
     drawn = vmap(lambda a: cresset.multinomial(a + 1, 2), randomness="different")(x)
     assert drawn.shape == (3, 2) and bool((drawn < 4).all())
 

@@ -1,0 +1,1 @@
+"""Parts of programs as plain values, to be written."""
