@@ -29,8 +29,11 @@ s_, index_exp = _numpy.s_, _numpy.index_exp
 
 
 def isscalar(element):
-    """Is it a number, or an array without dimensions?"""
-    return element.ndim == 0 if isinstance(element, ndarray) else _numpy.isscalar(element)
+    """Is it one number, or an array or sequences that hold one?"""
+    try:
+        return asarray(element).size == 1
+    except (NotImplementedError, TypeError):
+        return False
 
 
 def _limits(of_numpy):

@@ -294,8 +294,10 @@ def array(obj, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=N
             return obj
         return wrap(made)
     try:
-        made = numpy.array(plain(obj), dtype=wanted, ndmin=ndmin)
-        return wrap(made if made.dtype.char not in "gG" else made.astype("d" if made.dtype.char == "g" else "D"))
+        made = numpy.array(plain(obj), ndmin=ndmin)
+        if wanted is not None:  # whole numbers wrap around
+            made = made.astype(wanted)
+        return wrap(made)
     except (TypeError, ValueError) as error:
         raise NotImplementedError(f"failed to convert {obj} to ndarray. \nInternal error is: {error}") from error
 
