@@ -65,6 +65,8 @@ def test_what_is_refused():
         np.array(["a"])
     with pytest.raises(AssertionError):
         testing.assert_equal(A, A + 1)
+    with pytest.raises(AssertionError, match="dtypes differ: float64 and float32"):
+        testing.assert_allclose(A, A.astype("f4"), check_dtype=True)
     with pytest.raises(linalg.LinAlgError):
         linalg.inv(np.zeros((2, 2)))
     with pytest.raises(TypeError, match="unsized"):
