@@ -1,5 +1,7 @@
 """Names of PyTorch's extension module that libraries use and that are Python here: importing this puts them into `_C`."""
 
+import importlib
+
 from . import _C
 from ._settings import has_lapack, has_spectral
 
@@ -203,6 +205,7 @@ _ABSENT = ("cuda", "cudnn", "cusparselt", "eigen_sparse", "kleidiai", "magma", "
 
 # Name in _C -> where it is, for what is not loaded before somebody asks.
 _ELSEWHERE = {
+    "_ConvBackend": "_conv_backends.ConvBackend", "_select_conv_backend": "_conv_backends.select",
     "_OutOfMemoryError": "OutOfMemoryError", "_jit_to_static_module": "jit._static_module.to_static_module",
     "FunctionSchema": "FunctionSchema", "Argument": "Argument",
     "Tag": "Tag", "_GLIBCXX_USE_CXX11_ABI": "compiled_with_cxx11_abi()", "_show_config": "__config__.show",
@@ -227,6 +230,8 @@ def _ask_elsewhere(others):
         import cresset
 
         value = cresset
+        if path.startswith("_"):  # of a module that nothing else loads
+            importlib.import_module("." + path.partition(".")[0], __package__)
         for part in path.removesuffix("()").split("."):
             value = getattr(value, part)
         value = value() if path.endswith("()") else value

@@ -102,6 +102,16 @@ Tensor where_scalars(const Tensor& condition, const Scalar& self, const Scalar& 
 
 std::vector<Tensor> where_positions(const Tensor& condition) { return cresset::nonzero_numpy(condition); }
 
+namespace {
+
+Tensor filled_where(const Tensor& mask, const Tensor& value, const Tensor& self) {
+  // (The kernel by elements does not know complex halves; where() copies bytes.)
+  const bool copies = self.scalar_type() == kComplexHalf;
+  return (copies ? cresset::where(mask, value, self) : cresset::masked_fill_elements(mask, value, self)).contiguous();
+}
+
+}  // namespace
+
 Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& value) {
   check_mask(mask);
   CRESSET_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
@@ -110,14 +120,14 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
     if (!value.is_meta()) check_number(value.item(), self.scalar_type());
     return masked_fill_tensor(self, mask, cresset::real(value));
   }
-  return cresset::masked_fill_elements(mask, value.to(self.scalar_type()), self).contiguous();
+  return filled_where(mask, value.to(self.scalar_type()), self);
 }
 
 Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value) {
   check_mask(mask);
   check_number(value, self.scalar_type());
   const Tensor number = cresset::scalar_tensor(value, TensorOptions(self.scalar_type()));
-  return cresset::masked_fill_elements(mask, number, self).contiguous();
+  return filled_where(mask, number, self);
 }
 
 }  // namespace cresset::ops

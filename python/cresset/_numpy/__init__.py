@@ -29,21 +29,25 @@ s_, index_exp = _numpy.s_, _numpy.index_exp
 
 
 def isscalar(element):
-    """Is it a number, or an array without dimensions?"""
-    return element.ndim == 0 if isinstance(element, ndarray) else _numpy.isscalar(element)
+    """Is it one number, or an array or sequences that hold one?"""
+    try:
+        return asarray(element).size == 1
+    except (NotImplementedError, TypeError):
+        return False
 
 
-def _limits(of_numpy):
-    def limits(dtype):
-        kind = dtype.dtype if isinstance(dtype, ndarray) or hasattr(dtype, "dtype") else dtype
-        return of_numpy(_dtypes.to_numpy(type(kind) if isinstance(kind, (int, float)) else kind))
+def _limits(kind):
+    def limits(dyp):
+        import cresset
 
-    limits.__name__ = limits.__qualname__ = of_numpy.__name__
-    limits.__doc__ = f"NumPy's {of_numpy.__name__} of a dtype, or of an array's."
+        return getattr(cresset, kind)(_dtypes.dtype(dyp).torch_dtype)
+
+    limits.__name__ = limits.__qualname__ = kind
+    limits.__doc__ = f"The {kind} of a dtype."
     return limits
 
 
-finfo, iinfo = _limits(_numpy.finfo), _limits(_numpy.iinfo)
+finfo, iinfo = _limits("finfo"), _limits("iinfo")
 
 
 def from_dlpack(x, /):

@@ -202,7 +202,9 @@ class ndarray:
         return ndarray(self.tensor.view(self.tensor.dtype if dtype is None else to_dtype(dtype).torch_dtype))
 
     def resize(self, *new_shape, refcheck=False):
-        """Another shape in place: elements that are missing are zero."""
+        """Another shape in place: elements that are missing are zero. NotImplementedError with refcheck: nobody counts references."""
+        if refcheck:
+            raise NotImplementedError(f"resize(..., refcheck={refcheck}) is not implemented.")
         shape = new_shape[0] if len(new_shape) == 1 and not isinstance(new_shape[0], int) else new_shape
         if new_shape and new_shape != (None,):
             made = numpy.zeros(shape, plain(self).dtype)
@@ -294,8 +296,10 @@ def array(obj, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=N
             return obj
         return wrap(made)
     try:
-        made = numpy.array(plain(obj), dtype=wanted, ndmin=ndmin)
-        return wrap(made if made.dtype.char not in "gG" else made.astype("d" if made.dtype.char == "g" else "D"))
+        made = numpy.array(plain(obj), ndmin=ndmin)
+        if wanted is not None:  # whole numbers wrap around
+            made = made.astype(wanted)
+        return wrap(made)
     except (TypeError, ValueError) as error:
         raise NotImplementedError(f"failed to convert {obj} to ndarray. \nInternal error is: {error}") from error
 

@@ -28,6 +28,8 @@ def apply(func, args, kwargs):
         return kwargs["out"].sparse_resize_and_clear_(tuple(args[0]), len(args[0]), 0)
     rule = _RULES.get(name)
     if rule is None and name.endswith("_") and name[:-1] in _RULES and isinstance(args[0], Sparse):
+        if name == "abs_" and args[0].is_complex():
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
         if name[:-1] in _MERGING and isinstance(args[0], Coordinates) and not args[0].is_coalesced():
             raise RuntimeError(f"{name} requires coalesced input")
         return _written(args[0], apply_named(name[:-1], args, kwargs))
@@ -382,6 +384,9 @@ def _add(a, b, *, alpha=1, subtracts=False):
     alpha = -alpha if subtracts else alpha
     if isinstance(a, Sparse) and isinstance(b, Sparse):
         if a.shape != b.shape:
+            if isinstance(a, Compressed):
+                words = f"but got tensor `self` with shape {list(a.shape)} and tensor `other` with shape {list(b.shape)}"
+                raise RuntimeError(f"torch.add: Expected input tensors to have the same shape, {words}")
             raise RuntimeError(f"add: expected 'self' and 'other' to have same sizes, but {list(a.shape)} != {list(b.shape)}")
         left, right = coordinates(a), coordinates(b)
         common = cresset.promote_types(left.dtype, right.dtype)

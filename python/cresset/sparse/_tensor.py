@@ -54,7 +54,7 @@ class Sparse(Tensor):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
     def untyped_storage(self):
-        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+        raise NotImplementedError(f"Cannot access storage of Sparse{'' if self.is_sparse else 'Csr'}TensorImpl")
 
     storage = _typed_storage = untyped_storage
 

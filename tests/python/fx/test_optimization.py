@@ -3,7 +3,7 @@
 import cresset
 import pytest
 from cresset import fx, nn
-from cresset.fx.experimental.optimization import extract_subgraph, fuse, matches_module_pattern, remove_dropout
+from cresset.fx.experimental.optimization import extract_subgraph, fuse, matches_module_pattern, optimize_for_inference, remove_dropout
 
 
 class Model(nn.Module):
@@ -58,3 +58,14 @@ def test_parts_of_graphs(model):
     part = extract_subgraph(traced, [nodes["norm"], nodes["drop"]], [nodes["conv"]], [nodes["drop"]])
     x = cresset.randn(1, 1, 2, 2)
     cresset.testing.assert_close(part(model.conv(x)), [model.norm(model.conv(x))])
+
+
+def test_all_passes():
+    model = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3), nn.Dropout(), nn.ReLU()).eval()
+    x = cresset.randn(2, 2, 4, 4)
+    for config, left in ((None, ["0", "3"]), ({"remove_dropout": False}, ["0", "2", "3"]), ({"conv_bn_fuse": False}, ["0", "1", "3"])):
+        optimized = optimize_for_inference(model, config)
+        assert [n.target for n in optimized.graph.nodes if n.op == "call_module"] == left
+        assert cresset.allclose(optimized(x), model(x), atol=1e-6)
+    with pytest.raises(RuntimeError, match="no pass 'other'"):
+        optimize_for_inference(model, {"other": True})

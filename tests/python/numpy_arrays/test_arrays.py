@@ -65,6 +65,8 @@ def test_what_is_refused():
         np.array(["a"])
     with pytest.raises(AssertionError):
         testing.assert_equal(A, A + 1)
+    with pytest.raises(AssertionError, match="dtypes differ: float64 and float32"):
+        testing.assert_allclose(A, A.astype("f4"), check_dtype=True)
     with pytest.raises(linalg.LinAlgError):
         linalg.inv(np.zeros((2, 2)))
     with pytest.raises(TypeError, match="unsized"):
@@ -80,3 +82,18 @@ def test_random_numbers_come_from_the_generator():
     x = np.arange(5)
     random.shuffle(x)
     assert sorted(x.tolist()) == [0, 1, 2, 3, 4] and fft.fft(x).dtype.name == "complex128"
+
+
+def test_numbers_of_numpys_generator():
+    with cresset._dynamo.config.patch(use_numpy_random_stream=True):
+        random.seed(5)
+        got = random.uniform(0, 1, size=3), random.random()
+    numpy.random.seed(5)
+    assert got[0].tolist() == numpy.random.uniform(0, 1, size=3).tolist() and got[1] == numpy.random.random()
+    with pytest.raises(NotImplementedError, match="lists"):
+        random.shuffle([1, 2])
+
+
+def test_whole_numbers_wrap_around_and_one_number_is_a_scalar():
+    assert np.array([301], np.uint8).tolist() == [45]
+    assert [np.isscalar(x) for x in (3, [[4]], np.array([1]), "s", int, (), [1, 2])] == [True] * 3 + [False] * 4

@@ -328,3 +328,14 @@ def test_values_are_views(layout):
 def test_words_name_the_dimensions_as_they_were_asked_for():
     with pytest.raises(RuntimeError, match=r"got 2\(Sparse\) and 0\(Batch\)"):
         cresset.ones(2, 3, 4).to_sparse_csr().transpose(2, 0)
+
+
+def test_words_of_compressed_tensors():
+    a, b = cresset.ones(2, 2).to_sparse_csr(), cresset.ones(2, 1).to_sparse_csr()
+    with pytest.raises(RuntimeError, match="Expected input tensors to have the same shape, but got tensor `self` with shape .2, 2. and"):
+        cresset.add(a, b)
+    with pytest.raises(NotImplementedError, match="Cannot access storage of SparseCsrTensorImpl"):
+        a.untyped_storage()
+    for made in (a.to(cresset.complex64), a.to_sparse_coo().to(cresset.complex64)):
+        with pytest.raises(RuntimeError, match="In-place abs is not supported for complex tensors."):
+            made.abs_()

@@ -116,3 +116,9 @@ def test_isclose_of_large_unsigned_numbers():
     a, b = torch.tensor([2**64 - 2, 4, 2**63 + 1, 0], dtype=torch.uint64), torch.tensor([2**64 - 3, 2**64 - 3, 2**63 + 1, 1], dtype=torch.uint64)
     assert torch.isclose(a, b).tolist() == [True, False, True, False]
     assert torch.isclose(a, b, rtol=0, atol=0).tolist() == [False, False, True, False]
+
+
+def test_masked_fill_of_complex_halves():
+    x, mask = torch.ones(3, dtype=torch.complex32), torch.tensor([True, False, True])
+    for filled in (x.masked_fill(mask, 2 + 1j), x.masked_fill(mask, torch.tensor(2 + 1j)), x.clone().masked_fill_(mask, 2 + 1j)):
+        assert filled.dtype is torch.complex32 and filled.tolist() == [2 + 1j, 1, 2 + 1j]

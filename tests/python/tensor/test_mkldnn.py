@@ -126,3 +126,31 @@ def test_scripts_convert():
 
     assert convert(X).is_mkldnn and convert(M).is_mkldnn
     assert cresset.backends.mkldnn.is_available() and cresset.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+@pytest.mark.parametrize(
+    "shape, transposed, dilation, opaque, expected",
+    [
+        ((2, 4, 7), False, 1, False, "Slow2d"),
+        ((2, 4, 7, 7, 7), False, 1, False, "Slow3d"),
+        ((2, 4, 7, 7), False, 2, False, "SlowDilated2d"),
+        ((2, 4, 7, 7), True, 1, False, "SlowTranspose2d"),
+        ((0, 4, 7, 7), False, 1, False, "Empty"),
+        ((0, 4, 7, 7), False, 1, True, "MkldnnEmpty"),
+        ((2, 4, 7, 7), False, 1, True, "Mkldnn"),
+    ],
+)
+def test_kinds_of_convolutions(shape, transposed, dilation, opaque, expected):
+    x, rank = cresset.ones(shape), len(shape) - 2
+    weight = cresset.ones(4, 4, *[2] * rank, requires_grad=True)
+    x = x.to_mkldnn() if opaque else x
+    arguments = (x, weight, None, [1] * rank, [0] * rank, [dilation] * rank, transposed, [0] * rank, 1)
+    with cresset.backends.mkldnn.flags(enabled=False):
+        assert cresset._C._select_conv_backend(*arguments) is cresset._C._ConvBackend[expected]
+    if expected.startswith("Slow"):
+        enabled = cresset._C._select_conv_backend(*arguments)
+        assert enabled is cresset._C._ConvBackend["MkldnnTranspose" if transposed else "Mkldnn"]
+    result = cresset.ops.aten.convolution(*arguments)
+    assert result.is_mkldnn == opaque
+    result.backward(result.detach())
+    assert weight.grad.shape == weight.shape and not weight.grad.is_mkldnn

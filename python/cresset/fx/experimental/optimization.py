@@ -5,11 +5,11 @@ import copy
 from cresset import nn
 from cresset.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
-from .._symbolic_trace import symbolic_trace
+from .._symbolic_trace import Tracer, symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule
 
-__all__ = ["extract_subgraph", "fuse", "matches_module_pattern", "remove_dropout", "replace_node_module"]
+__all__ = ["extract_subgraph", "fuse", "matches_module_pattern", "optimize_for_inference", "remove_dropout", "replace_node_module"]
 
 # Classes of two layers of which the second is computed by the first, and the function that makes one layer of both.
 _FUSED = {
@@ -71,6 +71,22 @@ def remove_dropout(model):
     traced.delete_all_unused_submodules()
     traced.recompile()
     return traced
+
+
+def optimize_for_inference(model, pass_config=None, tracer=Tracer):
+    """A graph module for inference: layers compute the batch norms that follow them, and dropout is gone. The model is in evaluation mode.
+
+    `pass_config` leaves one out: `{"conv_bn_fuse": False}` or `{"remove_dropout": False}`; `mkldnn_layout_optimize` is taken and changes nothing, since kernels
+    choose layouts themselves. RuntimeError for other names. `tracer`: the class that traces the model.
+    """
+    passes = {"conv_bn_fuse": True, "remove_dropout": True, "mkldnn_layout_optimize": True} | (pass_config or {})
+    if unknown := passes.keys() - {"conv_bn_fuse", "remove_dropout", "mkldnn_layout_optimize"}:
+        raise RuntimeError(f"optimize_for_inference: there is no pass {sorted(unknown)[0]!r}.")
+    model = copy.deepcopy(model)
+    traced = GraphModule(model, tracer().trace(model))
+    if passes["conv_bn_fuse"]:
+        traced = fuse(traced, no_trace=True)
+    return remove_dropout(traced) if passes["remove_dropout"] else traced
 
 
 def extract_subgraph(orig_module, nodes, inputs, outputs):
