@@ -443,6 +443,29 @@ def _addcmul(self, a, b, *, value=1):
     return self.add(_mul(a, b), alpha=value)
 
 
+@_rule("ldexp")
+def _ldexp(self, other):
+    if isinstance(other, Sparse):
+        raise NotImplementedError("ldexp: an exponent that is not sparse was required; where it is absent the power would be 1.")
+    return _mul(self, cresset.pow(2.0, other))
+
+
+@_rule("dist")
+def _dist(a, b, p=2):
+    if not (isinstance(a, Sparse) and isinstance(b, Sparse)):
+        raise RuntimeError("dist: two sparse tensors were required, or none.")
+    return cresset.norm(coalesced(coordinates(_add(a, b, alpha=-1)))._v, p)
+
+
+@_rule("fill_")
+def _fill_(sparse, value):
+    """The elements that are there."""
+    if not isinstance(sparse, Compressed):
+        raise NotImplementedError("Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend: absent elements are zero.")
+    sparse._v.fill_(value)
+    return sparse
+
+
 _RULES["addcmul_"] = lambda self, a, b, *, value=1: self.add_(_mul(a, b), alpha=value)
 
 

@@ -515,3 +515,14 @@ def test_lists_of_sparse_tensors():
 def test_products_are_added_in_place():
     a = torch.tensor([[0.0, 3.0], [0.0, 4.0]]).to_sparse()
     assert a.addcmul_(a, a) is a and a.to_dense().tolist() == [[0, 12], [0, 20]]
+
+
+def test_powers_of_two_distances_and_fillings():
+    a = torch.tensor([[0.0, 3.0], [0.0, 4.0]]).to_sparse()
+    assert torch.ldexp(a, torch.tensor([1, 3])).to_dense().tolist() == [[0, 24], [0, 32]]
+    assert a.ldexp_(torch.tensor(2)).to_dense().tolist() == [[0, 12], [0, 16]]
+    assert torch.dist(a, torch.tensor([[0.0, 0.0], [5.0, 16.0]]).to_sparse()).item() == 13
+    b = a.to_sparse_csr()
+    assert b.fill_(2) is b and b.to_dense().tolist() == [[0, 2], [0, 2]]
+    with pytest.raises(NotImplementedError):
+        a.fill_(2)
