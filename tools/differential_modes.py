@@ -438,9 +438,8 @@ def freeze(package: Any, call: Call, outcome: Outcome) -> None:
 
 def fx(package: Any, call: Call, outcome: Outcome) -> None:
     """PyTorch's plain call, and ours as a graph that make_fx records and that runs on new tensors."""
-    if package is PYTORCH or call.random:
-        return plain(package, call, outcome)
-    return recorded(package, call, outcome)
+    (plain if package is PYTORCH or call.random else recorded)(package, call, outcome)
+    outcome.results = tensors(package, outcome.results)  # a graph gives no others
 
 
 def recorded(package: Any, call: Call, outcome: Outcome) -> None:

@@ -34,7 +34,7 @@ def extremes(call: Call) -> str:
         return "huge"
     if MATRICES.search(call.operator):
         given = matrices(call)
-        if any(map(deficient, given)) or ("lu_solve" in call.operator and any(map(zero_on_diagonal, given[:1]))):
+        if any(map(deficient, given)) or ("lu_solve" in call.operator and any(map(zero_on_diagonal, given))):
             return "singular"
         if "cholesky" in call.operator and "solve" not in call.operator and any(map(indefinite, given)):
             return "indefinite"
@@ -64,6 +64,8 @@ def deficient(items: np.ndarray) -> bool:
 
 def zero_on_diagonal(items: np.ndarray) -> bool:
     """Are factors that were computed already those of a singular matrix?"""
+    if items.shape[-1] != items.shape[-2]:
+        return False
     sizes = np.abs(np.diagonal(items, axis1=-2, axis2=-1))
     return bool((sizes.min(-1) <= 1e-6 * np.abs(items).max((-2, -1))).any())
 

@@ -277,7 +277,7 @@ def plainer(call: Call) -> Call:
     """The call without its mode, where that is one of derivatives, batches or programs."""
     if call.mode in ("vmap", "examples"):
         return example(call, 0)
-    return call if call.mode in (*OWN_WAYS, "meta") else replace(call, mode="plain")
+    return call if call.mode in OWN_WAYS else replace(call, mode="plain")
 
 
 def refused(call: Call) -> Outcome:

@@ -38,6 +38,9 @@ std::pair<Tensor, Tensor> statistics_of(const Tensor& x, const Tensor& saved_mea
 Three layer_norm_rule(const Tensor& input, IntArrayRef shape, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                       double eps) {
   const Batch b(input, weight, bias);
+  for (const auto& [name, t] : {std::pair("weight", weight), std::pair("bias", bias)})
+    CRESSET_CHECK(!t || t->sizes() == shape, "Expected ", name, " to be of same shape as normalized_shape, but got ", name, " of shape ",
+                  t->sizes(), " and normalized_shape = ", shape);
   const bool outside = b.has(weight) || b.has(bias);
   const Tensor x = b.full(input);
   const auto [out, mean, rstd] = cresset::native_layer_norm(x, shape, outside ? std::nullopt : weight, outside ? std::nullopt : bias, eps);
@@ -79,6 +82,7 @@ Three batch_norm_rule(const Tensor& input, const std::optional<Tensor>& weight, 
                       const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
                       double eps) {
   const Batch b(input, weight, bias, running_mean, running_var);
+  ops::check_batch_norm(input, weight, bias, running_mean, running_var, training);
   CRESSET_CHECK(
       !training || !b.has(input) || ((!running_mean || b.has(running_mean)) && (!running_var || b.has(running_var))),
       "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not "

@@ -67,12 +67,11 @@ double mean_factor(const Tensor& d, int64_t reduction) { return reduction == kRe
 
 Tensor smooth_l1_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
   CRESSET_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
-  if (beta == 0) return l1_loss_impl(self, target, reduction);
   const Tensor z = checked_distance("smooth_l1_cpu", self, target).abs();
+  if (beta == 0) return reduce_loss(z, reduction);
   return reduce_loss(cresset::where(z < beta, z * z * (0.5 / beta), z - 0.5 * beta), reduction);
 }
 Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
-  if (beta == 0) return (cresset::sgn(self - target) * mean_factor(self - target, reduction) * grad_output).to(self.scalar_type());
   const Tensor d = distance(self, target);
   CRESSET_CHECK_NOT_IMPLEMENTED(d.scalar_type() != kBool && !d.is_complex(), "\"smooth_l1_backward_cpu_out\" not implemented for '",
                                 d.scalar_type(), "'");
@@ -315,7 +314,8 @@ Tensor opposite(const Tensor& target, const Tensor& self) {
 }  // namespace
 
 Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
-  const Tensor loss = (opposite(target, self) * self).exp().log1p();
+  const bool flags = target.scalar_type() == kBool && self.scalar_type() != kBool;
+  const Tensor loss = (opposite(flags ? target.to(self.scalar_type()) : target, self) * self).exp().log1p();
   CRESSET_CHECK(canCast(loss.scalar_type(), self.scalar_type()), "result type ", loss.scalar_type(),
                 " can't be cast to the desired output type ", self.scalar_type());
   return reduce_loss(loss.to(self.scalar_type()), reduction);

@@ -218,7 +218,9 @@ Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optiona
   }
   if (!bias) return cresset::matmul(input, weight.t());
   if (input.dim() == 2) return cresset::addmm(*bias, input, weight.t());
-  if (input.dim() != 2 && input.dim() != 0 && input.is_contiguous() && bias->dim() <= 1 && input.size(-1) != 0) {
+  CRESSET_CHECK(input.dim() != 1 || bias->scalar_type() == weight.scalar_type(), "self and mat2 must have the same dtype, but got ",
+                bias->scalar_type(), " and ", weight.scalar_type());
+  if (input.dim() != 0 && input.is_contiguous() && bias->dim() <= 1 && input.size(-1) != 0) {
     DimVector sizes(input.sizes());
     sizes[sizes.size() - 1] = weight.size(0);
     const Tensor rows = input.reshape({-1, input.size(-1)});

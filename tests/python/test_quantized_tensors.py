@@ -252,3 +252,26 @@ def test_resize():
     channels = torch.quantize_per_channel(torch.ones(2, 2), torch.tensor([0.1, 0.2]), torch.tensor([0, 0]), 0, torch.qint8)
     with pytest.raises(RuntimeError, match="Can only resize quantized tensors with per-tensor schemes!"):
         channels.resize_(1, 2)
+
+
+def test_copies_of_views_and_views_written_anew():
+    numbers = torch.tensor([[0, 1, -2], [3, 0, 9]])
+    q = torch.quantize_per_tensor(numbers.float(), 0.5, 3, torch.qint8)
+    for got, want in [
+        (torch.permute_copy(q, [1, 0]), numbers.T),
+        (torch.narrow_copy(q, 1, 0, 2), numbers[:, :2]),
+        (torch.unsafe_split(q, 2, 1)[1], numbers[:, 2:]),
+        (torch.rot90(q, 3, [0, 1]), torch.rot90(numbers, 3, [0, 1])),
+        (torch.select_scatter(q, q[0], 0, 1), numbers[[0, 0]]),
+        (torch.full_like(q, 2), torch.full((2, 3), 2)),
+        (torch.ops.aten.copy(q, torch.ones(2, 3)), torch.ones(2, 3)),
+    ]:
+        assert got.is_quantized and got.dequantize().tolist() == want.tolist()
+    assert q.dequantize().tolist() == numbers.tolist()
+    assert torch.nn.functional.gelu(q).dequantize().tolist() == [[0, 1, 0], [3, 0, 9]]
+
+
+def test_hardtanh_has_limits_where_none_are_given():
+    q = torch.quantize_per_tensor(torch.tensor([-3.0, 0.5, 9.0]), 0.5, 10, torch.quint8)
+    assert torch.nn.functional.hardtanh(q).dequantize().tolist() == [-1, 0.5, 1]
+    assert torch.nn.functional.hardtanh_(q, 0, 1).dequantize().tolist() == [0, 0.5, 1] == q.dequantize().tolist()

@@ -342,6 +342,8 @@ class Registrations:
                 functional = re.sub(rf"\b{a.name}\b", f"{a.name}_apart.copy", functional)
             body = [*out_memory_checks(op), *apart, f"const auto computed = {functional};", *self.stored(op),
                     *(f"{a.name}_apart.store();" for a in written), cpp.return_outs(op)]
+        if row.kind != "composite" and row.get("autocast"):  # which casts for the functional form alone
+            body.insert(0, "const cresset::impl::ExcludeDispatchKeyGuard as_given(cresset::autocast_dispatch_keyset);")
         self.register(key, op, self.local(op, body, "derived"))
 
     @staticmethod

@@ -15,13 +15,19 @@ _MOVES = frozenset(
     "flip index_select index gather roll max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices upsample_nearest1d upsample_nearest2d "
     "upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
     "repeat narrow diagonal channel_shuffle pixel_shuffle pixel_unshuffle masked_select take max min amax amin sort topk view_as "
-    "swapaxes movedim flatten".split()
+    "swapaxes movedim flatten rot90".split()
 )
+# Copies of views, and tensors with a view written anew, by the view.
+_COPIES = {"narrow_copy": "narrow", "unsafe_split": "split", "unsafe_split_with_sizes": "split_with_sizes"} | {
+    f"{view}_copy": view
+    for view in "alias as_strided detach diagonal expand permute select slice split split_with_sizes squeeze t transpose unbind unfold unsqueeze view".split()
+}
+_SCATTERS = {f"{view}_scatter": view for view in ("as_strided", "diagonal", "select", "slice")}
 _SAME = frozenset("detach alias clone contiguous".split())  # of a tensor with several scales too
 _COMPARED = frozenset("eq ne lt le gt ge".split())
 # Computed with real numbers, the result with the same scale.
 _REAL = frozenset(
-    "mean std avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d "
+    "mean std avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool3d gelu "
     "upsample_bilinear2d grid_sampler_2d leaky_relu threshold".split()
 )
 
@@ -41,6 +47,13 @@ def apply(func, args, kwargs):
     q = first._quantizer
     if name in _RULES:
         return _RULES[name](*args, **kwargs)
+    if name in _COPIES:
+        made = getattr(cresset.ops.aten, _COPIES[name])(*args, **kwargs)
+        return made.clone() if isinstance(made, cresset.Tensor) else [part.clone() for part in made]
+    if name in _SCATTERS:
+        made = args[0].clone()
+        _copy_(getattr(cresset.ops.aten, _SCATTERS[name])(made, *args[2:], **kwargs), args[1])
+        return made
     if "nearest" in name and isinstance(q, PerTensor) and first._numbers.dtype is not cresset.uint8:  # other numbers are resized as real ones, exactly
         real = func(*(a.double() if a is first._numbers else a for a in _plain(args)), **{k: _plain(v) for k, v in kwargs.items()})
         return _wrapped(real.to(first._numbers.dtype), first)
@@ -190,7 +203,9 @@ def _copy_(target, source, non_blocking=False):
     else:
         if source.dtype != cresset.float32:
             raise RuntimeError("Quantized copy only works with kFloat as source Tensor")
-        target._numbers.copy_(quantized(source.expand(target.shape), target._quantizer)._numbers)
+        if source.shape != target.shape:
+            raise RuntimeError("Quantized copy only works with Tensors with the same shape")
+        target._numbers.copy_(quantized(source, target._quantizer)._numbers)
     return target
 
 
@@ -276,10 +291,13 @@ _RULES = {
     "index_put": lambda t, indices, values, accumulate=False: _index_put_(t._with(t._numbers.clone()), indices, values, accumulate),
     "constant_pad_nd": _constant_pad, "masked_fill_": _masked_fill_,
     "masked_fill": lambda t, mask, value: _masked_fill_(t._with(t._numbers.clone()), mask, value),
-    "equal": _equal, "copy_": _copy_, "fill_": _fill_, "_to_copy": _to_copy, "empty_like": _empty_like, "clamp": _clamped, "hardtanh": _clamped,
+    "equal": _equal, "copy_": _copy_, "fill_": _fill_, "_to_copy": _to_copy, "empty_like": _empty_like, "clamp": _clamped,
+    "copy": lambda t, source, non_blocking=False: _copy_(t.clone(), source), "fill": lambda t, value: _fill_(t.clone(), value),
+    "ones_like": lambda t, **options: _fill_(_empty_like(t, **options), 1), "full_like": lambda t, value, **options: _fill_(_empty_like(t, **options), value),
+    "hardtanh": lambda t, min_val=-1, max_val=1: _clamped(t, min_val, max_val),
     "cat": _joined, "stack": lambda tensors, dim=0: _joined(tensors, dim, stacked=True),
     "relu": lambda t: _clamped(t, 0.0), "relu6": lambda t: _clamped(t, 0.0, 6.0),
     "_local_scalar_dense": lambda t: t.dequantize().item(),
     "sigmoid": _fixed(cresset.sigmoid, 0, 1), "hardsigmoid": _fixed(cresset.nn.functional.hardsigmoid, 0, 1), "tanh": _fixed(cresset.tanh, -1, 1),
 }  # fmt: skip
-_RULES |= {name + "_": _in_place(name) for name in ("relu", "relu6", "hardtanh", "hardsigmoid", "leaky_relu")}
+_RULES |= {name + "_": _in_place(name) for name in ("relu", "relu6", "hardtanh", "hardsigmoid", "leaky_relu", "gelu")}

@@ -33,6 +33,8 @@ def apply(func, args, kwargs):
         if name[:-1] in _MERGING and isinstance(args[0], Coordinates) and not args[0].is_coalesced():
             raise RuntimeError(f"{name} requires coalesced input")
         return _written(args[0], apply_named(name[:-1], args, kwargs))
+    if rule is None and name.startswith("_foreach_"):
+        return _of_each(func, name.removeprefix("_foreach_"), args, kwargs)
     if rule is None:
         if func.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):  # in inference mode compositions come here whole
             return func.decompose(*args, **kwargs)
@@ -46,6 +48,19 @@ def apply(func, args, kwargs):
 
 def apply_named(name, args, kwargs):
     return _RULES[name](*args, **kwargs)
+
+
+def _of_each(func, name, args, kwargs):
+    """An operator on lists: the one of its name for each tensor, with its members of the other lists."""
+    if any(isinstance(a, (list, tuple)) and len(a) != len(args[0]) for a in (*args, *kwargs.values())):
+        raise RuntimeError("Tensor lists must have the same number of tensors")
+    name = name.replace("maximum", "clamp_min").replace("minimum", "clamp_max")
+    operator = getattr(cresset.ops.aten, "linalg_vector_norm" if name == "norm" else name, None)
+    if operator is None:
+        _refuse(func, args)
+    member = lambda a, i: a[i] if isinstance(a, (list, tuple)) else a  # noqa: E731
+    results = [operator(*[member(a, i) for a in args], **{k: member(a, i) for k, a in kwargs.items()}) for i in range(len(args[0]))]
+    return None if name.endswith("_") else results
 
 
 def _backend(args):
@@ -430,9 +445,35 @@ _RULES["sub_"] = lambda a, b, *, alpha=1: _add_(a, b, alpha=alpha, subtracts=Tru
 _RULES["mul_"] = lambda a, b: _written(a, _mul(a, b)) if isinstance(a, Sparse) else a.mul_(dense(b))
 
 
-@_rule("addcmul", "addcmul_")
+@_rule("addcmul")
 def _addcmul(self, a, b, *, value=1):
     return self.add(_mul(a, b), alpha=value)
+
+
+@_rule("ldexp")
+def _ldexp(self, other):
+    if isinstance(other, Sparse):
+        raise NotImplementedError("ldexp: an exponent that is not sparse was required; where it is absent the power would be 1.")
+    return _mul(self, cresset.pow(2.0, other))
+
+
+@_rule("dist")
+def _dist(a, b, p=2):
+    if not (isinstance(a, Sparse) and isinstance(b, Sparse)):
+        raise RuntimeError("dist: two sparse tensors were required, or none.")
+    return cresset.norm(coalesced(coordinates(_add(a, b, alpha=-1)))._v, p)
+
+
+@_rule("fill_")
+def _fill_(sparse, value):
+    """The elements that are there."""
+    if not isinstance(sparse, Compressed):
+        raise NotImplementedError("Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend: absent elements are zero.")
+    sparse._v.fill_(value)
+    return sparse
+
+
+_RULES["addcmul_"] = lambda self, a, b, *, value=1: self.add_(_mul(a, b), alpha=value)
 
 
 # --- shapes

@@ -509,3 +509,12 @@ def test_derivatives_of_pinv_of_hermitian_matrices():
     a = a + a.mT
     push = lambda p, c: cresset.func.vjp(lambda x: cresset.linalg.pinv(x, hermitian=True), p)[1](c)[0]  # noqa: E731
     cresset.testing.assert_close(cresset.vmap(push)(a, c), cresset.stack([push(x, y) for x, y in zip(a, c, strict=True)]))
+
+
+def test_parameters_of_norms_fit_each_example():
+    x, norm = cresset.ones(3, 4), cresset.nn.functional.layer_norm
+    with pytest.raises(RuntimeError, match="Expected bias to be of same shape as normalized_shape"):
+        vmap(lambda b: norm(x, [4], None, b))(cresset.ones(2, 5))
+    with pytest.raises(RuntimeError, match="mixed dtype"):
+        vmap(lambda w: cresset.nn.functional.batch_norm(x, None, None, w, None, True))(cresset.ones(2, 4, dtype=cresset.float64))
+    assert vmap(lambda b: norm(x, [4], None, b))(cresset.ones(2, 4)).shape == (2, 3, 4)

@@ -497,3 +497,32 @@ def test_deep_copies_have_gradients():
     s.grad = torch.ones(3).to_sparse()
     made = copy.deepcopy(s)
     assert made.grad is not s.grad and made.grad.to_dense().tolist() == [1.0, 1.0, 1.0]
+
+
+def test_lists_of_sparse_tensors():
+    dense = torch.tensor([[0.0, 4.0], [0.0, -9.0]])
+    a, b = dense.to_sparse(), dense[0].to_sparse()
+    assert [t.to_dense().tolist() for t in torch._foreach_abs([a, b])] == [[[0, 4], [0, 9]], [0, 4]]
+    assert [t.to_dense().tolist() for t in torch._foreach_mul([a, b], [2.0, 3.0])] == [[[0, 8], [0, -18]], [0, 12]]
+    torch._foreach_mul_([a, b], 0.5)
+    assert (a.is_sparse, a.to_dense().tolist(), b.to_dense().tolist()) == (True, [[0, 2], [0, -4.5]], [0, 2])
+    with pytest.raises(NotImplementedError, match="clamp_min"):
+        torch._foreach_maximum([a], 1.0)
+    with pytest.raises(RuntimeError, match="same number"):
+        torch._foreach_mul([a, b], [a])
+
+
+def test_products_are_added_in_place():
+    a = torch.tensor([[0.0, 3.0], [0.0, 4.0]]).to_sparse()
+    assert a.addcmul_(a, a) is a and a.to_dense().tolist() == [[0, 12], [0, 20]]
+
+
+def test_powers_of_two_distances_and_fillings():
+    a = torch.tensor([[0.0, 3.0], [0.0, 4.0]]).to_sparse()
+    assert torch.ldexp(a, torch.tensor([1, 3])).to_dense().tolist() == [[0, 24], [0, 32]]
+    assert a.ldexp_(torch.tensor(2)).to_dense().tolist() == [[0, 12], [0, 16]]
+    assert torch.dist(a, torch.tensor([[0.0, 0.0], [5.0, 16.0]]).to_sparse()).item() == 13
+    b = a.to_sparse_csr()
+    assert b.fill_(2) is b and b.to_dense().tolist() == [[0, 2], [0, 2]]
+    with pytest.raises(NotImplementedError):
+        a.fill_(2)

@@ -90,7 +90,6 @@ def test_functions_that_put_the_generator_back(forward):
     assert gradcheck(noisy, (x,), fast_mode=True, check_forward_ad=forward)
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("others, expected", [(True, 12), (False, 5)])
 def test_forward_mode_is_asked_as_often_as_in_pytorch(others, expected):
     calls = []
@@ -109,7 +108,8 @@ def test_forward_mode_is_asked_as_often_as_in_pytorch(others, expected):
     options = dict(check_forward_ad=True, check_backward_ad=False, check_batched_grad=False, check_batched_forward_grad=True)
     gradcheck(Counts.apply, (x, y), **options)
     assert len(calls) == expected
-=======
+
+
 def drawn(call):
     """How many random numbers of float32 a call takes from the generator."""
     torch.manual_seed(0)
@@ -125,4 +125,3 @@ def test_random_numbers_that_are_drawn():
     assert drawn(lambda: gradgradcheck(torch.sin, (x,))) == 6
     assert drawn(lambda: gradgradcheck(torch.sin, (x,), gen_non_contig_grad_outputs=True)) == 12
     assert drawn(lambda: gradcheck(torch.sin, (x,), check_batched_grad=True)) == 12
->>>>>>> h-judge
