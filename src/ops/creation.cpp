@@ -239,8 +239,6 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
   CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-  // Of int64 the ends are cut off before they are counted, of narrower integers after.
-  if (type == kLong && !integral) return arange_shape(start.toLong(), end.toLong(), step.toLong(), type, layout, device, pin_memory);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
   if (integral) {

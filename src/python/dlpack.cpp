@@ -83,7 +83,11 @@ PyObject* py_dlpack_device(PyObject* self, PyObject*) {
   CRESSET_CHECK_VALUE(has_dlpack_device(t), "Unknown device type ", t.device(), " for Dlpack");
   const DLDevice device = dlpack_device(t.device());
   const Ref module = checked(PyImport_ImportModule("cresset.utils.dlpack"));
-  const Ref kind = checked(PyObject_CallMethod(module.get(), "DLDeviceType", "i", static_cast<int>(device.device_type)));
+  Ref kind = Ref::steal(PyObject_CallMethod(module.get(), "DLDeviceType", "i", static_cast<int>(device.device_type)));
+  if (!kind) {  // a vendor's number, which the class does not have
+    PyErr_Clear();
+    kind = checked(PyLong_FromLong(static_cast<int>(device.device_type)));
+  }
   return Py_BuildValue("(Oi)", kind.get(), static_cast<int>(device.device_id));
   CRESSET_PY_CATCH(nullptr)
 }

@@ -48,8 +48,8 @@ void for_each_block(const Shape& s, const R& rows, const C& columns) {
 // Half types are computed as float and converted at the ends.
 bool through_float(const Tensor& t) { return isReducedFloatingType(t.scalar_type()); }
 
-// Some rows of half types at a time: f(blocks, rows) computes on floats in the second cache, and its first block is the result. False where
-// elements of a row are no neighbours.
+// Some rows of half types at a time: f(operands, result, rows) computes on floats in the second cache. False where elements of a row are no
+// neighbours.
 template <std::size_t N, class F>
 bool each_half_rows(const std::array<Tensor, N>& in, const Tensor& out, const Shape& s, const F& f) {
   constexpr int64_t kBlock = 1 << 14, kLongest = 1 << 16, kWork = 1 << 13;  // elements
@@ -62,15 +62,16 @@ bool each_half_rows(const std::array<Tensor, N>& in, const Tensor& out, const Sh
   const StoreFunction store = store_function(ComputeType::Float, type);
   parallel_for(0, s.outer, std::max<int64_t>(1, kWork / s.n), [&](int64_t begin, int64_t end) {
     const int64_t most = std::min(together, end - begin);
-    const Tensor memory = detail::empty_cpu({static_cast<int64_t>(N), most * s.n}, kFloat);
+    const Tensor memory = detail::empty_cpu({static_cast<int64_t>(N) + 1, most * s.n}, kFloat);
+    float* const result = memory.data_ptr<float>();
     std::array<float*, N> blocks;
-    for (std::size_t i = 0; i < N; ++i) blocks[i] = memory.data_ptr<float>() + static_cast<int64_t>(i) * most * s.n;
+    for (std::size_t i = 0; i < N; ++i) blocks[i] = result + static_cast<int64_t>(i + 1) * most * s.n;
     for (int64_t row = begin, some; row < end; row += some) {
       some = std::min(most, end - row);
       const auto rows = [&](const Tensor& t) { return Rows{static_cast<char*>(t.data_ptr()) + row * s.n * bytes, bytes, s.n * bytes}; };
       for (std::size_t i = 0; i < N; ++i) load(blocks[i], rows(in[i]), s.n, some);
-      f(blocks, some);
-      store(rows(out), blocks[0], s.n, some);
+      f(blocks, result, some);
+      store(rows(out), result, s.n, some);
     }
   });
   return true;
@@ -80,7 +81,7 @@ void forward(const Tensor& self, int64_t dim, bool log, const Tensor& out) {
   if (out.numel() == 0) return;
   const SoftmaxLoops<float>& floats = find_softmax_loops<float>();
   const Shape whole = shape_of(self, dim);
-  const auto rows = [&](const auto& blocks, int64_t n) { floats.forward_rows(blocks[0], blocks[0], n, whole.n, log); };
+  const auto rows = [&](const auto& from, float* to, int64_t n) { floats.forward_rows(from[0], to, n, whole.n, log); };
   if (each_half_rows(std::array{self}, out, whole, rows)) return;
   const Tensor in = (through_float(self) ? self.to(kFloat) : self).contiguous();
   const Tensor to = out.scalar_type() == in.scalar_type() ? out : detail::empty_cpu(out.sizes(), in.scalar_type());
@@ -100,9 +101,8 @@ void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, bool
   if (out.numel() == 0) return;
   const SoftmaxLoops<float>& floats = find_softmax_loops<float>();
   const Shape whole = shape_of(output, dim);
-  const auto each_row = [&](const auto& blocks, int64_t rows) {
-    for (int64_t at = 0; at < rows * whole.n; at += whole.n)
-      floats.backward_row(blocks[0] + at, blocks[1] + at, blocks[0] + at, whole.n, log);
+  const auto each_row = [&](const auto& from, float* to, int64_t rows) {
+    for (int64_t at = 0; at < rows * whole.n; at += whole.n) floats.backward_row(from[0] + at, from[1] + at, to + at, whole.n, log);
   };
   if (each_half_rows(std::array{grad_output, output}, out, whole, each_row)) return;
   const Tensor g = (through_float(grad_output) ? grad_output.to(kFloat) : grad_output).contiguous();

@@ -124,5 +124,5 @@ def test_quantized_tensors():
 
 
 def test_assert_allclose_is_deprecated():
-    with pytest.warns(FutureWarning, match="assert_allclose.. is deprecated since 1.12"):
+    with pytest.warns(FutureWarning, match="assert_allclose..` is deprecated since 1.12"):
         assert_allclose(cresset.ones(1), cresset.ones(1))
