@@ -16,7 +16,7 @@ using autograd::variable_list;
 
 struct FunctionNode;
 
-// ctx.
+// ctx. It and its node hold each other in turn (PythonNode).
 struct PyContext {
   PyNode base;
   PyObject* dict;

@@ -119,7 +119,7 @@ def drawn(call):
     return numbers.index(torch.rand(1).item())
 
 
-def test_random_numbers_that_are_drawn():
+def test_random_numbers_that_are_drawn():  # PyTorch 2.13's counts
     x = torch.randn(3, dtype=torch.double, requires_grad=True)
     assert drawn(lambda: gradcheck(torch.sin, (x,))) == 0
     assert drawn(lambda: gradgradcheck(torch.sin, (x,))) == 6
