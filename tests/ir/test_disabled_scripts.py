@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import cresset as torch
+from cresset.jit import _classes
 
 PROGRAM = """
 import cresset as torch
@@ -31,7 +34,16 @@ def test_the_environment_disables_compilation():
     assert done.returncode == 0, done.stderr
 
 
-def test_compiled_classes_are_seen_and_forgotten():
+@pytest.fixture
+def classes_afterwards():
+    """Other tests have classes that stay compiled."""
+    classes, names = dict(_classes._types), dict(_classes._by_name)
+    yield
+    _classes._types.update(classes)
+    _classes._by_name.update(names)
+
+
+def test_compiled_classes_are_seen_and_forgotten(classes_afterwards):
     class Plain:
         def __init__(self, x: int):
             self.x = x
@@ -40,6 +52,22 @@ def test_compiled_classes_are_seen_and_forgotten():
     assert Plain in torch.jit._state._script_classes
     torch.jit._state._script_classes.clear()
     assert Plain not in torch.jit._state._script_classes
+
+
+def test_blocks_of_autocast_outlive_forgotten_classes(classes_afterwards):
+    for _ in range(2):
+
+        @torch.jit.script
+        def f(x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                y = x @ x
+            with torch.no_grad():
+                z = x * 2
+            return y, z
+
+        y, z = f(torch.ones(2, 2, requires_grad=True))
+        assert y.dtype == torch.bfloat16 and not z.requires_grad
+        torch.jit._state._clear_class_state()
 
 
 def test_a_trace_pauses():

@@ -9,6 +9,7 @@ import weakref
 
 import cresset
 from cresset import _C
+from cresset._same_names import own_module
 
 from . import _dataclasses, _definitions, _marks, _state
 from ._types import UnknownModule, UnknownType, is_named_tuple, type_of_annotation
@@ -18,6 +19,7 @@ __all__ = ["NO_INHERITANCE", "qualified_name", "type_of_class", "class_of_type",
 NO_INHERITANCE = "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'."
 
 _types = weakref.WeakKeyDictionary()  # {class: its type}
+_own = {}  # {class: its type} of the library's own compiled classes: runs know them by their names, so programs that empty _types get them again
 _refused = weakref.WeakSet()  # classes of objects that were tried in vain
 _compiling = {}  # {class: its type} while its methods are compiled
 _interface_methods = {}  # {qualified name: names of methods} of interfaces
@@ -182,6 +184,10 @@ def script_class(cls, frame_names=None):
 
 def _compiled_class(cls, frame_names=None):
     """A class that a script mentions is compiled too when it has bases, but they give it nothing: only what it defines itself counts."""
+    if cls in _own:
+        _types[cls] = _own[cls]
+        _by_name[_own[cls].qualified_name()] = cls
+        return _own[cls]
     type_ = _C._jit_class(qualified_name(cls), False)
     _compiling[cls] = type_
     _by_name[type_.qualified_name()] = cls
@@ -200,6 +206,8 @@ def _compiled_class(cls, frame_names=None):
     finally:
         del _compiling[cls]
     _types[cls] = type_
+    if own_module(cls.__module__).partition(".")[0] == "cresset":
+        _own[cls] = type_
     _C._jit_remember_class(type_.qualified_name(), cls)
     return type_
 
