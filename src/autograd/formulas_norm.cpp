@@ -9,6 +9,7 @@
 
 #include <cresset/core/grad_mode.h>
 #include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
 
 namespace cresset::autograd::formulas {
@@ -187,6 +188,27 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& ggx,
   const Sets sets = last_sets(x, normalized_shape);
   const auto [m, s] = statistics_of(sets, x, mean, rstd);
   return double_backward(sets, ggx, ggw, ggb, gy, x, (x - m) * s, s, weight ? *weight : Tensor(), true, mask);
+}
+
+std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const std::vector<Tensor>& grads, const Tensor& input, const Tensor& mean,
+                                                       const Tensor& rstd, const std::optional<Tensor>& weight, int64_t n, int64_t c,
+                                                       int64_t hxw, int64_t group, std::array<bool, 3> mask) {
+  Tensor gx, gw, gb;
+  if (grads[0].defined())
+    std::tie(gx, gw, gb) = cresset::native_group_norm_backward(grads[0], input, mean, rstd, weight, n, c, hxw, group, mask);
+  if (!mask[0] || input.numel() == 0 || !(grads[1].defined() || grads[2].defined())) return {gx, gw, gb};
+  const int64_t row = c / group * hxw;
+  const DimVector split{n, group, row}, one{n, group, 1};
+  const auto wide = [&](const Tensor& t, const DimVector& sizes) { return t.to(toOpMathType(input.scalar_type())).reshape(sizes); };
+  Tensor more;  // d mean / d x = 1 / row, d rstd / d x = -rstd^3 (x - mean) / row
+  if (grads[1].defined()) more = (wide(grads[1], one) / row).expand(split);
+  if (grads[2].defined()) {
+    const Tensor s = wide(rstd, one);
+    const Tensor of_rstd = (wide(input, split) - wide(mean, one)) * (wide(grads[2], one) * s * s * s / -row);
+    more = more.defined() ? more + of_rstd : of_rstd;
+  }
+  more = more.to(input.scalar_type()).reshape(input.sizes());
+  return {gx.defined() ? gx + more : more, gw, gb};
 }
 
 }  // namespace cresset::autograd::formulas

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include <cresset/core/tensor.h>
 
@@ -34,5 +35,9 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& ggx,
                                                               const Tensor& x, IntArrayRef normalized_shape, const Tensor& mean,
                                                               const Tensor& rstd, const std::optional<Tensor>& weight,
                                                               std::array<bool, 3> mask);
+/// grads: of the result, of mean and of rstd; the statistics have derivatives, as they are what a second derivative sees of the input.
+std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const std::vector<Tensor>& grads, const Tensor& input, const Tensor& mean,
+                                                       const Tensor& rstd, const std::optional<Tensor>& weight, int64_t n, int64_t c,
+                                                       int64_t hxw, int64_t group, std::array<bool, 3> mask);
 
 }  // namespace cresset::autograd::formulas

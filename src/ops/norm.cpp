@@ -262,18 +262,34 @@ Tensor rms_norm_impl(const Tensor& input, IntArrayRef normalized_shape, const st
   return (weight ? (y * *weight).to(input.scalar_type()) : y).contiguous(input.suggest_memory_format());
 }
 
-namespace {
-// (y, mean, 1/sqrt(var + eps)); only y has a history.
-std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const std::optional<Tensor>& weight,
-                                                    const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
-                                                    double eps) {
+ScalarType check_group_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, int64_t n,
+                            int64_t c, int64_t hxw, int64_t group) {
   CRESSET_CHECK(group > 0 && c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
                 input.sizes(), " and num_groups=", group);
   for (const auto& [name, t] : {std::pair("weight", &weight), std::pair("bias", &bias)})
     CRESSET_CHECK(!*t || ((*t)->dim() == 1 && (*t)->numel() == c), "Expected ", name,
                   " to be a vector of size equal to the number of channels in input, but got ", name, " of shape ", (*t)->sizes(),
                   " and input of shape ", input.sizes());
-  const ScalarType type = input.scalar_type(), statistics = statistics_type(input, weight, bias);
+  CRESSET_CHECK(input.dim() >= 2 && input.numel() == n * c * hxw,
+                "native_group_norm: an input of at least two dimensions and N * C * HxW elements was required; got ", input.sizes(),
+                " with N = ", n, ", C = ", c, " and HxW = ", hxw, ".");
+  return statistics_type(input, weight, bias);
+}
+
+void check_group_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                               const std::optional<Tensor>& weight, int64_t n, int64_t c, int64_t hxw, int64_t group) {
+  CRESSET_CHECK(group > 0 && c % group == 0 && input.numel() == n * c * hxw && grad_out.sizes() == input.sizes() &&
+                    mean.numel() == n * group && rstd.numel() == n * group,
+                "native_group_norm_backward: N * C * HxW elements and N * group statistics were required; got ", input.sizes(), ", ",
+                grad_out.sizes(), ", ", mean.sizes(), " and ", rstd.sizes(), ".");
+  check_channels("weight", weight, c);
+}
+
+// Out of operators, for tangents and for devices without a kernel.
+std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const std::optional<Tensor>& weight,
+                                                          const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
+                                                          int64_t group, double eps) {
+  const ScalarType type = input.scalar_type(), statistics = check_group_norm(input, weight, bias, n, c, hxw, group);
   const int64_t row = c / group * hxw;
   const Tensor wide = input.to(toOpMathType(type));  // the result is rounded once, behind weight and bias
   auto [y, mean, rstd] = cresset::native_layer_norm(wide.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
@@ -282,32 +298,20 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
   Tensor out = cresset::_unsafe_view(y, input.sizes()).contiguous(input.suggest_memory_format());
   if (weight) out = out * weight->view(affine);
   if (bias) out = out + bias->view(affine);
-  return {out.to(type), mean.reshape({n, group}).to(statistics), rstd.reshape({n, group}).to(statistics)};
-}
-}  // namespace
-
-std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const std::optional<Tensor>& weight,
-                                                          const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
-                                                          int64_t group, double eps) {
-  auto [y, mean, rstd] = normalise_groups(input, weight, bias, n, c, hxw, group, eps);
-  // The statistics of native_layer_norm have no derivative; whether a tangent or a graph is there, only autograd knows.
+  // The statistics of native_layer_norm have no derivative; whether a tangent is there, only autograd knows.
   if (GradMode::is_enabled() && input.numel() > 0) {
-    auto [var, average] = cresset::var_mean(input.reshape({n, group, c / group * hxw}), IntArrayRef({2}), Scalar(0));
-    rstd = cresset::rsqrt(var + eps).to(mean.scalar_type());
-    mean = average.to(mean.scalar_type());
+    auto [var, average] = cresset::var_mean(input.reshape({n, group, row}), IntArrayRef({2}), Scalar(0));
+    rstd = cresset::rsqrt(var + eps);
+    mean = average;
   }
-  return {y, mean, rstd};
+  return {out.to(type), mean.reshape({n, group}).to(statistics), rstd.reshape({n, group}).to(statistics)};
 }
 
 // With xhat = (input - mean) * rstd and h = grad_out * weight: grad_input = rstd * (h - E[h] - xhat * E[h * xhat]), E over a group.
 std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward_impl(const Tensor& grad_out, const Tensor& input, const Tensor& mean,
                                                                    const Tensor& rstd, const std::optional<Tensor>& weight, int64_t n,
                                                                    int64_t c, int64_t hxw, int64_t group, std::array<bool, 3> output_mask) {
-  CRESSET_CHECK(group > 0 && c % group == 0 && input.numel() == n * c * hxw && grad_out.sizes() == input.sizes() &&
-                    mean.numel() == n * group && rstd.numel() == n * group,
-                "native_group_norm_backward: N * C * HxW elements and N * group statistics were required; got ", input.sizes(), ", ",
-                grad_out.sizes(), ", ", mean.sizes(), " and ", rstd.sizes(), ".");
-  check_channels("weight", weight, c);
+  check_group_norm_backward(grad_out, input, mean, rstd, weight, n, c, hxw, group);
   const DimVector split{n, group, c / group, hxw}, statistics{n, group, 1, 1};
   const ScalarType wide = toOpMathType(input.scalar_type()), type = weight ? weight->scalar_type() : input.scalar_type();
   const Tensor g = grad_out.to(wide).reshape(split), m = mean.to(wide).reshape(statistics), s = rstd.to(wide).reshape(statistics);
@@ -327,7 +331,7 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
                        double eps, bool) {
   CRESSET_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input.size(0), c = input.size(1);
-  return std::get<0>(normalise_groups(input, weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
+  return std::get<0>(cresset::native_group_norm(input, weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
 }
 
 Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {

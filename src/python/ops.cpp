@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "ops/shared/promotion.h"
 #include "python/bind.h"
@@ -380,9 +381,41 @@ struct PyPacket {
   uint64_t definitions;  // when the overloads were looked up
 };
 
+// Packets whose overload without a name is asked first, as PyTorch's are, although functions and methods ask it after the others (and node
+// names count it so): `ops.aten.std(x, False)` is unbiased=False, not dim=0.
+constexpr std::string_view kNamelessFirst[] = {"aten::_upsample_bicubic2d_aa",
+                                               "aten::_upsample_bilinear2d_aa",
+                                               "aten::_upsample_lanczos2d_aa",
+                                               "aten::_upsample_nearest_exact1d",
+                                               "aten::_upsample_nearest_exact2d",
+                                               "aten::_upsample_nearest_exact3d",
+                                               "aten::bernoulli",
+                                               "aten::count_nonzero",
+                                               "aten::linalg_pinv",
+                                               "aten::sort",
+                                               "aten::std",
+                                               "aten::std_mean",
+                                               "aten::stft",
+                                               "aten::upsample_bicubic2d",
+                                               "aten::upsample_bilinear2d",
+                                               "aten::upsample_linear1d",
+                                               "aten::upsample_nearest1d",
+                                               "aten::upsample_nearest2d",
+                                               "aten::upsample_nearest3d",
+                                               "aten::upsample_trilinear3d",
+                                               "aten::var",
+                                               "aten::var_mean"};
+
+std::vector<OperatorHandle> overloads_in_order(const std::string& name) {
+  std::vector<OperatorHandle> all = Dispatcher::singleton().overloadsOf(name);
+  if (std::binary_search(std::begin(kNamelessFirst), std::end(kNamelessFirst), name))
+    std::stable_partition(all.begin(), all.end(), [](const OperatorHandle& op) { return op.operator_name().overload_name.empty(); });
+  return all;
+}
+
 const std::vector<OperatorHandle>& overloads_of(PyPacket* p) {
   if (const uint64_t now = definition_count(); CRESSET_UNLIKELY(p->definitions != now)) {
-    *p->overloads = Dispatcher::singleton().overloadsOf(*p->name);
+    *p->overloads = overloads_in_order(*p->name);
     p->definitions = now;
   }
   return *p->overloads;
@@ -509,7 +542,7 @@ void init_ops(PyObject* module) {
   });
   def(module, "_overload_names", [](std::string name) {
     std::vector<std::string> names;
-    for (const OperatorHandle& op : Dispatcher::singleton().overloadsOf(name)) names.push_back(op.operator_name().overload_name);
+    for (const OperatorHandle& op : overloads_in_order(name)) names.push_back(op.operator_name().overload_name);
     return names;
   });
 }

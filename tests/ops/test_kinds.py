@@ -28,7 +28,6 @@ COMPOSED = {
         upsample_nearest2d.vec_out""",
     "asks, and computes nothing": "is_pinned is_same_size _fused_sdp_choice",
     "packs for the CPU only": "_convert_weight_to_int4pack_for_cpu _scaled_mm _scaled_mm.out _pack_padded_sequence",
-    "group_norm is the layer norm of its groups, whose gradient is quicker": "native_group_norm native_group_norm.out",
     "chooses between leaky_relu and noise": "rrelu_with_noise rrelu_with_noise_",
 }
 # Kernels of their own here.

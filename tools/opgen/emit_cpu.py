@@ -1,5 +1,7 @@
 """CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
 
+import re
+
 import cpp
 from emit_ops import RULES, out_checks, plain_out, plain_out_header, pointwise_call, promoting_scalars
 from output import header, source
@@ -67,7 +69,7 @@ def _declarations(family, pointwise):
             if args:
                 fields = " ".join(f"{_field_type(a)} {a.name};" for a in args)
                 body += f"struct {row.main.ident}_args {{ {fields} }};\n"
-        lines = "".join(f"extern const {kind} {name};\n" for r in pointwise for kind, name in _loop_tables(r))
+        lines = "".join(f"extern const {kind} {r.main.ident}_{member};\n" for r in pointwise for kind, member in _loop_tables(r))
         body += f"\nCRESSET_IN_EACH_ISA(\n{lines})\n"
     return header(family.name, includes, body, "cresset::cpu")
 
@@ -108,8 +110,8 @@ def _kernels(pointwise):
     lines = []
     for row in pointwise:
         ident = row.main.ident
-        tables = ", ".join(f"CRESSET_ISA_TABLE({name})" for _, name in _loop_tables(row))
-        lines.append(f"const cpu::PointwiseKernel {ident}_kernel{{&ops::{ident}_op, {tables}}};\n")
+        tables = ", ".join(f".{member} = CRESSET_ISA_TABLE({ident}_{member})" for _, member in _loop_tables(row))
+        lines.append(f"const cpu::PointwiseKernel {ident}_kernel{{.op = &ops::{ident}_op, {tables}}};\n")
     return "".join(lines)
 
 
@@ -175,19 +177,22 @@ def _repeats_last(row):
     return len(_tensors(row)) == 2 and row.get("dtype", "promote") in ("promote", "float", "compare") and "(" not in row.get("pointwise")
 
 
+_CHEAP = re.compile(r"-self|(abs|reciprocal|relu|rsqrt|sqrt)\(self\)")
+
+
 def _is_reduced(row):
     """Has the row loops for Half and BFloat16 as they are in memory? Where the arithmetic is so cheap that blocks of floats would show."""
-    return _repeats_last(row) and row.get("dtype", "promote") != "compare" and "f" in row.get("types", "ifc")
+    cheap = _repeats_last(row) or _CHEAP.fullmatch(row.get("pointwise"))
+    return cheap and row.get("dtype", "promote") != "compare" and "f" in row.get("types", "ifc")
 
 
 def _loop_tables(row):
-    """(type, name) of the row's tables of loops, in the order of PointwiseKernel's members."""
-    ident = row.main.ident
-    tables = [("PointwiseLoops", f"{ident}_loops")]
+    """(type, member of PointwiseKernel) of the row's tables of loops, whose names are the row's with the member behind."""
+    tables = [("PointwiseLoops", "loops")]
     if _repeats_last(row):
-        tables.append(("PointwiseLoops", f"{ident}_repeating_loops"))
+        tables.append(("PointwiseLoops", "repeating_loops"))
     if _is_reduced(row):
-        tables.append(("ReducedLoops", f"{ident}_reduced_loops"))
+        tables.append(("ReducedLoops", "reduced_loops"))
     return tables
 
 
@@ -202,7 +207,8 @@ def _loops(family, pointwise):
     parts.append("}  // namespace\n\n")
     for row in pointwise:
         classes = row.get("types", "ifc")
-        for kind, name in _loop_tables(row):
+        for kind, member in _loop_tables(row):
+            name = f"{row.main.ident}_{member}"
             types = [t if c in classes else "" for c, t in COMPUTE_TYPES] if kind == "PointwiseLoops" else ["Half", "BFloat16"]
             entries = ", ".join(f"{name[:-1]}<{t}>" if t else "nullptr" for t in types)
             parts.append(f"extern const {kind} {name};\nconst {kind} {name} = {{{entries}}};\n")

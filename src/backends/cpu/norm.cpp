@@ -15,6 +15,7 @@
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
 
+#include "backends/cpu/channels.h"
 #include "backends/cpu/norm_loops.h"
 #include "cpu/cpu_decl_norm.h"
 #include "ops/norm.h"
@@ -23,15 +24,8 @@
 namespace cresset::cpu {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements a thread should have
-
-Tensor dense(const std::optional<Tensor>& t, ScalarType type) { return t && t->defined() ? t->to(type).contiguous() : Tensor(); }
 // The statistics themselves, or a buffer of the type that they are computed in.
 Tensor wide(const Tensor& t, ScalarType type) { return t.scalar_type() == type ? t : detail::empty_cpu(t.sizes(), type); }
-template <class A>
-const A* pointer(const Tensor& t) {
-  return t.defined() ? t.const_data_ptr<A>() : nullptr;
-}
 
 }  // namespace
 
@@ -55,7 +49,7 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
     const scalar_t *const px = x.const_data_ptr<scalar_t>(), *const w = pointer<scalar_t>(wt), *const b = pointer<scalar_t>(bt);
     scalar_t *const py = y.mutable_data_ptr<scalar_t>(), *const pm = wide_mean.mutable_data_ptr<scalar_t>(),
                     *const pr = wide_rstd.mutable_data_ptr<scalar_t>();
-    parallel_for(0, rows, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+    parallel_for(0, rows, std::max<int64_t>(1, kNormGrain / n), [&](int64_t begin, int64_t end) {
       loops.forward_rows(px + begin * n, py + begin * n, end - begin, n, w, b, eps, pm + begin, pr + begin);
     });
   });
@@ -81,7 +75,7 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad
     if (gx.defined() && n > 0) {
       const Tensor to = wide(gx, type);
       scalar_t* const p = to.mutable_data_ptr<scalar_t>();
-      parallel_for(0, rows, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+      parallel_for(0, rows, std::max<int64_t>(1, kNormGrain / n), [&](int64_t begin, int64_t end) {
         const int64_t at = begin * n;
         loops.backward_rows(pg + at, px + at, p + at, end - begin, n, w, pm + begin, pr + begin);
       });
@@ -89,7 +83,7 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad
     }
     if (gw.defined() || gb.defined()) {
       std::vector<scalar_t> sum_w(static_cast<std::size_t>(n)), sum_b(static_cast<std::size_t>(n));
-      parallel_for(0, n, std::max<int64_t>(16, kGrain / std::max<int64_t>(rows, 1)), [&](int64_t begin, int64_t end) {
+      parallel_for(0, n, std::max<int64_t>(16, kNormGrain / std::max<int64_t>(rows, 1)), [&](int64_t begin, int64_t end) {
         loops.backward_columns(pg, px, rows, n, begin, end, pm, pr, sum_w.data(), sum_b.data());
       });
       const auto store = [&](const Tensor& to, const std::vector<scalar_t>& sums) {

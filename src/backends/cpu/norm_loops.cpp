@@ -138,26 +138,103 @@ void sum_gradients(const T* grad, const T* x, int64_t rows, int64_t pitch, int64
 }
 
 template <class T>
-void scale_rows(const T* x, T* __restrict y, int64_t rows, int64_t n, const T* scale, const T* shift) {
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n)
+void scale_rows(const T* x, T* __restrict y, int64_t rows, int64_t pitch, int64_t n, const T* scale, const T* shift) {
+  for (int64_t r = 0; r < rows; ++r, x += pitch, y += pitch)
     for (int64_t c = 0; c < n; ++c) {
       const T scaled = x[c] * scale[c];  // rounded by itself at every level
       y[c] = scaled + shift[c];
     }
 }
 template <class T>
-void gradient_rows(const T* grad, const T* x, T* __restrict to, int64_t rows, int64_t n, const T* mean, const T* mean_grad, const T* slope,
-                   const T* factor) {
-  for (int64_t r = 0; r < rows; ++r, grad += n, x += n, to += n)
+void gradient_rows(const T* grad, const T* x, T* __restrict to, int64_t rows, int64_t pitch, int64_t n, const T* mean, const T* of_grad,
+                   const T* of_x, const T* constant) {
+  for (int64_t r = 0; r < rows; ++r, grad += pitch, x += pitch, to += pitch)
     for (int64_t c = 0; c < n; ++c) {
-      const T line = (x[c] - mean[c]) * slope[c];  // rounded by itself at every level
-      to[c] = (grad[c] - mean_grad[c] - line) * factor[c];
+      const T line = (x[c] - mean[c]) * of_x[c], moved = grad[c] * of_grad[c];  // rounded by themselves at every level
+      to[c] = moved + line + constant[c];
     }
 }
 
+// f(offset, elements) for each row; once, where the rows lie behind each other.
+template <class F>
+CRESSET_VECTOR_INLINE void each_row(int64_t rows, int64_t pitch, int64_t n, const F& f) {
+  if (pitch == n) return f(int64_t{0}, rows * n);
+  for (int64_t r = 0; r < rows; ++r) f(r * pitch, n);
+}
 template <class T>
-constexpr NormLoops<T> loops = {forward_rows<T>, backward_rows<T>, backward_columns<T>, sum_columns<T>,
-                                sum_squares<T>,  sum_gradients<T>, scale_rows<T>,       gradient_rows<T>};
+double sum_plane(const T* x, int64_t rows, int64_t pitch, int64_t n) {
+  double sum = 0;
+  each_row(rows, pitch, n, [&](int64_t at, int64_t many) CRESSET_INLINE_LAMBDA {
+    const T* const row = x + at;
+    sum += sum_of<T>(many, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(row + i); }, [&](int64_t i) { return row[i]; });
+  });
+  return sum;
+}
+template <class T>
+double squares_of_plane(const T* x, int64_t rows, int64_t pitch, int64_t n, T mean) {
+  double sum = 0;
+  each_row(rows, pitch, n, [&](int64_t at, int64_t many) CRESSET_INLINE_LAMBDA {
+    const T* const row = x + at;
+    sum += sum_of<T>(
+        many,
+        [&](int64_t i) CRESSET_INLINE_LAMBDA {
+          const auto d = load(row + i) - mean;
+          return d * d;
+        },
+        [&](int64_t i) { return (row[i] - mean) * (row[i] - mean); });
+  });
+  return sum;
+}
+template <class T>
+double dot_of_plane(const T* grad, const T* x, int64_t rows, int64_t pitch, int64_t n, T mean) {
+  double sum = 0;
+  each_row(rows, pitch, n, [&](int64_t at, int64_t many) CRESSET_INLINE_LAMBDA {
+    const T *const g = grad + at, *const row = x + at;
+    sum += sum_of<T>(
+        many, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(g + i) * (load(row + i) - mean); },
+        [&](int64_t i) { return g[i] * (row[i] - mean); });
+  });
+  return sum;
+}
+template <class T>
+void scale_plane(const T* x, T* to, int64_t rows, int64_t pitch, int64_t n, T scale, T shift) {
+  each_row(rows, pitch, n, [&](int64_t at, int64_t many) CRESSET_INLINE_LAMBDA {
+    const T* const row = x + at;
+    T* const __restrict y = to + at;
+    for (int64_t i = 0; i < many; ++i) {
+      const T scaled = row[i] * scale;  // rounded by itself at every level
+      y[i] = scaled + shift;
+    }
+  });
+}
+template <class T>
+void gradient_of_plane(const T* grad, const T* x, T* to, int64_t rows, int64_t pitch, int64_t n, T mean, T of_grad, T of_x, T constant) {
+  each_row(rows, pitch, n, [&](int64_t at, int64_t many) CRESSET_INLINE_LAMBDA {
+    const T *const g = grad + at, *const row = x + at;
+    T* const __restrict y = to + at;
+    for (int64_t i = 0; i < many; ++i) {
+      const T line = (row[i] - mean) * of_x, moved = g[i] * of_grad;  // rounded by themselves at every level
+      y[i] = moved + line + constant;
+    }
+  });
+}
+
+template <class T>
+constexpr NormLoops<T> loops = {
+    .forward_rows = forward_rows<T>,
+    .backward_rows = backward_rows<T>,
+    .backward_columns = backward_columns<T>,
+    .sum_columns = sum_columns<T>,
+    .sum_squares = sum_squares<T>,
+    .sum_gradients = sum_gradients<T>,
+    .scale_rows = scale_rows<T>,
+    .gradient_rows = gradient_rows<T>,
+    .sum_plane = sum_plane<T>,
+    .squares_of_plane = squares_of_plane<T>,
+    .dot_of_plane = dot_of_plane<T>,
+    .scale_plane = scale_plane<T>,
+    .gradient_of_plane = gradient_of_plane<T>,
+};
 
 }  // namespace
 

@@ -22,10 +22,18 @@ struct NormLoops {
   void (*sum_columns)(const T* x, int64_t rows, int64_t pitch, int64_t n, double* sums);
   void (*sum_squares)(const T* x, int64_t rows, int64_t pitch, int64_t n, const T* mean, double* sums);
   void (*sum_gradients)(const T* grad, const T* x, int64_t rows, int64_t pitch, int64_t n, const T* mean, double* sums, double* dots);
-  // y = x * scale + shift, and to = (grad - mean_grad - (x - mean) * slope) * factor; a number for each column.
-  void (*scale_rows)(const T* x, T* y, int64_t rows, int64_t n, const T* scale, const T* shift);
-  void (*gradient_rows)(const T* grad, const T* x, T* to, int64_t rows, int64_t n, const T* mean, const T* mean_grad, const T* slope,
-                        const T* factor);
+  // y = x * scale + shift, and to = grad * of_grad + (x - mean) * of_x + constant; a number for each column, rows `pitch` elements apart.
+  void (*scale_rows)(const T* x, T* y, int64_t rows, int64_t pitch, int64_t n, const T* scale, const T* shift);
+  void (*gradient_rows)(const T* grad, const T* x, T* to, int64_t rows, int64_t pitch, int64_t n, const T* mean, const T* of_grad,
+                        const T* of_x, const T* constant);
+
+  // The same for rows of one channel: one number for all of them.
+  double (*sum_plane)(const T* x, int64_t rows, int64_t pitch, int64_t n);
+  double (*squares_of_plane)(const T* x, int64_t rows, int64_t pitch, int64_t n, T mean);
+  double (*dot_of_plane)(const T* grad, const T* x, int64_t rows, int64_t pitch, int64_t n, T mean);  // of grad * (x - mean)
+  void (*scale_plane)(const T* x, T* y, int64_t rows, int64_t pitch, int64_t n, T scale, T shift);
+  void (*gradient_of_plane)(const T* grad, const T* x, T* to, int64_t rows, int64_t pitch, int64_t n, T mean, T of_grad, T of_x,
+                            T constant);
 };
 
 CRESSET_IN_EACH_ISA(const NormLoops<float>& norm_loops(float); const NormLoops<double>& norm_loops(double);)

@@ -449,7 +449,7 @@ template <class H, class Op>
 struct HalfEntry {
   using Acc = typename Op::Acc;
   using Base = Entry<float, Op>;
-  static constexpr int64_t kBlock = 512, kRows = 32, kColumns = 256;
+  static constexpr int64_t kBlock = 4096, kRows = 32, kColumns = 256;
   static void rows(const void* data, int64_t count, int64_t row_stride, int64_t n, int64_t stride, int64_t first, void* acc) {
     const H* p = static_cast<const H*>(data);
     float block[kBlock];
