@@ -40,7 +40,24 @@ constexpr bool is_nan(T v) {
   return v != v;
 }
 
+CRESSET_VECTOR_INLINE float to_float(Half h) { return static_cast<float>(h); }
+CRESSET_VECTOR_INLINE float to_float(BFloat16 h) { return __builtin_bit_cast(float, static_cast<uint32_t>(h.x) << 16); }
+template <class T>
+  requires std::is_arithmetic_v<T>
+CRESSET_VECTOR_INLINE T to_float(T v) {
+  return v;
+}
+template <class H>
+  requires has_strips<H>
+CRESSET_VECTOR_INLINE Floats load16(const H* p) {
+  float strip[kStrip];  // stays in registers
+  widen_strip(p, strip);
+  return load16(strip);
+}
+
 // ---- what is folded: Acc, start, take one element, join two accumulators, take a contiguous run, take rows of columns --
+//
+// run_of, where an operation has it, takes a run of half types as well.
 
 // Elements are mapped by `Map` and added up in double (floating types) or int64. With `in_floats`, up to eight mapped floats are
 // added in float first: that is as exact as a tree of additions, and the conversions are no longer what a sum waits for.
@@ -99,6 +116,14 @@ struct SumOf {
       for (int64_t i = 0; i < n; ++i) s += Map::map(static_cast<Acc>(p[i]));
       acc += s;
     }
+  }
+  template <class H>
+    requires Map::in_floats
+  CRESSET_NOINLINE static void run_of(Acc& acc, const H* p, int64_t n) {
+    int64_t i = 0;
+    double s = total(sum_floats(n, i, [&](int64_t k) CRESSET_INLINE_LAMBDA { return Map::map(load16(p + k)); }));
+    for (; i < n; ++i) s += Map::map(static_cast<double>(to_float(p[i])));
+    acc += s;
   }
   CRESSET_NOINLINE static double sum(const T* p, int64_t n) {
     // float sums in double lose nothing that matters; sums of doubles are taken pairwise.
@@ -235,23 +260,35 @@ struct ExtremeOf {
   CRESSET_VECTOR_INLINE static V better_of(const V& a, const V& v) {
     return choose((max ? v > a : v < a) | (v != v), v, a);
   }
-  template <class V>
-  CRESSET_VECTOR_INLINE static V load_mapped(const T* p) {
-    const V v = load(p);
+  template <class V, class E>
+  CRESSET_VECTOR_INLINE static V load_mapped(const E* p) {
+    V v;
+    if constexpr (std::is_same_v<E, double>)
+      v = load8(p);
+    else
+      v = load16(p);
     return absolute ? choose(v < V{}, -v, v) : v;
   }
-  template <class V>
-  CRESSET_VECTOR_INLINE static Acc vector_run(const T* p, int64_t n) {
+  template <class V, class E>
+  CRESSET_VECTOR_INLINE static Acc vector_run(const E* p, int64_t n) {
     constexpr int64_t width = sizeof(V) / sizeof(T);
-    V a = all<V>(static_cast<T>(start)), b = a;
+    V a = all<V>(static_cast<T>(start)), b = a, c = a, d = a;
     int64_t i = 0;
-    for (; i + 2 * width <= n; i += 2 * width) {
+    for (; i + 4 * width <= n; i += 4 * width) {
       a = better_of(a, load_mapped<V>(p + i));
       b = better_of(b, load_mapped<V>(p + i + width));
+      c = better_of(c, load_mapped<V>(p + i + 2 * width));
+      d = better_of(d, load_mapped<V>(p + i + 3 * width));
     }
-    Acc m = join_all(better_of(a, b), [](T x, T y) CRESSET_INLINE_LAMBDA { return static_cast<T>(better(x, y)); });
-    for (; i < n; ++i) m = better(m, map(p[i]));
+    for (; i + width <= n; i += width) a = better_of(a, load_mapped<V>(p + i));
+    const V best = better_of(better_of(a, b), better_of(c, d));
+    Acc m = join_all(best, [](T x, T y) CRESSET_INLINE_LAMBDA { return static_cast<T>(better(x, y)); });
+    for (; i < n; ++i) m = better(m, map(to_float(p[i])));
     return m;
+  }
+  template <class H>
+  CRESSET_NOINLINE static void run_of(Acc& acc, const H* p, int64_t n) {
+    acc = better(acc, vector_run<Floats>(p, n));
   }
   CRESSET_NOINLINE static void columns(const T* p, int64_t count, int64_t row_stride, int64_t n, int64_t, Acc* acc) {
     for (int64_t r = 0; r < count; ++r, p += row_stride)
@@ -430,9 +467,6 @@ struct Entry {
   static constexpr Fold fold() { return {sizeof(Acc), init, rows, columns, combine}; }
 };
 
-CRESSET_VECTOR_INLINE float to_float(Half h) { return static_cast<float>(h); }
-CRESSET_VECTOR_INLINE float to_float(BFloat16 h) { return __builtin_bit_cast(float, static_cast<uint32_t>(h.x) << 16); }
-
 template <class H>
 CRESSET_NOINLINE void widen(const H* p, int64_t n, int64_t stride, float* to) {
   int64_t i = 0;
@@ -444,7 +478,7 @@ CRESSET_NOINLINE void widen(const H* p, int64_t n, int64_t stride, float* to) {
     for (; i < n; ++i) to[i] = to_float(p[i * stride]);
 }
 
-// Half types are widened block by block and folded as float.
+// Half types are folded as float, widened block by block where an operation does not read them itself.
 template <class H, class Op>
 struct HalfEntry {
   using Acc = typename Op::Acc;
@@ -452,6 +486,12 @@ struct HalfEntry {
   static constexpr int64_t kBlock = 4096, kRows = 32, kColumns = 256;
   static void rows(const void* data, int64_t count, int64_t row_stride, int64_t n, int64_t stride, int64_t first, void* acc) {
     const H* p = static_cast<const H*>(data);
+    if constexpr (requires(Acc& a) { Op::run_of(a, p, n); }) {
+      if (stride == 1) {
+        for (int64_t r = 0; r < count; ++r, p += row_stride) Op::run_of(static_cast<Acc*>(acc)[r], p, n);
+        return;
+      }
+    }
     float block[kBlock];
     for (int64_t r = 0; r < count; ++r, p += row_stride)
       for (int64_t i = 0; i < n; i += kBlock) {
