@@ -12,8 +12,8 @@
 
 namespace cresset::detail {
 
-/// Blocks that std::free() frees. Those in use and idle ones together take hardly more than those in use once took: training steps find
-/// what the step before left, and the peak of the process is about what it would be without the cache.
+/// Blocks that std::free() frees, and pieces of them. Those in use and idle ones together take hardly more than those in use once took:
+/// training steps find what the step before left, and the peak of the process is about what it would be without the cache.
 class HostCache {
  public:
   HostCache();
@@ -27,15 +27,30 @@ class HostCache {
   HostCacheStats stats();
 
  private:
-  struct Block {
-    void* p;
+  struct Idle {
+    char* p;
     uint64_t since;  // order of becoming idle
+    bool piece;
   };
-  void* pop(std::map<std::size_t, std::vector<Block>>::iterator at);
-  void free_oldest() noexcept;
+  using BySize = std::map<std::size_t, std::vector<Idle>>;  // each in the order of becoming idle
+  // A part of a block that was cut. The pieces of a block lie one behind the other; no two idle ones are neighbours.
+  struct Piece {
+    std::size_t size;
+    char* block;
+    std::size_t block_size;
+    bool idle;
+  };
+
+  void keep(char* p, std::size_t size, bool piece);
+  void forget(char* p, std::size_t size) noexcept;
+  bool cut(const Idle& found, std::size_t whole, std::size_t size) noexcept;
+  char* reuse(std::size_t size) noexcept;
+  void join(char* p, std::size_t size) noexcept;
+  bool free_oldest() noexcept;
 
   ForkSafe<std::mutex> mutex_;
-  std::map<std::size_t, std::vector<Block>> idle_;  // by size, each in the order of becoming idle
+  BySize idle_;
+  std::map<char*, Piece> pieces_;
   uint64_t clock_ = 0;
   HostCacheStats stats_;
 };

@@ -33,6 +33,63 @@ def test_the_next_tensor_of_a_size_takes_the_block_of_the_one_before():
     assert after["used_bytes"] == before["used_bytes"]
 
 
+def test_smaller_tensors_share_a_larger_block_and_leave_it_whole():
+    lines = run(
+        """
+x = cresset.empty(1 << 22)
+start, before = x.data_ptr(), stats()
+del x
+parts = [cresset.empty(1 << 20) for _ in range(4)]
+print(sorted(t.data_ptr() - start for t in parts) == [0, 4 << 20, 8 << 20, 12 << 20], stats()["taken"] - before["taken"], stats()["idle_bytes"] - before["idle_bytes"])
+del parts[2], parts[0]
+cresset.accelerator.empty_host_cache()  # pieces cannot be given back
+print(stats()["idle_bytes"] == 8 << 20)
+del parts
+x = cresset.empty(1 << 22)
+print(x.data_ptr() == start, stats()["idle_bytes"])
+"""
+    )
+    assert lines == ["True", "0", "0", "True", "True", "0"]
+
+
+def test_pieces_do_not_overlap_and_end_as_whole_blocks():
+    lines = run(
+        """
+import random
+choose = random.Random(0)
+held = []
+for step in range(3000):
+    if held and (len(held) > 24 or choose.random() < 0.48):
+        number, x = held.pop(choose.randrange(len(held)))
+        assert x[0].item() == x[-1].item() == number and bool((x == number).all()), step
+        del x
+    else:
+        held.append((step, cresset.full((choose.choice([1, 2, 3, 5, 8, 13, 40, 100]) << 15,), step, dtype=cresset.int32)))
+reused = stats()["reused"] > 1000
+del held
+print(reused, stats()["used_bytes"])
+cresset.accelerator.empty_host_cache()
+print(stats()["idle_bytes"])
+"""
+    )
+    assert lines == ["True", "0", "0"]
+
+
+def test_convolutions_leave_no_blocks_of_sizes_that_are_over():
+    """Activations that halve from layer to layer: later ones take the memory of earlier ones."""
+    lines = run(
+        """
+x = cresset.zeros(1 << 23)
+for n in (23, 22, 21, 20):
+    for _ in range(3):
+        x = cresset.zeros(1 << n)
+s = stats()
+print((s["used_bytes"] + s["idle_bytes"]) >> 20)
+"""
+    )
+    assert int(lines[0]) == 64  # two of the largest
+
+
 def test_small_blocks_do_not_count():
     before = stats()
     x = cresset.empty(1000)
