@@ -21,7 +21,7 @@ COMPOSED = {
         __ilshift__.Tensor __ilshift__.Scalar __irshift__.Tensor __irshift__.Scalar _conj polygamma_ _convolution _convolution.out _ctc_loss.Tensor _ctc_loss.Tensor_out
         _ctc_loss_backward.Tensor _grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback.out _batch_norm_no_update _batch_norm_no_update.out _batch_norm_with_update
         _batch_norm_with_update.out batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit.out _native_batch_norm_legit.no_stats
-        _native_batch_norm_legit.no_stats_out _native_batch_norm_legit_functional _embedding_bag_backward
+        _native_batch_norm_legit.no_stats_out _embedding_bag_backward
         _foreach_addcdiv.Tensor _foreach_addcdiv.Tensor_out _foreach_addcdiv_.Tensor _foreach_addcmul.Tensor _foreach_addcmul.Tensor_out _foreach_addcmul_.Tensor _foreach_mm""",
     "the out form of a composite, which backends get in PyTorch": """
         adaptive_avg_pool1d.out adaptive_avg_pool2d.out adaptive_avg_pool3d.out avg_pool1d.out linear.out softmax.int_out log_softmax.int_out upsample_bilinear2d.vec_out
