@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import dataclasses
-import math
 
 import cresset
 from cresset import fx
@@ -56,12 +55,6 @@ def _dropout(input, p, train):
     return cresset.ops.aten.dropout.default.decompose(input, p, train) if train else input.clone()
 
 
-def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
-    batch, channels, *rest = input.shape
-    op = cresset.ops.aten.native_group_norm.default
-    return _whole(op, input, weight, bias, batch, channels, math.prod(rest), num_groups, eps)[0]
-
-
 def _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """Without running statistics the batch normalisation of one image with the channels of all."""
     aten = cresset.ops.aten
@@ -89,7 +82,7 @@ def _one_hot(input, num_classes=-1):
 _RULES = {
     **UNCHECKED,
     "aten.adaptive_avg_pool2d.default": _adaptive_avg_pool, "aten.adaptive_avg_pool3d.default": _adaptive_avg_pool,
-    "aten.batch_norm.default": _batch_norm, "aten.dropout.default": _dropout, "aten.group_norm.default": _group_norm, "aten.instance_norm.default": _instance_norm,
+    "aten.batch_norm.default": _batch_norm, "aten.dropout.default": _dropout, "aten.instance_norm.default": _instance_norm,
     "aten.lift_fresh_copy.default": cresset.ops.aten.clone.default, "aten.one_hot.default": _one_hot,
 }  # fmt: skip
 
