@@ -19,6 +19,7 @@
 #include "backends/cpu/few_rows_loops.h"
 #include "backends/cpu/packed_loops.h"
 #include "backends/cpu/panel_loops.h"
+#include "backends/cpu/rows_apart.h"
 #include "backends/cpu/tile_products.h"
 #include "ops/shared/structured.h"
 
@@ -279,11 +280,12 @@ bool column_gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, M
   }
   for (int64_t i = 0; i < m && beta != 0 && beta != 1; ++i)
     for (int64_t j = 0; j < n; ++j) c[i * ldc + j] *= beta;
-  const auto product = loops.is_few(m, br.column) || n <= kFewColumns ? loops.run_few : loops.run;
+  const bool few = loops.is_few(m, br.column) || n <= kFewColumns;
+  const RowsApart apart(a, ar.row, few ? 0 : m, k, n);
   each_part(parts_of(m, n, k, number_of_parts(m * n * k, false, threads_here())), m, n,
             [&](int64_t row, int64_t column, int64_t height, int64_t width) {
-              product({a + row * ar.row, ar.row, height, k, width, b + column * br.column, br.column, nullptr, nullptr, beta != 0,
-                       c + row * ldc + column, ldc});
+              (few ? loops.run_few : loops.run)({apart.x + row * apart.ld, apart.ld, height, k, width, b + column * br.column, br.column,
+                                                 nullptr, nullptr, beta != 0, c + row * ldc + column, ldc});
             });
   return true;
 }

@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_creation.h>
 
 #include "backends/cpu/panel_loops.h"
+#include "backends/cpu/rows_apart.h"
 
 namespace cresset::cpu {
 
@@ -67,14 +68,16 @@ void LinearRows::run(const float* x, int64_t rows, const std::vector<const float
   const int64_t tasks = chunks * parts;
   const PanelLoops& loops = find_panel_loops();
   const float* const turned = turned_.defined() ? turned_.const_data_ptr<float>() : nullptr;
-  const auto product = loops.is_few(rows, inputs_) && !turned ? loops.run_few : loops.run;
+  const bool few = loops.is_few(rows, inputs_) && !turned;
+  const RowsApart apart(x, inputs_, few ? 0 : rows, inputs_, outputs_);
   parallel_for(0, tasks, divides ? 1 : tasks, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t chunk = task / parts, part = task % parts, first = rows * part / parts, last = rows * (part + 1) / parts;
       const int64_t column = chunk * chunk_outputs, columns = std::min(chunk_outputs, outputs_ - column);
-      product({x + first * inputs_, inputs_, last - first, inputs_, columns, weight_.const_data_ptr<float>() + column * inputs_, inputs_,
-               turned ? turned + column * inputs_ : nullptr, bias_ ? bias_->const_data_ptr<float>() + column : nullptr, false,
-               y + first * outputs_ + column, outputs_});
+      (few ? loops.run_few
+           : loops.run)({apart.x + first * apart.ld, apart.ld, last - first, inputs_, columns,
+                         weight_.const_data_ptr<float>() + column * inputs_, inputs_, turned ? turned + column * inputs_ : nullptr,
+                         bias_ ? bias_->const_data_ptr<float>() + column : nullptr, false, y + first * outputs_ + column, outputs_});
       if (steps_.empty()) continue;
       const bool whole = columns == outputs_;  // then rows are neighbours
       for (int64_t r = first; r < last; r += whole ? last - first : 1) {
