@@ -457,7 +457,7 @@ class _OpNamespace(types.ModuleType):
         """Has the dispatcher the operator, also after the modules that define some of aten are loaded?"""
         qualname = f"{self.name}::{key}"
         if self.name == "aten" and not key.startswith("__"):
-            for home in ("cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators"):
+            for home in ("cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators", "cresset._functional_forms"):
                 if _C._overload_names(qualname):
                     break
                 importlib.import_module(home)
