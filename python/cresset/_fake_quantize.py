@@ -98,18 +98,19 @@ def _choose(low, high, quant_min, quant_max, symmetric):
 @overridable
 def fused_moving_avg_obs_fake_quant(input, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min, quant_max, ch_axis,
                                     per_row_fake_quant=False, symmetric_quant=False):  # fmt: skip
-    """Average the input's range into running_min and running_max, find scale and zero_point of it (where `observer_on`), and round the input by
+    """Average the input's range into running_min and running_max (where `observer_on`); find scale and zero_point of these, and round the input by
     them (where `fake_quant_on`). RuntimeError for a channel axis out of range."""
     if ch_axis >= input.dim():
         raise RuntimeError("Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()")
     if observer_on.item() and input.numel():
         _watch(input.detach(), running_min, running_max, averaging_const, ch_axis if per_row_fake_quant else None)
+    if not fake_quant_on.item():
+        return input.clone()
+    if running_min.numel():  # nothing was seen, and scale and zero_point are as they were given
         pairs = zip(running_min.reshape(-1).tolist(), running_max.reshape(-1).tolist())
         scales, zeros = zip(*(_choose(low, high, quant_min, quant_max, symmetric_quant) for low, high in pairs))
         for kept, values in ((scale, scales), (zero_point, zeros)):
             kept.resize_(len(values)).copy_(cresset.tensor(values, dtype=kept.dtype))
-    if not fake_quant_on.item():
-        return input.clone()
     if per_row_fake_quant:
         return fake_quantize_per_channel_affine(input, scale, zero_point, ch_axis, quant_min, quant_max)
     return fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)

@@ -442,6 +442,9 @@ _DEFINED_IN = {
     "mkldnn": "cresset._mkldnn_operators", "quantized": "cresset._quantized._operators", "sparse": "cresset._quantized._operators", "_quantized": "cresset._quantized._operators",
     "quantized_decomposed": "cresset.ao.quantization.fx._decomposed", "prims": "cresset._prims._operators",
 }  # fmt: skip
+_ATEN_DEFINED_IN = (
+    "cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators", "cresset._functional_forms", "cresset._operators_by_name",
+)  # fmt: skip
 
 
 class _OpNamespace(types.ModuleType):
@@ -457,7 +460,7 @@ class _OpNamespace(types.ModuleType):
         """Has the dispatcher the operator, also after the modules that define some of aten are loaded?"""
         qualname = f"{self.name}::{key}"
         if self.name == "aten" and not key.startswith("__"):
-            for home in ("cresset._rare_operators", "cresset.sparse._operators", "cresset._accelerator_operators"):
+            for home in _ATEN_DEFINED_IN:
                 if _C._overload_names(qualname):
                     break
                 importlib.import_module(home)

@@ -409,3 +409,14 @@ def _set_torch_function_state(state):
     if not isinstance(state, _TorchFunctionState):
         raise TypeError(f"_set_torch_function_state(): a _TorchFunctionState was required; got {type(state).__name__}.")
     _C._disable_torch_function(state is not _TorchFunctionState.ENABLED, state is _TorchFunctionState.ALL_DISABLED)
+
+
+@contextlib.contextmanager
+def _enable_torch_function():
+    """For a block: types and modes override operations, also inside of one that says they do not."""
+    before = _get_torch_function_state()
+    _set_torch_function_state(_TorchFunctionState.ENABLED)
+    try:
+        yield
+    finally:
+        _set_torch_function_state(before)

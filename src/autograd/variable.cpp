@@ -115,14 +115,15 @@ void refresh_view_grad_fn(const TensorBase& self, DifferentiableViewMeta& meta, 
     again = ViewGeometry(info, self).of(info.base);
   }
   AutogradMeta* fresh = impl::get_autograd_meta(again);
+  meta.attr_version_ = now;
+  // The base needs no gradient: what does is a leaf between the two, and the way to it is as it was.
+  if (!fresh || !fresh->grad_fn_) return;
   std::shared_ptr<FunctionPreHook> retain;
   if (meta.retains_grad_ && meta.grad_fn_) retain = meta.grad_fn_->pop_retains_grad_hook(meta.output_nr_);
   std::shared_ptr<Node> old = std::move(meta.grad_fn_);
-  meta.grad_fn_ = fresh ? fresh->grad_fn_ : nullptr;
-  meta.output_nr_ = fresh ? fresh->output_nr_ : 0;
-  if (retain && meta.grad_fn_)
-    meta.grad_fn_->add_retains_grad_hook(meta.output_nr_, std::make_shared<RetainGradHook>(self, meta.output_nr_));
-  meta.attr_version_ = now;
+  meta.grad_fn_ = fresh->grad_fn_;
+  meta.output_nr_ = fresh->output_nr_;
+  if (retain) meta.grad_fn_->add_retains_grad_hook(meta.output_nr_, std::make_shared<RetainGradHook>(self, meta.output_nr_));
   detail::release_node(std::move(old));
 }
 

@@ -70,3 +70,16 @@ INT = torch.zeros(2, dtype=torch.int32)
 def test_refusals(run, error, words):
     with pytest.raises(error, match=words):
         run()
+
+
+def test_scale_follows_where_numbers_are_rounded():
+    # PyTorch 2.13: running ends change where the observer is on, scale and zero point where rounding is.
+    x = torch.tensor([[1.0, -2.0, 3.5], [0.2, 0.7, -9.0]])
+    for observer, rounding, ends, scale, zero_point in (
+        (1, 1, [-9.0, 3.5], 0.04901960864663124, 184), (1, 0, [-9.0, 3.5], 1.0, 0), (0, 1, [-1.0, 2.0], 0.0117647061124444, 85), (0, 0, [-1.0, 2.0], 1.0, 0),
+    ):  # fmt: skip
+        state = [torch.tensor([v]) for v in ((float("inf"), float("-inf")) if observer else (-1.0, 2.0))]
+        step, zero = torch.ones(1), torch.zeros(1, dtype=torch.int32)
+        made = torch.fused_moving_avg_obs_fake_quant(x, torch.tensor([observer]), torch.tensor([rounding]), *state, step, zero, 0.1, 0, 255, 0)
+        assert ([s.item() for s in state], step.item(), zero.item()) == (ends, scale, zero_point)
+        assert torch.equal(made, torch.fake_quantize_per_tensor_affine(x, scale, zero_point, 0, 255) if rounding else x)

@@ -213,3 +213,26 @@ def test_operators_of_graphs(capsys):
     assert aten._print("one") is None and aten._print("two") is None
     assert capsys.readouterr().out == "one\ntwo\n"
     assert sorted(aten.quantized_lstm.overloads()) == ["data", "input"] == sorted(aten.quantized_gru.overloads())
+
+
+def test_operators_by_name():
+    # Values of PyTorch 2.13.
+    aten, x = cresset.ops.aten, cresset.arange(12.0).view(3, 4) - 5
+    for name, dtype in (("Byte", cresset.uint8), ("Half", cresset.float16), ("Long", cresset.int64)):
+        assert getattr(aten, f"_cast_{name}")(x.abs()).dtype is dtype
+    zeros = aten._efficientzerotensor([2, 3], dtype=cresset.float64)
+    assert zeros.dtype is cresset.float64 and zeros.tolist() == [[0.0] * 3] * 2
+    for name in ("alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_"):
+        y = x.clone()
+        assert getattr(aten, name)(y, 0.5, False) is y and cresset.equal(y, x)
+    assert aten.native_norm(x.to_sparse()).item() == pytest.approx(12.0830460)
+    mean, var = aten.batch_norm_update_stats(x, cresset.zeros(4), cresset.ones(4), 0.1)
+    assert mean.tolist() == [-1, 0, 1, 2] and var.tolist() == pytest.approx([32 / 3] * 4)
+    assert aten._debug_has_internal_overlap(x.expand(2, 3, 4)) == 1 and aten.is_signed(x) and not aten.is_conj(x)
+    assert aten.sym_constrain_range(3, min=1, max=5) is None
+    with pytest.raises(RuntimeError, match="Invalid value range for 7 between"):
+        aten.sym_constrain_range(7, min=1, max=5)
+    images = cresset.arange(16.0).view(1, 1, 4, 4)
+    assert aten.mkldnn_convolution(images, cresset.ones(1, 1, 2, 2), None, [0, 0], [1, 1], [1, 1], 1).flatten().tolist()[:4] == [10, 14, 18, 26]
+    quantized = cresset.quantize_per_tensor(images, 0.5, 0, cresset.quint8)
+    assert aten.quantized_max_pool2d(quantized, [2, 2]).dequantize().flatten().tolist() == [5, 7, 13, 15]

@@ -73,6 +73,8 @@ def complete(module):
         module.torch = view
     if module.__name__ == "torch.testing._internal.common_utils":
         module.find_library_location = lambda name: libraries.FOLDER / name
+    if module.__name__ == "torch.testing._internal.inductor_utils":
+        module.GPU_TYPE = "cuda"  # what it is where there is no GPU; PyTorch's compiler is asked for it
 
 
 # Switches of PyTorch's graph executors and fusers: they choose how a graph runs, not what it computes, and JitTestCase turns them around

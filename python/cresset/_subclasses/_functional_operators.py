@@ -184,10 +184,26 @@ def functional_form(func):
             return list(results) if isinstance(results, (tuple, list)) else [results], None
 
         return call
-    return functools.partial(_on_copies, func)
+    named = _named_form(namespace, name, schema)
+    return functools.partial(on_copies, func) if named is None else named
 
 
-def _on_copies(func, args, kwargs):
+def _named_form(namespace, name, schema):
+    """f(args, kwargs) by the operator `…_functional`, which gives what is written behind the other results; None where there is none."""
+    packet = getattr(namespace, f"{name}_functional", None)
+    other = next((o for o in (getattr(packet, n) for n in (packet.overloads() if packet else ())) if _same_inputs(schema, o._schema)), None)
+    if other is None:
+        return None
+    own = sum(r.alias_info is None for r in schema.returns)
+
+    def call(args, kwargs):
+        results = other(*args, **kwargs)
+        return list(results[own:]), results[:own] if own != 1 else results[0]
+
+    return call
+
+
+def on_copies(func, args, kwargs):
     """An operator without functional form writes to copies."""
     args, kwargs, written = list(args), dict(kwargs), []
 

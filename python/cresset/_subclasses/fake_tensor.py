@@ -12,9 +12,11 @@ import cresset
 from cresset import _C
 from cresset._library.fake import MissingFake, fake_impls, sizes_from, sizes_given
 from cresset._subclasses import unknown_values
+from cresset._subclasses.meta_utils import MetaConverter
 from cresset._subclasses.real_tensors import MetadataMismatchError, RealRun, inferred
 from cresset.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass, no_dispatch
 from cresset.utils._pytree import tree_leaves, tree_map, tree_map_only
+from cresset.utils.weak import WeakIdKeyDictionary
 
 __all__ = [
     "FakeTensor", "FakeTensorMode", "FakeCopyMode", "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensorDeviceMismatchError",
@@ -210,9 +212,6 @@ class FakeTensorMode(TorchDispatchMode):
         from cresset._functorch import config
 
         self.allow_meta, self.propagate_real_tensors = config.fake_tensor_allow_meta, config.fake_tensor_propagate_real_tensors
-        self._copies = {}  # as _storages, with copies of the memory, for real_tensor
-        self._memo = {}  # id of a real tensor → (weak reference to it, fake)
-        self._storages = {}  # address of a real storage's object → (the storage, one-dimensional meta tensor in its place)
         self._constants = {}  # id → weak reference of the fake tensors that have a constant
         self._loaded = []  # storages of files
         self._entered = []
@@ -233,18 +232,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
         """The fake of a real tensor: views of one storage stay views of one, parameters stay parameters."""
-        if isinstance(tensor, FakeTensor):
-            if tensor.fake_mode is not self:
-                raise AssertionError("Mixing fake modes NYI")
-            return tensor
-        if not isinstance(tensor, cresset.Tensor):
-            raise TypeError(f"from_tensor: a Tensor was required; a {type(tensor).__name__} was given.")
-        key = id(tensor)
-        known = self._memo.get(key)
-        if known is None or known[1].shape != tensor.shape or known[1].stride() != tensor.stride():  # the tensor itself may have changed
-            memo = self._memo
-            self._memo[key] = weakref.ref(tensor, lambda _: memo.pop(key, None)), self._convert(tensor)
-        return self._memo[key][1]
+        return self.fake_tensor_converter.from_real_tensor(self, tensor)
 
     def snapshot(self, fake):
         """A fake tensor of the same memory that keeps what the given one is now."""
@@ -254,51 +242,6 @@ class FakeTensorMode(TorchDispatchMode):
             copy = self._wrap(fake._elem.detach(), fake.fake_device, fake.constant)
         copy.real_tensor = fake.real_tensor
         return with_gradient(copy, fake.requires_grad)
-
-    def _convert(self, tensor):
-        kind = type(tensor)
-        if tensor.layout is not cresset.strided:
-            return _sparse().fake_of(self, tensor)
-        if is_traceable_wrapper_subclass(tensor):
-            return self._convert_parts(tensor)
-        if kind is not cresset.Tensor and not isinstance(tensor, cresset.nn.Parameter):
-            raise UnsupportedFakeTensorException(f"from_tensor: tensors of the class {kind.__name__} have no fake.")
-        with no_dispatch(), cresset.no_grad():
-            fake = self._wrap(self._meta_of(tensor.detach()), tensor.device)
-            if self.propagate_real_tensors:
-                fake.real_tensor = self._copy_of(tensor.detach())
-        if isinstance(tensor, cresset.nn.Parameter):
-            fake = cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
-        elif tensor.requires_grad:
-            with_gradient(fake)
-        if tensor.is_leaf and tensor.grad is not None:
-            fake.grad = self.from_tensor(tensor.grad)
-        return fake
-
-    def _convert_parts(self, tensor):
-        """A wrapper of the same class around the fakes of what it wraps."""
-        names, context = tensor.__tensor_flatten__()
-        with no_dispatch():
-            parts = {name: self.from_tensor(getattr(tensor, name)) for name in names}
-        fake = type(tensor).__tensor_unflatten__(parts, context, tensor.shape, tensor.stride())
-        return with_gradient(fake, tensor.requires_grad) if tensor.is_leaf and not fake.requires_grad else fake
-
-    def _meta_of(self, tensor):
-        storage = tensor.untyped_storage()
-        key = (storage._cdata, tensor.dtype)
-        if key not in self._storages:
-            size = storage.nbytes() // tensor.element_size()
-            self._storages[key] = storage, cresset.empty(size, dtype=tensor.dtype, device="meta")
-        return self._storages[key][1].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-
-    def _copy_of(self, tensor):
-        """A tensor with the same values over memory of its own, which copies of views of one storage share."""
-        storage = tensor.untyped_storage()
-        key = (storage._cdata, tensor.dtype)
-        if key not in self._copies:
-            whole = tensor.as_strided((storage.nbytes() // tensor.element_size(),), (1,), 0)
-            self._copies[key] = storage, whole.clone()
-        return self._copies[key][1].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
     def _wrap(self, meta, device, constant=None):
         if not self.allow_meta and cresset.device(device).type == "meta":
@@ -332,7 +275,7 @@ class FakeTensorMode(TorchDispatchMode):
         try:
             results = self._on_fakes(func, types, args, kwargs)
         except (UnsupportedOperatorException, MissingFake):
-            if not run.may:
+            if not run.may or self.shape_env is None:
                 raise
             run.run()
             results = inferred(self, run)
@@ -560,14 +503,30 @@ def _described(value):
 
 
 class FakeTensorConverter:
-    """Makes fakes for a mode: `FakeTensorMode.from_tensor` by the name that programs know beside it."""
+    """Makes fakes for a mode: always the same one of the same tensor while both live, and fakes that share memory of tensors that share theirs.
+
+    `tensor_memo` has the fakes by the numbers that `meta_converter.describer` gives real tensors, `meta_converter.storage_memo` their memories.
+    """
 
     def __init__(self, *, copy_data=False, export=False):
         self.copy_data, self.export = copy_data, export
+        self.meta_converter = MetaConverter(copy_data=copy_data)
+        self._copies = WeakIdKeyDictionary()  # storage → a tensor of bytes with a copy of it, for real_tensor
+
+    tensor_memo = property(lambda self: self.meta_converter.tensor_memo, doc="The fakes of tensors that live.")
 
     def from_real_tensor(self, fake_mode, t, make_constant=False, shape_env=None, *, source=None, symbolic_context=None, trace=True):
         """The fake of a real tensor in a mode; with make_constant it keeps the real one as its value. Its sizes are numbers, also with a shape_env."""
-        fake = fake_mode.from_tensor(t)
+        if isinstance(t, FakeTensor):
+            if t.fake_mode is not fake_mode:
+                raise AssertionError("Mixing fake modes NYI")
+            return t
+        if not isinstance(t, cresset.Tensor):
+            raise TypeError(f"from_tensor: a Tensor was required; a {type(t).__name__} was given.")
+        fake = self._known(t)
+        if fake is None:
+            fake = self._convert(fake_mode, t)
+            self.meta_converter.set_tensor_memo(t, fake)
         if make_constant:
             fake.constant = t
         return fake
@@ -576,9 +535,54 @@ class FakeTensorConverter:
         """The fake of a meta tensor, on a device. AssertionError for another tensor."""
         if t.device.type != "meta":
             raise AssertionError(f"tensor's device must be `meta`, got {t.device.type} instead")
+        fake = self._known(t)
+        if fake is None:
+            with no_dispatch(), cresset.no_grad():
+                fake = fake_mode._wrap(t.detach(), device)
+            fake = with_gradient(fake, t.requires_grad)
+            self.meta_converter.set_tensor_memo(t, fake)
+        return fake
+
+    def _known(self, tensor):
+        fake = self.meta_converter.get_tensor_memo(tensor)
+        changed = fake is not None and (fake.shape != tensor.shape or fake.layout is cresset.strided and fake.stride() != tensor.stride())
+        return None if changed else fake
+
+    def _convert(self, mode, tensor):
+        kind = type(tensor)
+        if tensor.layout is not cresset.strided:
+            return _sparse().fake_of(mode, tensor)
+        if is_traceable_wrapper_subclass(tensor):
+            return self._convert_parts(mode, tensor)
+        if kind is not cresset.Tensor and not isinstance(tensor, cresset.nn.Parameter):
+            raise UnsupportedFakeTensorException(f"from_tensor: tensors of the class {kind.__name__} have no fake.")
         with no_dispatch(), cresset.no_grad():
-            fake = fake_mode._wrap(t.detach(), device)
-        return with_gradient(fake, t.requires_grad)
+            fake = mode._wrap(self.meta_converter.strided(tensor), tensor.device)
+            if mode.propagate_real_tensors:
+                fake.real_tensor = self._copy_of(tensor.detach())
+        if isinstance(tensor, cresset.nn.Parameter):
+            fake = cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
+        elif tensor.requires_grad:
+            with_gradient(fake)
+        if tensor.is_leaf and tensor.grad is not None:
+            fake.grad = mode.from_tensor(tensor.grad)
+        return fake
+
+    def _convert_parts(self, mode, tensor):
+        """A wrapper of the same class around the fakes of what it wraps."""
+        names, context = tensor.__tensor_flatten__()
+        with no_dispatch():
+            parts = {name: mode.from_tensor(getattr(tensor, name)) for name in names}
+        fake = type(tensor).__tensor_unflatten__(parts, context, tensor.shape, tensor.stride())
+        return with_gradient(fake, tensor.requires_grad) if tensor.is_leaf and not fake.requires_grad else fake
+
+    def _copy_of(self, tensor):
+        """A tensor with the same values over memory of its own, which copies of views of one storage share."""
+        storage = tensor.untyped_storage()
+        if storage not in self._copies:
+            self._copies[storage] = storage.clone()
+        made = cresset.empty(0, dtype=tensor.dtype, device=tensor.device)
+        return made.set_(self._copies[storage], tensor.storage_offset(), tensor.size(), tensor.stride())
 
     __call__ = from_real_tensor
 

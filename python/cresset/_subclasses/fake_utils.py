@@ -46,9 +46,13 @@ def try_convert_fake_to_real(ten_list):
 
 
 def _real_of(fake):
-    place = fake._elem.untyped_storage()._cdata
-    for storage, meta in fake.fake_mode._storages.values():
-        if meta.untyped_storage()._cdata == place and meta.dtype == fake.dtype:
+    place, converter = _memory(fake), fake.fake_mode.fake_tensor_converter.meta_converter
+    for storage, number in converter.describer.lookup_storage.items():
+        made = converter.storage_memo.get(number)
+        if made is None:
+            continue
+        made._fix_weakref()
+        if made._cdata == place:
             with no_dispatch(), cresset.no_grad():
                 return cresset.empty(0, dtype=fake.dtype, device=storage.device).set_(storage, fake.storage_offset(), fake.size(), fake.stride())
     return None

@@ -102,11 +102,13 @@ class MetaConverter:
         storage = t.untyped_storage()
         number = self.describer.get_storage_id(storage)
         found = self.storage_memo.get(number)
-        if found is None:
+        if found is not None:
+            found._fix_weakref()
+        else:
             found = self.storage_memo[number] = cresset.empty(storage.size(), dtype=cresset.uint8, device="meta").untyped_storage()
         return found
 
-    def _strided(self, t):
+    def strided(self, t):
         """A meta tensor of the memory of the tensor, with its sizes."""
         made = cresset.empty(0, dtype=t.dtype, device="meta")
         with cresset.no_grad():
@@ -122,7 +124,7 @@ class MetaConverter:
         elif t._is_view():
             made = self._view(t)
         else:
-            made = self._strided(t)
+            made = self.strided(t)
             if t.requires_grad:
                 made = made.requires_grad_()
                 made = made if t.is_leaf else _not_a_leaf(made)

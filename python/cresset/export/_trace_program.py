@@ -15,6 +15,7 @@ from cresset._subclasses.unknown_values import UnknownValues
 from cresset.autograd.function import _transforms
 from cresset.fx.experimental._pre_dispatch import below, operators_as_called
 from cresset.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _note_value, _of_calls, _ValueGuard
+from cresset.fx.experimental.symbolic_shapes import ShapeEnv
 from cresset.fx.graph import Graph
 from cresset.fx.proxy import Proxy
 from cresset.nn.utils.stateless import _reparametrize_module
@@ -393,7 +394,7 @@ def _fake_mode(mod, leaves):
     """The mode of fake tensors that the module or its inputs have already, or a new one."""
     held = itertools.chain(leaves, mod.parameters(), mod.buffers())
     known = next((t.fake_mode for t in held if isinstance(t, FakeTensor)), None)
-    return known or FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+    return known or FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True, shape_env=ShapeEnv())
 
 
 class _Run:

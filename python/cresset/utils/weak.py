@@ -19,11 +19,18 @@ class WeakIdRef(weakref.ref):
         self._id = id(key)
         super().__init__(key, callback)
 
+    def __call__(self):
+        """The object, which holds its memory again where that had held the object (`_fix_weakref`); None when it is gone."""
+        found = super().__call__()
+        if found is not None and (own := getattr(found, "_fix_weakref", None)) is not None:
+            own()
+        return found
+
     def __hash__(self):
         return self._id
 
     def __eq__(self, other):
-        mine, others = self(), other()
+        mine, others = super().__call__(), weakref.ref.__call__(other)
         return mine is others if mine is not None and others is not None else self is other
 
 

@@ -40,3 +40,16 @@ def test_views_of_plain_memory_take_gradients():
     base[1].add_(weights * 2)
     base.sum().backward()
     assert weights.grad.tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("write", ["view", "base", "leaf", "detached", "other view"])
+def test_views_of_a_leaf_that_is_a_view_keep_their_history(write):
+    # The memory changes without autograd; the way from the view to the leaf does not. (PyTorch 2.13 makes the view one of the base, and the gradient is lost.)
+    base = cresset.ones(3)
+    leaf = base[:].requires_grad_()
+    view = leaf[:]
+    with cresset.no_grad():
+        {"view": view, "base": base, "leaf": leaf, "detached": view.detach(), "other view": leaf[0:]}[write].mul_(2)
+    assert view.requires_grad and not view.is_leaf and view.grad_fn is not None and not base.requires_grad
+    (view * view).sum().backward()
+    assert leaf.grad.tolist() == [4.0, 4.0, 4.0] and base.grad is None

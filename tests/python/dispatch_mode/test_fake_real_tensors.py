@@ -6,7 +6,8 @@ import cresset
 import pytest
 from cresset._functorch import config
 from cresset._prims_common import compare_tensor_meta, suggest_memory_format
-from cresset._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from cresset._subclasses.fake_tensor import FakeTensor, FakeTensorMode, UnsupportedOperatorException
+from cresset.fx.experimental.symbolic_shapes import ShapeEnv
 
 
 @pytest.fixture
@@ -94,3 +95,28 @@ def test_real_tensors_of_fakes():
     part = mode.from_tensor(x)[2:4]
     real, other = try_convert_fake_to_real([part, part + 1])
     assert real.tolist() == [2, 3] and real.data_ptr() == x[2:].data_ptr() and type(other) is FakeTensor
+
+
+def test_fakes_are_inferred_with_an_environment_of_sizes_only():
+    library = cresset.library.Library("fake_real_tensors", "DEF")
+    library.define("cosine(Tensor x) -> Tensor")
+    library.impl("cosine", lambda x: x.cos(), "CPU")
+    cosine, x = cresset.ops.fake_real_tensors.cosine, cresset.ones(2, 3)
+    with mock.patch.object(config, "fake_tensor_propagate_real_tensors", True):
+        alone, together = FakeTensorMode(), FakeTensorMode(shape_env=ShapeEnv())
+    with pytest.raises(UnsupportedOperatorException, match="fake_real_tensors.cosine.default"):
+        cosine(alone.from_tensor(x))
+    assert cosine(together.from_tensor(x)).shape == (2, 3)
+
+
+def test_checks_of_operators_with_sizes_that_depend_on_values():
+    @cresset.library.custom_op("fake_real_tensors::positive", mutates_args=())
+    def positive(x: cresset.Tensor) -> cresset.Tensor:
+        return x[x > 0].clone()
+
+    @positive.register_fake
+    def _(x):
+        return x.new_empty(cresset.library.get_ctx().new_dynamic_size())
+
+    with mock.patch.object(config, "fake_tensor_propagate_real_tensors", True):
+        cresset.library.opcheck(positive, (cresset.tensor([1.0, -1.0, 2.0]),), test_utils="test_faketensor")

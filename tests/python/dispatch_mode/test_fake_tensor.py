@@ -221,11 +221,14 @@ def test_converters():
 
     mode, converter, x = FakeTensorMode(), FakeTensorConverter(), torch.rand(2, 3, requires_grad=True)
     fake = converter.from_real_tensor(mode, x)
-    assert type(fake) is FakeTensor and fake.fake_mode is mode and fake.requires_grad and fake is mode.from_tensor(x)
+    assert type(fake) is FakeTensor and fake.fake_mode is mode and fake.requires_grad and fake is converter.from_real_tensor(mode, x)
     number = torch.tensor(3)
     assert converter.from_real_tensor(mode, number, make_constant=True).constant is number
     there = mode.fake_tensor_converter.from_meta_and_device(mode, torch.empty(2, 3, device="meta"), torch.device("cpu"))
     assert (there.shape, there.device.type) == ((2, 3), "cpu")
+    meta = torch.empty(2, device="meta")
+    there = converter.from_meta_and_device(mode, meta, "cpu")
+    assert converter.from_meta_and_device(mode, meta, "cpu") is there
     with pytest.raises(AssertionError, match="tensor's device must be `meta`, got cpu instead"):
         converter.from_meta_and_device(mode, x, torch.device("cpu"))
 
@@ -261,3 +264,17 @@ def test_tables_on_meta_are_looked_up_with_indices_of_the_cpu():
         with pytest.raises(FakeTensorDeviceMismatchError):
             torch.ones(3, device="meta") + torch.ones(3)
     assert [(f.shape, f.device.type) for f in fake] == [(r.shape, "meta") for r in real] == [((2, 3), "meta"), ((8, 3), "meta")]
+
+
+def test_fakes_live_no_longer_than_their_tensors():
+    mode = FakeTensorMode()
+    converter = mode.fake_tensor_converter
+    memories = converter.meta_converter.storage_memo
+    x = torch.rand(2, 2, 2)
+    bits = x.view(torch.int32)
+    fakes = [mode.from_tensor(x), mode.from_tensor(x[1]), mode.from_tensor(bits)]
+    assert fakes[0] is mode.from_tensor(x) and len({f.untyped_storage()._cdata for f in fakes}) == 1 and fakes[2].dtype == torch.int32
+    memory = weakref.ref(x.untyped_storage())
+    assert (len(converter.tensor_memo), len(memories)) == (3, 1)
+    del x, bits, fakes
+    assert (len(converter.tensor_memo), len(memories), memory()) == (0, 0, None)

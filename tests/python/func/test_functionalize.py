@@ -481,3 +481,31 @@ def test_what_operators_give_beside_what_they_write():
     cresset.manual_seed(0)
     out = functionalize(lambda x, noise: cresset.ops.aten.rrelu_with_noise(x, noise, 0.1, 0.3, True))(-a, noise)
     assert cresset.equal(out, -a * noise) and (noise > 0).all()
+
+
+def test_functional_forms():
+    # Values of PyTorch 2.13.
+    aten, x, w = cresset.ops.aten, cresset.arange(6.0), cresset.tensor([[3.0, 4.0], [1.0, 1.0]])
+    assert aten.resize(x, [2, 2]).tolist() == [[0, 1], [2, 3]] and aten.resize_as(x, cresset.ones(2, 1)).tolist() == [[0], [1]] and x.shape == (6,)
+    assert aten.set(x).shape == (0,) and aten.set.source_Tensor(x, cresset.ones(2)).tolist() == [1, 1]
+    cresset.testing.assert_close(aten.embedding_renorm(w, cresset.tensor([0]), 1.0, 2.0), cresset.tensor([[0.6, 0.8], [1, 1]]), atol=1e-6, rtol=0)
+    assert aten._index_put_impl(w, [cresset.tensor([0])], cresset.tensor(9.0)).tolist() == [[9, 9], [1, 1]] and w.tolist() == [[3, 4], [1, 1]]
+    noise, mean, var = cresset.zeros(2), cresset.zeros(2), cresset.ones(2)
+    out, drawn = aten.rrelu_with_noise_functional(-cresset.ones(2), noise, 0.1, 0.3, True)
+    assert cresset.equal(out, -drawn) and drawn.min() >= 0.1 and noise.tolist() == [0, 0]
+    *_, reserve, new_mean, new_var = aten._batch_norm_with_update_functional(cresset.arange(8.0).view(2, 2, 2), None, None, mean, var, 0.1, 1e-5)
+    cresset.testing.assert_close(cresset.stack([new_mean, new_var]), cresset.tensor([[0.25, 0.45], [1.4666667, 1.4666667]]))
+    assert (reserve.numel(), mean.tolist(), var.tolist()) == (0, [0, 0], [1, 1])
+    assert aten.resize(x.to("meta"), [2, 5]).shape == (2, 5)
+
+
+def test_resize_is_recorded():
+    def f(x):
+        y = x + 1
+        y.resize_(5, 5)
+        y.view(25).fill_(1)
+        return y + 1
+
+    graph = make_fx(functionalize(f))(cresset.ones(8, 2)).graph
+    assert [str(n.target) for n in graph.nodes if n.op == "call_function"][:2] == ["aten.add.Tensor", "aten.resize.default"]
+    assert functionalize(f)(cresset.ones(8, 2)).tolist() == [[2.0] * 5] * 5

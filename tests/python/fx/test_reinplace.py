@@ -151,3 +151,20 @@ def test_random_graphs():
         reinplace(gm, x)
         for a, b in zip(expected, gm(x)):
             assert torch.equal(a, b), (seed, gm.code)
+
+
+def test_one_place_by_two_names():
+    # Each element is read before it is written where the operator is pointwise; a product reads others.
+    def pointwise(x):
+        a = x.clone()
+        return a.add(a.view(-1))
+
+    def product(x):
+        a = x.clone()
+        return torch.addmv(a, x.view(1, -1).expand(4, 4), a.view(-1))
+
+    for f, name in ((pointwise, "aten.add_.Tensor"), (product, "aten.addmv.default")):
+        x = torch.arange(4.0)
+        graph = reinplace(make_fx(f)(x), x)
+        assert name in [str(n.target) for n in graph.graph.nodes]
+        assert torch.equal(graph(x), f(x))

@@ -269,3 +269,16 @@ def test_states_of_the_protocol():
     assert torch._C._is_torch_function_enabled()
     with pytest.raises(TypeError, match="a _TorchFunctionState was required; got int."):
         torch._C._set_torch_function_state(1)
+
+
+def test_block_in_which_types_override_again():
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.ones(2).as_subclass(Own)
+    for off in (torch._C.DisableTorchFunction, torch._C.DisableTorchFunctionSubclass):
+        with off():
+            before = torch._C._get_torch_function_state()
+            with torch.overrides._enable_torch_function():
+                assert type(x + 1) is Own
+            assert torch._C._get_torch_function_state() is before and type(x + 1) is torch.Tensor

@@ -1,0 +1,46 @@
+"""Operators of `aten` that the function of the package with their name computes, for `ops.aten`."""
+
+import cresset
+
+__all__ = []
+
+_CASTS = ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
+_POOL = "[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor"
+
+_SCHEMAS = (
+    *(f"_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor" for name in _CASTS),
+    *(f"{name}(Tensor self) -> bool" for name in ("is_conj", "is_distributed", "is_inference", "is_neg", "is_signed")),
+    *(f"{name}(Tensor(a!) self, float p, bool train) -> Tensor(a!)" for name in ("alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_")),
+    "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+    "native_norm(Tensor self, Scalar p=2) -> Tensor",
+    "native_norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, ScalarType? dtype) -> Tensor",
+    "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, Tensor)",
+    "_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
+    "_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
+    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()",
+    "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()",
+    "_debug_has_internal_overlap(Tensor self) -> int",
+    f"mkldnn_max_pool2d(Tensor self, int[2] kernel_size, int{_POOL}",
+    f"quantized_max_pool2d(Tensor self, int[2] kernel_size, int{_POOL}",
+    f"mkldnn_max_pool3d(Tensor self, int[3] kernel_size, int{_POOL.replace('[2]', '[3]')}",
+    f"quantized_max_pool3d(Tensor self, int[3] kernel_size, int{_POOL.replace('[2]', '[3]')}",
+    f"quantized_max_pool1d(Tensor self, int[1] kernel_size, int{_POOL.replace('[2]', '[1]')}",
+    "mkldnn_adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
+    "mkldnn_convolution(Tensor self, Tensor weight, Tensor? bias, SymInt[] padding, SymInt[] stride, SymInt[] dilation, SymInt groups) -> Tensor",
+    "_mkldnn_transpose(Tensor self, int dim0, int dim1) -> Tensor",
+)
+
+
+def _by_name(name):
+    def call(*args, **kwargs):
+        return getattr(cresset, name)(*args, **{k: v for k, v in kwargs.items() if v is not None})
+
+    return call
+
+
+_library = cresset.library.Library("aten", "FRAGMENT")
+for _schema in _SCHEMAS:
+    _library.define(_schema)
+    _library.impl(_schema.partition("(")[0], _by_name(_schema.partition("(")[0].partition(".")[0]), "CompositeImplicitAutograd")
