@@ -3,6 +3,7 @@
 import functools
 import inspect
 import operator
+from types import MappingProxyType
 
 import numpy
 
@@ -44,8 +45,11 @@ def plain(value):
     return value
 
 
-def wrap(value):
-    """What NumPy answers, with arrays over tensors in place of its own; TypeError for elements that tensors do not have."""
+def wrap(value, given=MappingProxyType({})):
+    """What NumPy answers, with arrays over tensors in place of its own (`given`: by id(), those that it had as arguments); TypeError for elements that
+    tensors do not have."""
+    if id(value) in given:
+        return given[id(value)]
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         value = numpy.asarray(value)
         _dtypes.of_numpy(value.dtype)
@@ -55,23 +59,25 @@ def wrap(value):
     if isinstance(value, numpy.dtype):
         return _dtypes.of_numpy(value)
     if isinstance(value, tuple):
-        parts = [wrap(v) for v in value]
+        parts = [wrap(v, given) for v in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return [wrap(v) for v in value] if isinstance(value, list) else value
 
 
 def delegate(function, name=None):
-    """A function of NumPy's on arrays over tensors. An array that is given as out= is the result."""
+    """A function of NumPy's on arrays over tensors. Where it gives back an array that it was given (as `out`), the result is that one, too."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
     def call(*args, **kwargs):
-        out = kwargs.get("out")
-        result = function(*map(plain, args), **{key: plain(v) for key, v in kwargs.items()})
-        if out is not None and not isinstance(out, tuple):
-            if not isinstance(out, ndarray):
-                raise TypeError("Return arrays must be of ArrayType")
-            return out
-        return wrap(result)
+        outs = kwargs.get("out")
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        if not all(o is None or isinstance(o, ndarray) for o in outs):
+            raise TypeError("Return arrays must be of ArrayType")
+        theirs = [plain(a) for a in args]
+        options = {key: plain(v) for key, v in kwargs.items()}
+        made = options.get("out")
+        both = [*zip(args, theirs), *zip(outs, made if isinstance(made, tuple) else (made,))]
+        return wrap(function(*theirs, **options), {id(p): a for a, p in both if isinstance(a, ndarray)})
 
     call.__name__ = call.__qualname__ = name or function.__name__
     try:
