@@ -109,3 +109,8 @@ def test_an_array_that_is_given_for_the_result_is_the_result():  # as NumPy's
     assert np.sum(A, axis=0, out=(total := np.empty(3))) is total and total.tolist() == [5, 7, 10]
     with pytest.raises(TypeError, match="Return arrays must be of ArrayType"):
         np.add(x, y, out=outs[0].tensor)
+
+
+def test_functions_of_elements_are_listed_by_pytorchs_names():
+    assert {"divmod", "ldexp", "matmul"} < set(np._ufuncs._binary) and {"fix", "sin"} < set(np._ufuncs._unary)
+    assert all(callable(getattr(np, name)) for name in np._ufuncs._unary + np._ufuncs._binary)
