@@ -18,11 +18,11 @@ __all__ = ["array", "asarray", "delegate", "ndarray", "plain", "result_type", "w
 class Flags:
     """What is true of an array's memory, by name or as attributes."""
 
-    def __init__(self, flags):
-        self._flags = flags
+    def __init__(self, flags, owndata):
+        self._flags, self.owndata = flags, owndata
 
     def __getitem__(self, key):
-        return self._flags[key]
+        return self.owndata if key in ("OWNDATA", "O") else self._flags[key]
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -55,7 +55,9 @@ def wrap(value, given=MappingProxyType({})):
         _dtypes.of_numpy(value.dtype)
         if any(s < 0 for s in value.strides) or not value.flags.writeable or not value.dtype.isnative:
             value = value.astype(value.dtype.newbyteorder("="))
-        return ndarray(cresset.from_numpy(value))
+        made = ndarray(cresset.from_numpy(value))
+        made._owns = value.flags.owndata
+        return made
     if isinstance(value, numpy.dtype):
         return _dtypes.of_numpy(value)
     if isinstance(value, tuple):
@@ -94,6 +96,7 @@ class ndarray:
         self.tensor = cresset.Tensor() if t is None else t if isinstance(t, cresset.Tensor) else cresset.as_tensor(t)
 
     __array_priority__ = 1000
+    _owns = None  # whether the memory is its own; None where the tensor says so
     __hash__ = None
 
     @property
@@ -114,7 +117,8 @@ class ndarray:
 
     @property
     def flags(self):
-        return Flags(plain(self).flags)
+        # NumPy knows of what it made; there is no telling by the array that stands over the tensor's memory now.
+        return Flags(plain(self).flags, self.tensor._base is None if self._owns is None else self._owns)
 
     @property
     def real(self):

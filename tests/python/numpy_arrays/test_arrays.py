@@ -114,3 +114,14 @@ def test_an_array_that_is_given_for_the_result_is_the_result():  # as NumPy's
 def test_functions_of_elements_are_listed_by_pytorchs_names():
     assert {"divmod", "ldexp", "matmul"} < set(np._ufuncs._binary) and {"fix", "sin"} < set(np._ufuncs._unary)
     assert all(callable(getattr(np, name)) for name in np._ufuncs._unary + np._ufuncs._binary)
+
+
+def test_whose_memory_it_is():
+    a = np.arange(6).reshape(2, 3).copy()
+    owners, views = (a, a + 1, a.copy(), a.T.ravel(), np.flip(a), np.array(a), np.asarray(a)), (a.T, a[0], a.ravel(), a.swapaxes(0, 1))
+    assert all(x.flags["OWNDATA"] and x.flags.owndata for x in owners) and not any(x.flags["OWNDATA"] or x.flags.owndata for x in views)
+
+
+def test_texts_may_name_types_of_python():
+    assert np.dtype("float") == np.float64 and np.dtype("int") == np.int64 and np.ones(2, "bool").dtype == np.bool_
+    assert np.issubdtype("float", "float64") and not np.issubdtype("int", float)
