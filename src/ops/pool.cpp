@@ -311,8 +311,7 @@ namespace {
 bool is_mean(const Tensor& self, IntArrayRef output_size) {
   const int64_t channels = self.dim() - static_cast<int64_t>(output_size.size());  // and the batch, or not
   return (self.is_floating_point() || self.is_complex()) && (channels == 1 || channels == 2) && self.numel() > 0 &&
-         self.suggest_memory_format() == MemoryFormat::Contiguous &&
-         std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
+         self.suggest_memory_format() == MemoryFormat::Contiguous && std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
 }
 }  // namespace
 
