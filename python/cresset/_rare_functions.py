@@ -30,6 +30,19 @@ def _neg_view(input: Tensor) -> Tensor:
     return cresset.neg(input)
 
 
+def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, stride, padding, dilation, transposed, output_padding, groups, output_mask):
+    """The gradients (for gO, self, weight) of convolution_backward, from those of its results (any may be None), whatever the mask asks for; None where
+    nothing that was given reaches."""
+    aten, options = cresset.ops.aten, (stride, padding, dilation, transposed, output_padding, groups)
+    parts = [aten.convolution(i, w, None, *options) for i, w in ((ggI, weight), (self, ggW)) if i is not None and w is not None]
+    if ggb is not None:
+        parts.append(ggb.view(1, -1, *[1] * (gO.dim() - 2)).expand(gO.shape))
+    ggO = sum(parts[1:], parts[0]) if parts else None
+    gI = None if ggW is None else aten.convolution_backward(gO, self, ggW, None, *options, [True, False, False])[0]
+    gW = None if ggI is None else aten.convolution_backward(gO, ggI, weight, None, *options, [False, True, False])[1]
+    return ggO, gI, gW
+
+
 def set_vital(vital, attr, value):
     """Nothing, with a warning: what programs tell PyTorch about themselves is kept nowhere."""
     warnings.warn("'set_vital' is deprecated, please do not call", stacklevel=2)

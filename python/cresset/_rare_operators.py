@@ -42,6 +42,9 @@ _ROWS = {
     "_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor":
     lambda self, size, stride: cresset.ops.aten._reshape_alias(self, size, stride).clone(memory_format=cresset.contiguous_format),
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)":
+    _rare_functions._convolution_double_backward,
     "_rowwise_prune(Tensor weight, Tensor mask, ScalarType compressed_indices_dtype) -> (Tensor, Tensor)": _rare_functions._rowwise_prune,
     "_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)": _rare_functions._transform_bias_rescale_qkv,
     "_nested_tensor_from_tensor_list(Tensor[] list, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor":

@@ -307,11 +307,11 @@ Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef 
 }
 
 namespace {
-// One window is the mean.
+// One window is the mean, where strides need not say that channels come last.
 bool is_mean(const Tensor& self, IntArrayRef output_size) {
   const int64_t channels = self.dim() - static_cast<int64_t>(output_size.size());  // and the batch, or not
   return (self.is_floating_point() || self.is_complex()) && (channels == 1 || channels == 2) && self.numel() > 0 &&
-         std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
+         self.suggest_memory_format() == MemoryFormat::Contiguous && std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
 }
 }  // namespace
 

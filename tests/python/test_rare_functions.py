@@ -236,3 +236,19 @@ def test_operators_by_name():
     assert aten.mkldnn_convolution(images, cresset.ones(1, 1, 2, 2), None, [0, 0], [1, 1], [1, 1], 1).flatten().tolist()[:4] == [10, 14, 18, 26]
     quantized = cresset.quantize_per_tensor(images, 0.5, 0, cresset.quint8)
     assert aten.quantized_max_pool2d(quantized, [2, 2]).dequantize().flatten().tolist() == [5, 7, 13, 15]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_second_gradients_of_a_convolution_by_name(transposed):
+    options = ([2], [1], [1], transposed, [0], 2)
+    x, w = (cresset.linspace(-1, 1, n).sin().double().view(s).requires_grad_() for n, s in ((48, (2, 4, 6)), (24, (4, 2, 3))))
+    y = cresset.convolution(x, w, None, *options)
+    gO = y.detach().cos().requires_grad_()
+    inner = cresset.autograd.grad(y, (x, w), gO, create_graph=True)
+    given = [g.detach().exp() for g in inner]
+    wanted = cresset.autograd.grad(inner, (gO, x, w), given)
+    double_backward = cresset.ops.aten._convolution_double_backward
+    found = double_backward(*given, None, gO, w, x, *options, [True] * 3)
+    for a, b in zip(found, wanted):
+        cresset.testing.assert_close(a, b)
+    assert double_backward(None, None, cresset.ones(4), gO, w, x, *options, [True] * 3)[1:] == (None, None)

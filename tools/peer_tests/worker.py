@@ -4,6 +4,7 @@ Started by runs.py, in the interpreter that is to run the tests. Its one argumen
 folder), file, helpers (folders that hold `torch/testing`), sample, seed, only, seconds (for one test), out (a file descriptor).
 """
 
+import contextlib
 import faulthandler
 import functools
 import gc
@@ -132,6 +133,8 @@ def load(options):
     absent.loading = True
     try:
         for home, owner, attribute in options.get("placed", ()):
+            with contextlib.suppress(ImportError):  # (some modules are attributes of others only)
+                importlib.import_module(home)
             found = functools.reduce(getattr, [*home.split(".")[1:], *owner.split(".")] if owner else home.split(".")[1:], importlib.import_module(home.split(".")[0]))
             setattr(found, attribute, absent.placeholder(f"{found.__name__}.{attribute}"))
             placed.append((found, attribute))

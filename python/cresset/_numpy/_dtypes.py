@@ -78,6 +78,7 @@ for _type in set(_by_name.values()):
 for _abstract in (generic, number, integer, inexact, signedinteger, unsignedinteger, floating, complexfloating):
     __all__.append(_abstract.__name__)
 _PYTHON = {builtins.bool: "bool", builtins.int: "int64", builtins.float: "float64", builtins.complex: "complex128"}
+_PYTHON_NAMES = {kind.__name__: name for kind, name in _PYTHON.items()}  # a text may name one, too
 
 sctypes = {
     "int": [_by_name[n] for n in _TYPES[signedinteger].split()], "uint": [_by_name[n] for n in _TYPES[unsignedinteger].split()],
@@ -137,6 +138,7 @@ def _scalar_type(arg):
         name = _PYTHON.get(arg)
     else:
         name = arg if isinstance(arg, str) else getattr(getattr(arg, "dtype", None), "name", None)
+    name = _PYTHON_NAMES.get(name, name)
     if not isinstance(name, str) or name not in _by_name:
         raise TypeError(f"data type {arg!r} not understood")
     return _by_name[name]

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import operator
+from types import MappingProxyType
 
 import numpy
 
@@ -17,11 +18,11 @@ __all__ = ["array", "asarray", "delegate", "ndarray", "plain", "result_type", "w
 class Flags:
     """What is true of an array's memory, by name or as attributes."""
 
-    def __init__(self, flags):
-        self._flags = flags
+    def __init__(self, flags, owndata):
+        self._flags, self.owndata = flags, owndata
 
     def __getitem__(self, key):
-        return self._flags[key]
+        return self.owndata if key in ("OWNDATA", "O") else self._flags[key]
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -44,34 +45,41 @@ def plain(value):
     return value
 
 
-def wrap(value):
-    """What NumPy answers, with arrays over tensors in place of its own; TypeError for elements that tensors do not have."""
+def wrap(value, given=MappingProxyType({})):
+    """What NumPy answers, with arrays over tensors in place of its own (`given`: by id(), those that it had as arguments); TypeError for elements that
+    tensors do not have."""
+    if id(value) in given:
+        return given[id(value)]
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         value = numpy.asarray(value)
         _dtypes.of_numpy(value.dtype)
         if any(s < 0 for s in value.strides) or not value.flags.writeable or not value.dtype.isnative:
             value = value.astype(value.dtype.newbyteorder("="))
-        return ndarray(cresset.from_numpy(value))
+        made = ndarray(cresset.from_numpy(value))
+        made._owns = value.flags.owndata
+        return made
     if isinstance(value, numpy.dtype):
         return _dtypes.of_numpy(value)
     if isinstance(value, tuple):
-        parts = [wrap(v) for v in value]
+        parts = [wrap(v, given) for v in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return [wrap(v) for v in value] if isinstance(value, list) else value
 
 
 def delegate(function, name=None):
-    """A function of NumPy's on arrays over tensors. An array that is given as out= is the result."""
+    """A function of NumPy's on arrays over tensors. Where it gives back an array that it was given (as `out`), the result is that one, too."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
     def call(*args, **kwargs):
-        out = kwargs.get("out")
-        result = function(*map(plain, args), **{key: plain(v) for key, v in kwargs.items()})
-        if out is not None and not isinstance(out, tuple):
-            if not isinstance(out, ndarray):
-                raise TypeError("Return arrays must be of ArrayType")
-            return out
-        return wrap(result)
+        outs = kwargs.get("out")
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        if not all(o is None or isinstance(o, ndarray) for o in outs):
+            raise TypeError("Return arrays must be of ArrayType")
+        theirs = [plain(a) for a in args]
+        options = {key: plain(v) for key, v in kwargs.items()}
+        made = options.get("out")
+        both = [*zip(args, theirs), *zip(outs, made if isinstance(made, tuple) else (made,))]
+        return wrap(function(*theirs, **options), {id(p): a for a, p in both if isinstance(a, ndarray)})
 
     call.__name__ = call.__qualname__ = name or function.__name__
     try:
@@ -88,6 +96,7 @@ class ndarray:
         self.tensor = cresset.Tensor() if t is None else t if isinstance(t, cresset.Tensor) else cresset.as_tensor(t)
 
     __array_priority__ = 1000
+    _owns = None  # whether the memory is its own; None where the tensor says so
     __hash__ = None
 
     @property
@@ -108,7 +117,8 @@ class ndarray:
 
     @property
     def flags(self):
-        return Flags(plain(self).flags)
+        # NumPy knows of what it made; there is no telling by the array that stands over the tensor's memory now.
+        return Flags(plain(self).flags, self.tensor._base is None if self._owns is None else self._owns)
 
     @property
     def real(self):

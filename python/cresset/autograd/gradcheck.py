@@ -69,10 +69,12 @@ def _is_differentiable(value):
 
 
 def _tensors(outputs):
-    """The tensors among the outputs; ValueError for sparse ones."""
+    """The tensors among the outputs; ValueError for those of other layouts."""
     tensors = [o for o in _tuple(outputs) if isinstance(o, cresset.Tensor)]
-    if any(o.layout not in (cresset.strided, cresset.jagged) for o in tensors):
-        raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
+    for o in tensors:
+        if o.layout not in (cresset.strided, cresset.jagged):
+            kind = "MKLDNN" if o.is_mkldnn else "Sparse"
+            raise ValueError(f"{kind} output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
     return tensors
 
 
@@ -467,8 +469,8 @@ def gradcheck(
 
     True when |derivative - difference| <= atol + rtol |difference| everywhere; otherwise GradcheckError with both Jacobians, or False with
     raise_exception=False. Each output that requires grad is checked against each input that does; results that are no tensors are
-    passed over. fast_mode compares products of the Jacobians with random vectors. check_forward_ad also compares tangents. A sparse input is checked
-    by its values.
+    passed over. fast_mode compares products of the Jacobians with random vectors. check_forward_ad also compares tangents. An input that is sparse, or of
+    the layout `_mkldnn`, is checked by its values.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")

@@ -117,17 +117,15 @@ def narrow(tensor, dim, start, length, layout=None):
 
 
 def masked_select(tensor, mask):
-    """A nested tensor of the elements of a matrix where `mask`, of a shape that broadcasts with it, is true, row by row. RuntimeError for other than 2
-    dimensions."""
+    """A nested tensor with a row for each row of `tensor` (along its last dimension; other dimensions are flattened, and a number is one row): the
+    elements where `mask`, which expands to the shape of `tensor`, is true. RuntimeError for layouts other than strided."""
     if tensor.layout is not cresset.strided:
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}")
     if mask.layout is not cresset.strided:
         raise RuntimeError(f"torch.nested.masked_select requires a strided mask, given: {mask.layout}")
-    wide, mask = cresset.broadcast_tensors(tensor, mask)
-    if wide.dim() != 2:
-        raise RuntimeError("masked_select only support 2-D selections currently")
-    offsets = cresset.nn.functional.pad(mask.sum(1).cumsum(0), (1, 0))
-    return NestedTensor(wide.masked_select(mask), offsets)
+    mask = mask.expand(tensor.shape)
+    rows = mask.sum(-1).reshape(-1)
+    return NestedTensor(tensor.masked_select(mask), cresset.nn.functional.pad(rows.cumsum(0), (1, 0)))
 
 
 def to_padded_tensor(input, padding, output_size=None):

@@ -90,10 +90,12 @@ def mm(mat1, mat2, reduce=None):
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
-    """beta * mat + alpha * (mat1 @ mat2), mat1 sparse, with sparse gradient for mat1."""
+    """beta * mat + alpha * (mat1 @ mat2), mat1 sparse, with sparse gradient for mat1. With beta = 0 what mat holds does not count, NaN neither."""
     if recording():
         return recorded("_sparse_addmm", mat, mat1, mat2, beta=beta, alpha=alpha)
-    return cresset.add(mat * beta if beta != 1 else mat, mm(mat1, mat2), alpha=alpha)
+    if beta == 0:
+        mat = cresset.zeros_like(mat)
+    return cresset.add(mat * beta if beta not in (0, 1) else mat, mm(mat1, mat2), alpha=alpha)
 
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
@@ -170,27 +172,39 @@ def log_softmax(input, dim, *, dtype=None):
     return _softmax(input, dim, dtype, True)
 
 
+def _taken_apart(x):
+    """(A strided tensor that holds what x holds, the function that makes a tensor like x of it); for other arguments themselves, and None."""
+    if not isinstance(x, Tensor) or x.layout in (_C.strided, _C.jagged):
+        return x, None
+    whole = x.detach()
+    if x.layout is _C._mkldnn:
+        return whole.to_dense().requires_grad_(x.requires_grad), Tensor.to_mkldnn
+    if x.layout is _C.sparse_coo:
+        whole = whole.coalesce()
+
+        def make(values):
+            return sparse_coo_tensor(whole.indices(), values, whole.shape, is_coalesced=True)
+    else:
+
+        def make(values):
+            return sparse_compressed_tensor(whole._p, whole._o, values, whole.shape, layout=whole.layout)
+
+    return whole.values().clone().requires_grad_(x.requires_grad), make
+
+
 def as_sparse_gradcheck(gradcheck):
-    """A gradcheck that also takes functions of sparse tensors: they are checked by their values."""
+    """A gradcheck that also takes functions of sparse tensors and of those of the layout `_mkldnn`: they are checked by their values."""
 
     def check(func, inputs, **options):
         options.pop("masked", None)
-        inputs = inputs if isinstance(inputs, (list, tuple)) else (inputs,)
-        patterns = [x.detach().coalesce() if isinstance(x, Tensor) and x.layout is _C.sparse_coo else x if isinstance(x, Tensor) and x.layout is not _C.strided else None for x in inputs]
-        plain = [x if p is None else p.detach().values().clone().requires_grad_(x.requires_grad) for x, p in zip(inputs, patterns)]
+        plain, makers = zip(*map(_taken_apart, inputs if isinstance(inputs, (list, tuple)) else (inputs,)))
 
         def dense_function(*values):
-            from ._tensor import Coordinates
-
-            args = [
-                v if p is None else sparse_coo_tensor(p.indices(), v, p.shape, is_coalesced=True) if isinstance(p, Coordinates)
-                else sparse_compressed_tensor(p._p, p._o, v, p.shape, layout=p.layout) for v, p in zip(values, patterns)
-            ]  # fmt: skip
-            results = func(*args)
+            results = func(*(v if make is None else make(v) for v, make in zip(values, makers)))
             results = results if isinstance(results, (list, tuple)) else (results,)
             return tuple(r.to_dense() if r.layout is not _C.strided else r for r in results)
 
-        return gradcheck(dense_function, plain, **options)
+        return gradcheck(dense_function, list(plain), **options)
 
     return check
 

@@ -786,12 +786,12 @@ def _mv(a, b):
 @_rule("addmm", "_sparse_addmm")
 def _addmm(self, a, b, *, beta=1, alpha=1):
     product = _mm(a, b) if isinstance(a, Sparse) or isinstance(b, Sparse) else a @ b
-    if isinstance(self, Sparse):
-        if not isinstance(product, Sparse):
-            return dense(self) * beta + product * alpha
-        return _add(_mul(self, beta), product, alpha=alpha)
-    product = dense(product) if isinstance(product, Sparse) else product
-    return self * beta + product * alpha
+    if isinstance(self, Sparse) and isinstance(product, Sparse):
+        return _add(_mul(self, beta) if beta != 0 else cresset.zeros_like(self), product, alpha=alpha)
+    product = (dense(product) if isinstance(product, Sparse) else product) * alpha
+    if beta == 0:  # what self holds does not count, NaN neither
+        return product
+    return (dense(self) if isinstance(self, Sparse) else self) * beta + product
 
 
 @_rule("addmv")

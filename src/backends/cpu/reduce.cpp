@@ -102,6 +102,8 @@ void sum(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<Scalar
 void mean(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>, const Tensor& out) {
   const uint64_t mask = ops::reduce_mask(dim, self.dim());
   fold_sum(FoldKind::Sum, "mean_cpu", self, mask, out, static_cast<double>(reduced_numel(self, mask)));
+  // The count of a complex mean is a complex number: a part that is not finite makes the other one NaN, as division does.
+  if (out.is_complex()) out.div_(Scalar(1));
 }
 void nansum(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>, const Tensor& out) {
   fold_sum(FoldKind::NanSum, "nansum_cpu", self, ops::reduce_mask(dim, self.dim()), out, 1);

@@ -141,6 +141,10 @@ def test_makers():
     assert (part * 2).unbind()[1].equal(dense[1, 1:3] * 2)
     picked = masked_select(torch.arange(6).view(2, 3), torch.tensor([[True, False, True], [False, False, True]]))
     assert [x.tolist() for x in picked.unbind()] == [[0, 2], [5]]
+    picked = masked_select(torch.arange(12).view(2, 3, 2), torch.tensor([True, False]))
+    assert picked.values().tolist() == [0, 2, 4, 6, 8, 10] and picked.offsets().tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True])).offsets().tolist() == [0, 2]
+    assert masked_select(torch.tensor(1), torch.tensor(False)).shape[0] == 1
     assert to_padded_tensor(t, -1.0, (2, 4, 2)).shape == (2, 4, 2)
 
 

@@ -94,3 +94,13 @@ def test_norms_of_channels_beside_one_place():
     for training in (False, True):
         y = norm.train(training)(x)
         assert y.stride() == (6, 1, 2, 2) and cresset.allclose(y, norm.train(training)(x.contiguous()), atol=1e-6)
+
+
+@pytest.mark.parametrize("dims", [4, 5])
+def test_one_average_a_channel_says_that_channels_are_last(dims):  # PyTorch's strides: the mean's would be (6, 1, 1, 1)
+    function = F.adaptive_avg_pool2d if dims == 4 else F.adaptive_avg_pool3d
+    x = cresset.randn(2, 6, *(3, 4, 5)[: dims - 2])
+    found = function(x.to(memory_format=FORMATS[dims]).requires_grad_(), 1)
+    assert found.stride() == (6, 1, *[6] * (dims - 2)) and function(x, 1).stride() == (6, *[1] * (dims - 1))
+    cresset.testing.assert_close(found, function(x, 1))
+    found.sum().backward()

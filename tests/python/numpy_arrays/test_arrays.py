@@ -97,3 +97,31 @@ def test_numbers_of_numpys_generator():
 def test_whole_numbers_wrap_around_and_one_number_is_a_scalar():
     assert np.array([301], np.uint8).tolist() == [45]
     assert [np.isscalar(x) for x in (3, [[4]], np.array([1]), "s", int, (), [1, 2])] == [True] * 3 + [False] * 4
+
+
+def test_an_array_that_is_given_for_the_result_is_the_result():  # as NumPy's
+    x, y = np.arange(8, 15), np.arange(4, 11)
+    outs = np.empty_like(x), np.empty_like(x)
+    quotient, rest = np.divmod(x, y, out=outs)
+    assert quotient is outs[0] and rest is outs[1] and rest.tolist() == [0, 4, 4, 4, 4, 4, 4]
+    assert np.divmod(x, y, *outs)[1] is outs[1]
+    assert np.add(x, y, outs[0]) is outs[0] and outs[0].tolist() == [12, 14, 16, 18, 20, 22, 24]
+    assert np.sum(A, axis=0, out=(total := np.empty(3))) is total and total.tolist() == [5, 7, 10]
+    with pytest.raises(TypeError, match="Return arrays must be of ArrayType"):
+        np.add(x, y, out=outs[0].tensor)
+
+
+def test_functions_of_elements_are_listed_by_pytorchs_names():
+    assert {"divmod", "ldexp", "matmul"} < set(np._ufuncs._binary) and {"fix", "sin"} < set(np._ufuncs._unary)
+    assert all(callable(getattr(np, name)) for name in np._ufuncs._unary + np._ufuncs._binary)
+
+
+def test_whose_memory_it_is():
+    a = np.arange(6).reshape(2, 3).copy()
+    owners, views = (a, a + 1, a.copy(), a.T.ravel(), np.flip(a), np.array(a), np.asarray(a)), (a.T, a[0], a.ravel(), a.swapaxes(0, 1))
+    assert all(x.flags["OWNDATA"] and x.flags.owndata for x in owners) and not any(x.flags["OWNDATA"] or x.flags.owndata for x in views)
+
+
+def test_texts_may_name_types_of_python():
+    assert np.dtype("float") == np.float64 and np.dtype("int") == np.int64 and np.ones(2, "bool").dtype == np.bool_
+    assert np.issubdtype("float", "float64") and not np.issubdtype("int", float)

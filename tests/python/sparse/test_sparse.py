@@ -526,3 +526,14 @@ def test_powers_of_two_distances_and_fillings():
     assert b.fill_(2) is b and b.to_dense().tolist() == [[0, 2], [0, 2]]
     with pytest.raises(NotImplementedError):
         a.fill_(2)
+
+
+@pytest.mark.parametrize("layout", ["strided", *LAYOUTS])
+def test_what_beta_zero_drops_may_be_nan(layout):
+    a, b, nan = matrix(3, 4), matrix(4, 2), torch.full((3, 2), float("nan"))
+    options = LAYOUTS.get(layout, {}) | ({"blocksize": (1, 1)} if layout.startswith("bs") else {})
+    kept = nan if layout == "strided" else nan.to_sparse(**options)
+    found = torch.addmm(kept, a.to_sparse_csr(), b.to_sparse_csr(), beta=0, alpha=2)
+    assert found.layout is kept.layout
+    torch.testing.assert_close(found.to_dense(), 2 * a @ b)
+    torch.testing.assert_close(torch.sparse.addmm(nan, a.to_sparse(), b, beta=0), a @ b)

@@ -122,3 +122,11 @@ def test_masked_fill_of_complex_halves():
     x, mask = torch.ones(3, dtype=torch.complex32), torch.tensor([True, False, True])
     for filled in (x.masked_fill(mask, 2 + 1j), x.masked_fill(mask, torch.tensor(2 + 1j)), x.clone().masked_fill_(mask, 2 + 1j)):
         assert filled.dtype is torch.complex32 and filled.tolist() == [2 + 1j, 1, 2 + 1j]
+
+
+def test_a_part_of_a_complex_mean_that_is_not_finite_makes_the_other_nan():  # PyTorch 2.13's, and NumPy's; the sum keeps its parts apart
+    for number, wanted in ((complex(inf, 1), (inf, nan)), (complex(1, -inf), (nan, -inf)), (complex(nan, 1), (nan, nan))):
+        x = torch.tensor([[number, 1 + 1j], [1, 2]], dtype=torch.complex64)
+        for mean in (x.mean(), x.mean(1)[0], x.mean((0, 1), keepdim=True).squeeze(), x.t().mean(0)[0]):
+            torch.testing.assert_close(torch.view_as_real(mean), torch.tensor(wanted), equal_nan=True)
+        assert x.mean(1)[1].item() == 1.5

@@ -6,6 +6,7 @@ import pytest
 
 import cresset
 from cresset import nn
+from cresset.autograd import gradcheck
 from cresset.nn import functional as F
 from cresset.utils import mkldnn
 
@@ -154,3 +155,12 @@ def test_kinds_of_convolutions(shape, transposed, dilation, opaque, expected):
     assert result.is_mkldnn == opaque
     result.backward(result.detach())
     assert weight.grad.shape == weight.shape and not weight.grad.is_mkldnn
+
+
+@pytest.mark.filterwarnings("ignore:Input #0 requires gradient")
+def test_gradcheck_takes_them():
+    options = {"eps": 1e-2, "atol": 4e-2, "rtol": 1e-2}  # (float32)
+    for fast in (False, True):
+        assert gradcheck(lambda x: x.to_dense().sin(), X.to_mkldnn().requires_grad_(), fast_mode=fast, **options)
+    with pytest.raises(ValueError, match="MKLDNN output is not supported at gradcheck yet"):
+        gradcheck(lambda x: x.to_mkldnn(), X.clone().requires_grad_(), **options)
