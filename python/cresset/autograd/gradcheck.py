@@ -69,10 +69,12 @@ def _is_differentiable(value):
 
 
 def _tensors(outputs):
-    """The tensors among the outputs; ValueError for sparse ones."""
+    """The tensors among the outputs; ValueError for sparse ones and those of oneDNN."""
     tensors = [o for o in _tuple(outputs) if isinstance(o, cresset.Tensor)]
-    if any(o.layout not in (cresset.strided, cresset.jagged) for o in tensors):
-        raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
+    for o in tensors:
+        if o.layout not in (cresset.strided, cresset.jagged):
+            kind = "MKLDNN" if o.is_mkldnn else "Sparse"
+            raise ValueError(f"{kind} output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
     return tensors
 
 
@@ -99,6 +101,13 @@ def _checked_inputs(inputs):
                 "the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
             )
     return tensors
+
+
+def _without_mkldnn(func, inputs):
+    """The same function of dense tensors where inputs are tensors of oneDNN, and these inputs."""
+    hidden = [isinstance(x, cresset.Tensor) and x.is_mkldnn for x in inputs]
+    dense = tuple(x.detach().to_dense().requires_grad_(x.requires_grad) if h else x for x, h in zip(inputs, hidden))
+    return lambda *args: func(*(x.to_mkldnn() if h else x for x, h in zip(args, hidden))), dense
 
 
 # --- differences ---------------------------------------------------------------------------------------------------------------
@@ -468,7 +477,7 @@ def gradcheck(
     True when |derivative - difference| <= atol + rtol |difference| everywhere; otherwise GradcheckError with both Jacobians, or False with
     raise_exception=False. Each output that requires grad is checked against each input that does; results that are no tensors are
     passed over. fast_mode compares products of the Jacobians with random vectors. check_forward_ad also compares tangents. A sparse input is checked
-    by its values.
+    by its values, one of oneDNN (backward only: ValueError otherwise) by its elements.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -477,6 +486,9 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = _tuple(inputs)
+    mkldnn = any(isinstance(i, cresset.Tensor) and i.is_mkldnn for i in inputs)
+    if mkldnn:
+        func, inputs = _without_mkldnn(func, inputs)
     if any(isinstance(i, cresset.Tensor) and i.layout not in (cresset.strided, cresset.jagged) for i in inputs):
         return cresset.sparse.as_sparse_gradcheck(gradcheck)(
             func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
@@ -484,6 +496,8 @@ def gradcheck(
             check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad, fast_mode=fast_mode,
         )  # fmt: skip
     tensors = _checked_inputs(inputs)
+    if mkldnn and check_forward_ad:
+        raise ValueError("MKLDNN inputs are not support for forward AD gradcheck.")
     try:
         if check_backward_ad:
             _BackwardCheck(func, inputs, tensors, eps, rtol, atol, nondet_tol, check_grad_dtypes).run(fast_mode)
