@@ -3,6 +3,7 @@
 from . import library
 
 _operators = library.Library("mkldnn", "FRAGMENT")
-for _question in ("_is_mkldnn_bf16_supported", "_is_mkldnn_fp16_supported"):  # the kernels know both types on every processor
-    _operators.define(f"{_question}() -> bool")
-    _operators.impl(_question, lambda: True, "CompositeImplicitAutograd")
+_KINDS = {"bf16": True, "fp16": True, "acl": False}  # the kernels know both types on every processor; Arm's library is not used
+for _kind, _answer in _KINDS.items():
+    _operators.define(f"_is_mkldnn_{_kind}_supported() -> bool")
+    _operators.impl(f"_is_mkldnn_{_kind}_supported", lambda answer=_answer: answer, "CompositeImplicitAutograd")

@@ -388,6 +388,7 @@ def test_time_to_end_by_themselves(waits, monkeypatch, caplog):
             pass
     words = [r.getMessage() for r in caplog.records]
     assert words == ([f"Terminating process {running.pids()[1]} via signal SIGTERM"] if waits else [])
+    assert {r.name for r in caplog.records} == ({"torch.multiprocessing.spawn"} if waits else set())  # PyTorch's name, which programs listen to
     assert not any(p.is_alive() for p in running.processes)
 
 

@@ -142,6 +142,16 @@ def compiler_test_case():
             return getattr(common, name)
 
         class TestCase(common.TestCase):
+            @classmethod
+            def setUpClass(cls):
+                super().setUpClass()
+                cls._exit_stack = contextlib.ExitStack()
+
+            @classmethod
+            def tearDownClass(cls):
+                cls._exit_stack.close()
+                super().tearDownClass()
+
             def setUp(self):
                 super().setUp()
                 self.addCleanup(sys.modules["torch"]._dynamo.reset)

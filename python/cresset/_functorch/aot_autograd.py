@@ -1,7 +1,7 @@
 """Functions recorded ahead of time: one graph for the results, one for the gradients, each given to a compiler of the caller's."""
 
 import cresset
-from cresset._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
+from cresset._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from cresset.fx.experimental.proxy_tensor import make_fx
 from cresset.utils import _pytree as pytree
 
@@ -57,10 +57,14 @@ def _key(tensors):
 
 
 def _recorded(function, options, *lists):
-    """The graph of a function of lists of tensors; on real copies where sizes depend on values."""
+    """The graph of a function of lists of tensors; on real copies where sizes depend on values. AssertionError where it has a fake tensor as a constant."""
     decompositions = options["decompositions"]
     try:
-        return make_fx(function, decompositions, tracing_mode="fake")(*lists)
+        graph = make_fx(function, decompositions, tracing_mode="fake")(*lists)
+        for name, buffer in graph.named_buffers():
+            if isinstance(buffer, FakeTensor):
+                raise AssertionError(f"Unexpected fake buffer {name}")
+        return graph
     except DynamicOutputShapeException:
         if not options["dynamic"]:
             raise
@@ -95,8 +99,10 @@ class _Compiled:
         """For each result that the graph gives, whether it requires a gradient. Notes which arguments that require one are written, and which results
         are such an argument, or a view of it: {place: (argument, None or size, stride, offset, and whether it requires a gradient)}."""
         try:
-            with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-                return self._looked_at([mode.from_tensor(t.detach()) for t in tensors])
+            mode = next((t.fake_mode for t in tensors if isinstance(t, FakeTensor)), None) or FakeTensorMode(allow_non_fake_inputs=True)
+            plain = [t.detach() for t in tensors]
+            with mode:
+                return self._looked_at([t if isinstance(t, FakeTensor) else mode.from_tensor(t) for t in plain])
         except DynamicOutputShapeException:
             if not self.options["dynamic"]:
                 raise

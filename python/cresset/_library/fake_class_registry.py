@@ -2,10 +2,10 @@
 
 import copy
 import importlib
-import logging
 
 import cresset
 from cresset._C import DispatchKey
+from cresset._logging import logger_of
 from cresset._ops import OpOverload
 from cresset.utils._pytree import tree_map_only
 from cresset.utils._python_dispatch import _disable_current_modes
@@ -17,7 +17,7 @@ __all__ = [
     "maybe_to_fake_obj", "maybe_unwrap_fake_script_object", "register_fake_class", "run_operator", "tracing_with_real",
 ]  # fmt: skip
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 _CONVERT_FROM_REAL_NAME = "__obj_unflatten__"
 
 

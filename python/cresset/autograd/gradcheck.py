@@ -479,6 +479,8 @@ def gradcheck(
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = _tuple(inputs)
+    if check_forward_ad and any(isinstance(i, cresset.Tensor) and i.is_mkldnn for i in inputs):
+        raise ValueError("MKLDNN inputs are not support for forward AD gradcheck.")
     if any(isinstance(i, cresset.Tensor) and i.layout not in (cresset.strided, cresset.jagged) for i in inputs):
         return cresset.sparse.as_sparse_gradcheck(gradcheck)(
             func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,

@@ -1,16 +1,16 @@
 """A barrier over a store: for groups that have no connections yet, or none at all."""
 
-import logging
 import time
 from datetime import timedelta
 
 from cresset._C_distributed import DistStoreError
+from cresset._logging import logger_of
 
 __all__ = []
 
 STORE_BASED_BARRIER_PREFIX = "store_based_barrier_key"
 
-_log = logging.getLogger(__name__)
+_log = logger_of("torch.distributed.distributed_c10d")
 
 
 def _store_based_barrier(rank, store, group_name, rendezvous_count, timeout, logging_interval=timedelta(seconds=10)):

@@ -6,7 +6,7 @@ import time
 
 __all__ = []
 
-_c10d_logger = logging.getLogger("cresset.distributed.c10d")
+_c10d_logger = logging.getLogger("c10d-NullHandler-default")
 _c10d_logger.propagate = False
 if not _c10d_logger.handlers:
     _c10d_logger.addHandler(logging.NullHandler())

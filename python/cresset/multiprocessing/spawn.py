@@ -1,7 +1,6 @@
 """A function in several new processes: `spawn`, `start_processes`, and what joins them."""
 
 import concurrent.futures
-import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -11,6 +10,8 @@ import time
 import traceback
 import warnings
 
+from cresset._logging import logger_of
+
 __all__ = [
     "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes",
 ]  # fmt: skip
@@ -18,7 +19,7 @@ __all__ = [
 
 ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"  # "1": start_processes with "forkserver" starts all at once
 _SECONDS_TO_TERMINATE = 30
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class ProcessException(Exception):

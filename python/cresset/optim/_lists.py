@@ -96,10 +96,7 @@ class ListOptimizer(Optimizer):
         for group in self.param_groups:
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
-            for p in group["params"]:
-                own = self.state.get(p)
-                if own and "step" in own and not isinstance(own["step"], cresset.Tensor):
-                    own["step"] = cresset.tensor(float(own["step"]), dtype=cresset.float32)
+        tensor_steps(self)
 
     def _decays_gradients(self, group):
         return group.get("weight_decay", 0) != 0 and not group.get("decoupled_weight_decay", False)
@@ -132,6 +129,15 @@ class ListOptimizer(Optimizer):
                     cresset._foreach_add_([s["step"] for s in states], 1)
                     self._update(group, some, self._gradients(group, some), states)
         return loss
+
+
+def tensor_steps(optimizer):
+    """After a state was loaded: counts of steps are tensors, also in a state that older versions saved with numbers."""
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            own = optimizer.state.get(p)
+            if own and "step" in own and not isinstance(own["step"], cresset.Tensor):
+                own["step"] = cresset.tensor(float(own["step"]), dtype=cresset.float32)
 
 
 def zero_step():

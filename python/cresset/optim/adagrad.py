@@ -2,7 +2,7 @@
 
 import cresset
 
-from ._lists import batches, check_choice, check_foreach, check_fused, columns, counts, fused_step, real
+from ._lists import batches, check_choice, check_foreach, check_fused, columns, counts, fused_step, real, tensor_steps
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
 __all__ = ["Adagrad"]
@@ -48,6 +48,7 @@ class Adagrad(Optimizer):
         for group in self.param_groups:
             for name, value in (("foreach", None), ("maximize", False), ("differentiable", False), ("fused", None)):
                 group.setdefault(name, value)
+        tensor_steps(self)
 
     def _step_lists(self, group, params):
         """One step of a group with operators on lists."""

@@ -3,7 +3,7 @@
 import cresset
 
 from ._lists import (
-    batches, check_capturable, check_choice, check_dense, check_foreach, check_fused, columns, counts, fused_step, real, zero_step, zeros_of,
+    batches, check_capturable, check_choice, check_dense, check_foreach, check_fused, columns, counts, fused_step, real, tensor_steps, zero_step, zeros_of,
 )  # fmt: skip
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
@@ -59,10 +59,7 @@ class Adam(Optimizer):
                 ("decoupled_weight_decay", False), ("fused", None),
             ):  # fmt: skip
                 group.setdefault(name, value)
-            for p in group["params"]:
-                own = self.state.get(p)
-                if own and not isinstance(own["step"], cresset.Tensor):
-                    own["step"] = cresset.tensor(float(own["step"]), dtype=cresset.float32)
+        tensor_steps(self)
 
     def _new_state(self, p, amsgrad):
         state = {"step": zero_step(), "exp_avg": zeros_of(p), "exp_avg_sq": zeros_of(p)}

@@ -2,7 +2,7 @@
 
 import cresset
 
-from ._lists import batches, check_capturable, check_dense, check_foreach, columns, real, zero_step, zeros_of
+from ._lists import batches, check_capturable, check_dense, check_foreach, columns, real, tensor_steps, zero_step, zeros_of
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
 __all__ = ["RMSprop"]
@@ -32,6 +32,7 @@ class RMSprop(Optimizer):
                 ("momentum", 0), ("centered", False), ("foreach", None), ("maximize", False), ("differentiable", False), ("capturable", False),
             ):  # fmt: skip
                 group.setdefault(name, value)
+        tensor_steps(self)
 
     def _new_state(self, p, group):
         state = {"step": zero_step(), "square_avg": zeros_of(p)}

@@ -1,16 +1,16 @@
 """ModuleTracker: which modules a program is in, in forward and in backward."""
 
-import logging
 import weakref
 
 import cresset
+from cresset._logging import logger_of
 from cresset.autograd.graph import register_multi_grad_hook
 from cresset.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from cresset.utils._pytree import tree_flatten
 
 __all__ = ["ModuleTracker"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class ModuleTracker:

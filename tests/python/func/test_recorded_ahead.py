@@ -192,3 +192,23 @@ def test_arguments_that_require_a_gradient_are_written(function, count):
         shares = [r.data_ptr() == given[0].data_ptr() for r in results]
         found[-1].append(torch.tensor(shares))
     assert all(torch.allclose(a * 1.0, b * 1.0) for a, b in zip(*found, strict=True))
+
+
+def test_fake_tensors_as_examples():
+    """As compilers give them; a fake tensor that the function itself holds is refused in PyTorch 2.13's words."""
+    from cresset._functorch.aot_autograd import aot_module_simplified
+
+    mode = torch._subclasses.fake_tensor.FakeTensorMode()
+    example, held = mode.from_tensor(torch.ones(2, 4, requires_grad=True)), mode.from_tensor(torch.ones(4))
+    linear = torch.nn.Linear(4, 3)
+    x = torch.ones(2, 4, requires_grad=True)
+    result = aot_module_simplified(linear, (example,), nop)(x)
+    torch.testing.assert_close(result, linear(x))
+    torch.testing.assert_close(torch.autograd.grad(result.sum(), x)[0], linear.weight.sum(0).expand(2, 4))
+
+    class Holds(torch.nn.Module):
+        def forward(self, x):
+            return (x + held,)
+
+    with pytest.raises(AssertionError, match="Unexpected fake buffer _tensor_constant0"):
+        aot_module_simplified(Holds(), (example,), nop)

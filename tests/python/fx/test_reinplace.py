@@ -85,11 +85,26 @@ def parts_of_a_split(x):
     return a, q
 
 
+def another_name_of_the_place(x):
+    a = x.clone()
+    return a.add(a.view(4, 4))
+
+
+def another_order_of_the_places(x):
+    a = x.clone()
+    return a.add(a.t())
+
+
+def products_of_the_place(x):
+    a = x.clone()
+    return a.addmm(a.view(4, 4), a.view(4, 4))
+
+
 # Function, operators of the result that write (in the order of the graph).
 CASES = [
     (simple, ["add_", "mul_", "relu_"]), (input_is_kept, None), (old_value_is_read, None), (dtype_changes, ["add_"]), (one_place_many_elements, []),
     (twice, []), (constant, None), (out_of_a_part, ["add_"]), (into_another_part, ["copy_"]), (base_is_read_later, None), (mutated_views, None), (diagonal, None),
-    (mutated_input, None), (parts_of_a_split, None),
+    (mutated_input, None), (parts_of_a_split, None), (another_name_of_the_place, ["add_"]), (another_order_of_the_places, []), (products_of_the_place, []),
 ]  # fmt: skip
 
 

@@ -275,3 +275,25 @@ def test_hooks_around_a_step_that_is_decorated():
     optimizer.register_step_pre_hook(lambda *args: seen.append("before"))
     optimizer.register_step_post_hook(lambda *args: seen.append("behind"))
     assert optimizer.step() == "done" and seen == ["before", "behind"]
+
+
+@pytest.mark.parametrize("name", [n for n in OPTIONS if n != "SGD"])
+@pytest.mark.parametrize("foreach", [False, True])
+def test_steps_saved_as_numbers_become_tensors(name, foreach):
+    """As states of PyTorch before 1.12 have them."""
+    made = lambda: getattr(optim, name)([wave(SHAPES[0], 0, "real").requires_grad_()], foreach=foreach)
+    results = []
+    for as_numbers in (False, True):
+        first, second = made(), made()
+        for optimizer in (first, second):
+            (p,) = optimizer.param_groups[0]["params"]
+            p.grad = wave(SHAPES[0], 1, "real")
+            if optimizer is second:
+                state = first.state_dict()
+                for own in state["state"].values():
+                    own["step"] = own["step"].item() if as_numbers else own["step"]
+                second.load_state_dict(state)
+                assert second.state[p]["step"].dtype == cresset.float32
+            optimizer.step()
+        results.append([p.detach(), second.state[p]["step"]])
+    assert results[0][1] == 2 and all(map(cresset.equal, *results))

@@ -125,3 +125,18 @@ def test_random_numbers_that_are_drawn():  # PyTorch 2.13's counts
     assert drawn(lambda: gradgradcheck(torch.sin, (x,))) == 6
     assert drawn(lambda: gradgradcheck(torch.sin, (x,), gen_non_contig_grad_outputs=True)) == 12
     assert drawn(lambda: gradcheck(torch.sin, (x,), check_batched_grad=True)) == 12
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_tensors_of_onednn(fast):
+    """As PyTorch 2.13 answers."""
+    x = torch.ones(2, 3).to_mkldnn().requires_grad_()
+    y = torch.rand(3, 2, requires_grad=True)
+    near = {"fast_mode": fast, "atol": 1e-1, "rtol": 1e-1, "raise_exception": False}
+    with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision"):
+        assert torch.autograd.gradcheck(lambda x: x.to_dense(), (x,), **near)
+        assert torch.autograd.gradcheck(lambda x, y: x.to_dense() @ y, (x, y), **near)
+        with pytest.raises(ValueError, match="MKLDNN inputs are not support for forward AD gradcheck."):
+            torch.autograd.gradcheck(lambda x: x.to_dense(), (x,), check_forward_ad=True, **near)
+        with pytest.raises(ValueError, match=r"MKLDNN output is not supported at gradcheck yet. Please call to_dense\(masked_grad=...\) on the output"):
+            torch.autograd.gradcheck(lambda y: y.to_mkldnn(), (y,), **near)

@@ -127,6 +127,7 @@ def test_scripts_convert():
 
     assert convert(X).is_mkldnn and convert(M).is_mkldnn
     assert cresset.backends.mkldnn.is_available() and cresset.ops.mkldnn._is_mkldnn_bf16_supported()
+    assert not cresset.ops.mkldnn._is_mkldnn_acl_supported()  # Arm's library of kernels
 
 
 @pytest.mark.parametrize(

@@ -4,5 +4,5 @@ import logging
 
 __all__ = []
 
-_dcp_logger = logging.getLogger("cresset.distributed.checkpoint.dcp_logger")
+_dcp_logger = logging.getLogger("c10d-NullHandler-dcp_logger")
 _dcp_logger.addHandler(logging.NullHandler())

@@ -3,16 +3,16 @@
 Method: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (2020), stage 1.
 """
 
-import logging
 
 import cresset
 from cresset import distributed as dist
+from cresset._logging import logger_of
 from cresset.nn.parallel._joinable import Joinable, JoinHook
 from cresset.optim import Optimizer
 
 __all__ = ["ZeroRedundancyOptimizer"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 def _broadcast_object(obj, src_rank, group=None, device=None):

@@ -122,11 +122,11 @@ class _Graph:
         if written is None or not isinstance(target, cresset.fx.Node) or not self.may_be_written(target):
             return
         result, value = self.values[node], self.values[target]
-        sharing = [n for n in node.all_input_nodes if n is not target and _memory(value) in _memories(self.values[n])]
-        # Each element is read before it is written where all read the same place one by one.
-        apart = not sharing or cresset.Tag.pointwise in node.target.tags and all(_same_place(self.values[n], value) for n in sharing)
+        pointwise = cresset.Tag.pointwise in node.target.tags  # reads a place before it writes this place
+        others = [self.values[n] for n in node.all_input_nodes if n is not target]
+        shared = {m for other in others if not (pointwise and _same_place(other, value)) for m in _memories(other)}
         twice = sum(leaf is target for leaf in tree_leaves((node.args, node.kwargs))) > 1
-        if (result.shape, result.dtype, result.device) != (value.shape, value.dtype, value.device) or twice or not apart:
+        if (result.shape, result.dtype, result.device) != (value.shape, value.dtype, value.device) or twice or _memory(value) in shared:
             return
         seen = self.new_values(node, target)
         if seen is not None:

@@ -1,16 +1,16 @@
 """Gradients as products of two thin matrices: Vogels, Karimireddy, Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression" (2019)."""
 
-import logging
 import math
 
 import cresset
 from cresset import distributed as dist
+from cresset._logging import logger_of
 
 from . import default_hooks
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
-_logger = logging.getLogger(__name__)
+_logger = logger_of(__name__)
 
 
 def _orthogonalize(matrices, epsilon=0):

@@ -1,7 +1,6 @@
 """Ranks of one machine as processes of a function or of a program: started together, watched, ended together."""
 
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -14,6 +13,8 @@ from dataclasses import dataclass, field
 
 import cresset.multiprocessing as mp
 
+from cresset._logging import logger_of
+
 from .errors import ProcessFailure, record
 from .logs import DefaultLogsSpecs, LogsDest, LogsSpecs, Std, to_map
 from .redirects import redirect_stderr, redirect_stdout
@@ -25,7 +26,7 @@ __all__ = [
     "get_std_cm", "start_processes", "to_map",
 ]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 
 

@@ -1,14 +1,15 @@
 """Files that grow, copied line by line to a stream, each line with a prefix."""
 
-import logging
 import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from cresset._logging import logger_of
+
 __all__ = ["TailLog", "tail_logfile"]
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 def tail_logfile(header, file, dst, finished, interval_sec):

@@ -1,13 +1,13 @@
 """The state of a rendezvous in a store of this package."""
 
 import binascii
-import logging
 import os
 import tempfile
 from base64 import b64decode, b64encode
 from datetime import timedelta
 
 from cresset._C_distributed import FileStore, TCPStore
+from cresset._logging import logger_of
 
 from .api import RendezvousConnectionError, RendezvousError, RendezvousStateError
 from .dynamic_rendezvous import RendezvousBackend
@@ -15,7 +15,7 @@ from .utils import _matches_machine_hostname, parse_rendezvous_endpoint
 
 __all__ = ["C10dRendezvousBackend", "create_backend"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 DEFAULT_PORT = 29400
 _CONNECTION = "The connection to the C10d store has failed. See inner exception for details."
 

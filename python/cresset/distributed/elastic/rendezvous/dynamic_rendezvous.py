@@ -5,7 +5,6 @@ state, decides what to do next, changes its copy, and writes that back where nob
 is one function of the state and the time for each wish: to join, to leave, to close, to stay known as alive.
 """
 
-import logging
 import os
 import pickle
 import socket
@@ -19,6 +18,7 @@ from enum import Enum
 from typing import Any
 
 import cresset.distributed as dist
+from cresset._logging import logger_of
 from cresset.distributed.elastic.events import NodeState, construct_and_record_rdzv_event
 
 from .api import (
@@ -29,7 +29,7 @@ from .utils import _delay, _PeriodicTimer
 
 __all__ = ["DynamicRendezvousHandler", "RendezvousBackend", "RendezvousSettings", "RendezvousTimeout", "Token", "create_handler"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 Token = Any  # what a backend knows a version of the state by
 
 

@@ -1,13 +1,14 @@
 """The backends there are: static, c10d, and those that installed packages bring as entry points of the group `torchrun.handlers`."""
 
-import logging
 from importlib import metadata
+
+from cresset._logging import logger_of
 
 from .api import rendezvous_handler_registry as handler_registry
 
 __all__ = ["get_rendezvous_handler"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 def _create_static_handler(params):

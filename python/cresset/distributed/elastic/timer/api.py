@@ -1,15 +1,16 @@
 """Timers: a client acquires one for a scope and releases it; a server ends the process whose timer expires."""
 
 import abc
-import logging
 import threading
 import time
 from contextlib import contextmanager
 from inspect import getframeinfo, stack
 
+from cresset._logging import logger_of
+
 __all__ = ["RequestQueue", "TimerClient", "TimerRequest", "TimerServer", "configure", "expires"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class TimerRequest:

@@ -1,10 +1,10 @@
 """What is told of timers that expired."""
 
-import logging
+from cresset._logging import logger_of
 
 __all__ = ["log_debug_info_for_expired_timers"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 def log_debug_info_for_expired_timers(run_id, expired_timers):

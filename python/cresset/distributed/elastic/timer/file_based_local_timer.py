@@ -2,19 +2,20 @@
 
 import io
 import json
-import logging
 import os
 import select
 import signal
 import threading
 import time
 
+from cresset._logging import logger_of
+
 from .api import TimerClient, TimerRequest
 from .debug_info_logging import log_debug_info_for_expired_timers
 
 __all__ = ["FileTimerClient", "FileTimerRequest", "FileTimerServer"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class FileTimerRequest(TimerRequest):

@@ -1,12 +1,13 @@
 """Group the nodes that a backend takes into as few parts as possible."""
 
-import logging
+
+from cresset._logging import logger_of
 
 from ..operator_support import OperatorSupportBase
 from ..utils.fuser_utils import fuse_by_partitions
 
 __all__ = ["Partition", "CapabilityBasedPartitioner"]
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class Partition:

@@ -1,16 +1,17 @@
 """Run passes in an order that constraints allow."""
 
 import inspect
-import logging
 from functools import wraps
 from queue import Queue
+
+from cresset._logging import logger_of
 
 from ....nn import Module
 from ...graph_module import GraphModule
 from .pass_base import PassResult
 
 __all__ = ["pass_result_wrapper", "this_before_that_pass_constraint", "PassManager"]
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 def pass_result_wrapper(fn):

@@ -6,7 +6,6 @@ vain, end theirs: all restart together, or all give up together.
 
 import abc
 import json
-import logging
 import os
 import signal
 import socket
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
 
+from cresset._logging import logger_of
 from cresset.distributed.elastic.events import Event, EventSource, record
 from cresset.distributed.elastic.metrics import prof, put_metric
 from cresset.distributed.elastic.multiprocessing import ProcessFailure, SignalException
@@ -25,7 +25,7 @@ from cresset.distributed.elastic.utils import store as store_util
 
 __all__ = ["ElasticAgent", "RunResult", "SimpleElasticAgent", "Worker", "WorkerGroup", "WorkerSpec", "WorkerState"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _FAILED = "cresset/failed"  # in a round's store: which machine's rank failed, and how
 _BARRIER = "torchelastic/agent/terminal_state"
 _FAILURE_PATIENCE = 5  # seconds, for the agents of other machines to read that a rank failed

@@ -1,11 +1,11 @@
 """The agent whose ranks are processes of this machine."""
 
-import logging
 import os
 import signal
 import time
 from string import Template
 
+from cresset._logging import logger_of
 from cresset.distributed.elastic.metrics import prof
 from cresset.distributed.elastic.multiprocessing import start_processes
 from cresset.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -15,7 +15,7 @@ from .api import RunResult, SimpleElasticAgent, WorkerState
 
 __all__ = ["LocalElasticAgent"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 _LOOK = 0.01  # seconds between looks at processes: fine enough to see who failed first
 
 

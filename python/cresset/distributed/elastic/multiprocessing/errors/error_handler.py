@@ -2,15 +2,16 @@
 
 import faulthandler
 import json
-import logging
 import os
 import time
 import traceback
 import warnings
 
+from cresset._logging import logger_of
+
 __all__ = ["ErrorHandler"]
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 class ErrorHandler:
