@@ -62,13 +62,13 @@ def class_headers(operators):
 
 def function_names(operators, functions):
     """C++ functions of the namespace at. Operators that PyTorch shows as methods alone are not among them: sources define
-    functions of such names themselves."""
+    functions of such names themselves. Their forms with `out` are functions."""
     only_methods = {}
     for op in operators:
         name = op["name"].split("::")[-1]
         method = op["python"] == ["method"] or (not op["python"] and name.endswith("_"))
         only_methods[name] = only_methods.get(name, True) and method
-    return sorted(name for name in {f["name"] for f in functions} if not only_methods.get(re.sub(r"_outf?$", "", name) if name not in only_methods else name, False))
+    return sorted(name for name in {f["name"] for f in functions} if not only_methods.get(name, False))
 
 
 def family_namespace(family, functions):
@@ -108,7 +108,7 @@ def main():
     lines = [f"using cresset::{name};" for name in function_names(operators, functions)]
     text = ["// The functions of the namespace at.", "#pragma once", "#include <cresset/ops/functions.h>", "namespace at {", *lines, "}"]
     write(options.out / "cresset_compat/functions.h", "\n".join(text) + "\n")
-    text = ["// at::cpu: functions whose tensors are treated as the CPU's, whatever their device.", "#pragma once", "#include <cresset_compat/native.h>"]
+    text = ["// at::cpu: functions whose tensors are treated as the CPU's, whatever their device.", "#pragma once", "#include <cresset_compat/cpu_functions.h>"]
     text += ["namespace at::cpu {", *(f"CRESSET_COMPAT_ON_CPU_({name})" for name in function_names(operators, functions)), "}"]
     write(options.out / "cresset_compat/cpu_dispatch.h", "\n".join(text) + "\n")
     text = ["// at::meta: the same with tensors that have sizes and types alone.", "#pragma once", "#include <cresset_compat/native.h>"]

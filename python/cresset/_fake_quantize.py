@@ -12,13 +12,15 @@ class _Rounded(cresset.autograd.Function):
     def forward(ctx, input, scale, zero_point, low, high):
         near = (input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input) * (1 / scale)
         whole = (near + zero_point).float().round() if zero_point.is_floating_point() else near.round() + zero_point
-        ctx.save_for_backward((whole >= low) & (whole <= high))
+        within = (whole >= low) & (whole <= high)
+        ctx.save_for_backward(within)
+        ctx.mark_non_differentiable(within)
         steps = whole.nan_to_num(low).clamp(low, high) - zero_point
         # As in PyTorch, float64 numbers are rounded to float32 in the end when there is one scale, and not when there is one for each channel.
-        return ((steps.to(cresset.promote_types(steps.dtype, input.dtype)) if scale.dim() else steps.float()) * scale).to(input.dtype)
+        return ((steps.to(cresset.promote_types(steps.dtype, input.dtype)) if scale.dim() else steps.float()) * scale).to(input.dtype), within
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, grad, _):
         (within,) = ctx.saved_tensors
         return grad * within, None, None, None, None
 
@@ -32,13 +34,8 @@ def _check(input, zero_point, low, high):
         raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
 
 
-@overridable
-def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
-    """(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale, of input's shape and floating dtype.
-
-    `scale` and `zero_point` (without its fraction) are numbers or tensors of one element. The gradient is passed on where nothing was clamped. RuntimeError for limits
-    that do not hold the zero point, NotImplementedError for integers.
-    """
+def fake_quantize_per_tensor_affine_cachemask(input, scale, zero_point, quant_min, quant_max):
+    """(fake_quantize_per_tensor_affine, True where nothing was clamped)."""
     device = input.device
     scale = scale.float() if isinstance(scale, cresset.Tensor) else cresset.tensor(scale, dtype=cresset.float32, device=device)
     zero_point = zero_point if isinstance(zero_point, cresset.Tensor) else cresset.tensor(zero_point, dtype=cresset.int32, device=device)
@@ -47,9 +44,24 @@ def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_m
 
 
 @overridable
-def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max):
-    """fake_quantize_per_tensor_affine with a scale (float32 or bfloat16) and a zero point (int32, float32 or float16) for each index of dimension
-    `axis`. RuntimeError for other dtypes and for lengths that do not fit."""
+def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
+    """(clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale, of input's shape and floating dtype.
+
+    `scale` and `zero_point` (without its fraction) are numbers or tensors of one element. The gradient is passed on where nothing was clamped. RuntimeError for limits
+    that do not hold the zero point, NotImplementedError for integers.
+    """
+    return fake_quantize_per_tensor_affine_cachemask(input, scale, zero_point, quant_min, quant_max)[0]
+
+
+def _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(input, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
+    """fake_quantize_per_tensor_affine_cachemask where `fake_quant_enabled`, one element, is not 0; else (a copy, True everywhere)."""
+    if not fake_quant_enabled.item():
+        return input.clone(), cresset.ones_like(input, dtype=cresset.bool)
+    return fake_quantize_per_tensor_affine_cachemask(input, scale, zero_point, quant_min, quant_max)
+
+
+def fake_quantize_per_channel_affine_cachemask(input, scale, zero_point, axis, quant_min, quant_max):
+    """(fake_quantize_per_channel_affine, True where nothing was clamped)."""
     for what, tensor, allowed, words in (
         ("Scale", scale, (cresset.float32, cresset.bfloat16), "Float or BFloat16"),
         ("Zero-point", zero_point, (cresset.int32, cresset.float32, cresset.float16), "Int32, Float or Half"),
@@ -66,6 +78,13 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     _check(input, zero_point, quant_min, quant_max)
     shape = [-1 if d == axis else 1 for d in range(input.dim())]
     return _Rounded.apply(input, scale.float().view(shape), zero_point.view(shape), quant_min, quant_max)
+
+
+@overridable
+def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max):
+    """fake_quantize_per_tensor_affine with a scale (float32 or bfloat16) and a zero point (int32, float32 or float16) for each index of dimension
+    `axis`. RuntimeError for other dtypes and for lengths that do not fit."""
+    return fake_quantize_per_channel_affine_cachemask(input, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
 def _watch(input, running_min, running_max, constant, axis):

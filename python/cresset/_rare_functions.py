@@ -11,16 +11,14 @@ from ._dtype_info import word_of
 from ._overridable import overridable
 
 __all__ = [
-    "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm",
     "from_file", "hash_tensor", "mkldnn_convolution", "mkldnn_max_pool2d", "mkldnn_max_pool3d", "mkldnn_adaptive_avg_pool2d", "_mkldnn_transpose",
-    "cond", "while_loop", "_grouped_mm", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats",
+    "cond", "while_loop", "_grouped_mm",
     "_rowwise_prune", "_transform_bias_rescale_qkv", "_masked_softmax",
-    "batch_norm_gather_stats_with_counts",
-    "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
-    "cudnn_is_acceptable", "lobpcg", "init_num_threads", "slice_inverse",
+    "sym_constrain_range", "sym_constrain_range_for_size",
+    "cudnn_is_acceptable", "lobpcg", "init_num_threads",
     "_assert_scalar", "_assert_tensor_metadata", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "_validate_sparse_bsc_tensor_args", "_validate_sparse_bsr_tensor_args",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "_debug_has_internal_overlap",
-    "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_neg_view", "set_vital",
+    "_neg_view", "set_vital",
 ]  # fmt: skip
 
 
@@ -46,46 +44,6 @@ def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, stride, paddin
 def set_vital(vital, attr, value):
     """Nothing, with a warning: what programs tell PyTorch about themselves is kept nowhere."""
     warnings.warn("'set_vital' is deprecated, please do not call", stacklevel=2)
-
-
-def _cast(name, dtype):
-    def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
-        return input.to(dtype, non_blocking)
-
-    cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"The tensor with elements of {dtype}: `Tensor.to` by the name of older programs."
-    return overridable(cast)
-
-
-_cast_Byte, _cast_Char, _cast_Short = _cast("_cast_Byte", cresset.uint8), _cast("_cast_Char", cresset.int8), _cast("_cast_Short", cresset.int16)
-_cast_Int, _cast_Long, _cast_Half = _cast("_cast_Int", cresset.int32), _cast("_cast_Long", cresset.int64), _cast("_cast_Half", cresset.float16)
-_cast_Float, _cast_Double = _cast("_cast_Float", cresset.float32), _cast("_cast_Double", cresset.float64)
-
-
-def _in_place(name, function):
-    def changed(input, *args, **kwargs):
-        return input.copy_(function(input, *args, **kwargs))
-
-    changed.__name__ = changed.__qualname__ = name
-    changed.__doc__ = f"`{name[:-1]}`, written to the input."
-    return overridable(changed)
-
-
-@overridable
-def feature_alpha_dropout(input, p, train):
-    """Alpha dropout of whole channels."""
-    return cresset.nn.functional.feature_alpha_dropout(input, p, train)
-
-
-alpha_dropout_ = _in_place("alpha_dropout_", lambda input, p, train: cresset.alpha_dropout(input, p, train))
-feature_alpha_dropout_ = _in_place("feature_alpha_dropout_", feature_alpha_dropout)
-feature_dropout_ = _in_place("feature_dropout_", lambda input, p, train: cresset.feature_dropout(input, p, train))
-
-
-@overridable
-def native_norm(input, p=2, dim=None, keepdim=False, dtype=None):
-    """The p-norm of all elements, or along `dim`."""
-    return cresset.linalg.vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:
@@ -198,88 +156,6 @@ def _grouped_mm(
 ) -> Tensor:
     """nn.functional.grouped_mm under its older name."""
     return cresset.nn.functional.grouped_mm(input, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
-
-
-# --- batch normalisation in parts, as processes that share their statistics compute it ------------------------------------------------
-
-
-def _rows(input):
-    return [d for d in range(input.dim()) if d != 1]
-
-
-def _by_channel(values, input):
-    return values.view([-1 if d == 1 else 1 for d in range(input.dim())])
-
-
-@overridable
-def batch_norm_stats(input, eps):
-    """(mean, 1 / standard deviation) of each channel."""
-    x = input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input
-    var, mean = cresset.var_mean(x, _rows(input), correction=0)
-    return mean, (var + eps).rsqrt()
-
-
-@overridable
-def batch_norm_elemt(input, weight, bias, mean, invstd, eps, *, out=None):
-    """The input normalised by these statistics, times `weight` plus `bias`."""
-    result = (input - _by_channel(mean, input)) * _by_channel(invstd, input)
-    result = result if weight is None else result * _by_channel(weight, input)
-    result = (result if bias is None else result + _by_channel(bias, input)).to(input.dtype)
-    return result if out is None else out.copy_(result)
-
-
-@overridable
-def batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts):
-    """(mean, 1 / standard deviation) of all from those of each process (a row each), which had `counts` elements a channel; updates the running ones."""
-    counts = counts.to(mean.dtype).view(-1, 1)
-    total = counts.sum()
-    joint = (mean * counts).sum(0) / total
-    var = ((invstd**-2 - eps + (mean - joint) ** 2) * counts).sum(0) / total
-    with cresset.no_grad():
-        if running_mean is not None:
-            running_mean.mul_(1 - momentum).add_(joint.to(running_mean.dtype), alpha=momentum)
-        if running_var is not None:
-            running_var.mul_(1 - momentum).add_((var * (total / (total - 1))).to(running_var.dtype), alpha=momentum)
-    return joint, (var + eps).rsqrt()
-
-
-@overridable
-def batch_norm_gather_stats(input, mean, invstd, running_mean, running_var, momentum, eps, count):
-    """batch_norm_gather_stats_with_counts for processes that all had `count` elements a channel."""
-    counts = cresset.full((mean.shape[0],), count, dtype=mean.dtype, device=mean.device)
-    return batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts)
-
-
-@overridable
-def batch_norm_update_stats(input, running_mean, running_var, momentum):
-    """(mean, variance) of each channel; the running ones are updated."""
-    var, mean = cresset.var_mean(input, _rows(input), correction=0)
-    n = input.numel() / input.shape[1]
-    with cresset.no_grad():
-        if running_mean is not None:
-            running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
-        if running_var is not None:
-            running_var.mul_(1 - momentum).add_(var * n / (n - 1), alpha=momentum)
-    return mean, var
-
-
-@overridable
-def batch_norm_backward_reduce(grad_out, input, mean, invstd, weight, input_g, weight_g, bias_g):
-    """(sum of gradients, sum of gradients times centred input, gradient of the weight, gradient of the bias), by channel; None for what is not asked for."""
-    rows = _rows(input)
-    sum_dy = grad_out.sum(rows)
-    sum_dy_xmu = (grad_out * (input - _by_channel(mean, input))).sum(rows)
-    grad_weight = sum_dy_xmu * invstd if weight_g else None
-    return sum_dy if input_g else None, sum_dy_xmu if input_g else None, grad_weight, sum_dy.clone() if bias_g else None
-
-
-@overridable
-def batch_norm_backward_elemt(grad_out, input, mean, invstd, weight, sum_dy, sum_dy_xmu, count):
-    """The gradient of the input from the sums over all processes, which had `count` elements a channel each (a tensor)."""
-    total = count.sum().to(sum_dy.dtype)
-    centred = (input - _by_channel(mean, input)) * _by_channel(sum_dy_xmu / total * invstd * invstd, input)
-    factor = invstd if weight is None else invstd * weight
-    return ((grad_out - _by_channel(sum_dy / total, input) - centred) * _by_channel(factor, input)).to(input.dtype)
 
 
 # --- sizes ----------------------------------------------------------------------------------------------------------------------------
@@ -397,13 +273,6 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
 def init_num_threads() -> None:
     """Threads of operators begin anew with the number that is set, as a thread that starts operators does by itself."""
     cresset.set_num_threads(cresset.get_num_threads())
-
-
-@overridable
-def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: Optional[int] = None, end: Optional[int] = None, step: int = 1) -> Tensor:
-    """A view with src's sizes and strides of the memory that `input`, a slice, has a part of: what the slice was taken from. RuntimeError where
-    the memory does not reach as far."""
-    return input.as_strided(src.shape, src.stride(), src.storage_offset())
 
 
 @overridable

@@ -119,12 +119,6 @@ def _autocast_to_reduced_precision(self, cuda_enabled, cpu_enabled, cuda_dtype, 
 
 
 @tensor_method(missing=True)
-def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
-    """What this slice was taken from: see cresset.slice_inverse."""
-    return cresset.slice_inverse(self, src, dim, start, end, step)
-
-
-@tensor_method(missing=True)
 def _reduce_ex_internal(self, proto):
     """What pickle is told of a tensor whose class has no state of its own."""
     return Tensor.__reduce_ex__(self, proto)

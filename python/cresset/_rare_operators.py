@@ -36,11 +36,9 @@ def _recurrent(form, kind):
 
 
 _WATCHED = "Tensor observer_on, Tensor fake_quant_on, Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point"
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _ROWS = {
     "_print(str s) -> ()": lambda s: print(s, flush=True),
-    "lift_fresh_copy(Tensor self) -> Tensor": lambda self: self.clone(),
-    "_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor":
-    lambda self, size, stride: cresset.ops.aten._reshape_alias(self, size, stride).clone(memory_format=cresset.contiguous_format),
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor": _rare_functions._grouped_mm,
     "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, SymInt[] stride, SymInt[] padding, "
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)":
@@ -66,6 +64,10 @@ _ROWS = {
     "_make_per_channel_quantized_tensor(Tensor self, Tensor scale, Tensor zero_point, int axis) -> Tensor": _quantized._make_per_channel_quantized_tensor,
     "empty_quantized(int[] size, Tensor qtensor, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "MemoryFormat? memory_format=None) -> Tensor": _quantized.empty_quantized,
+    f"_empty_affine_quantized(SymInt[] size, *, {_OPTIONS}, float scale=1, int zero_point=0, MemoryFormat? memory_format=contiguous_format) -> Tensor":
+    _quantized._empty_affine_quantized,
+    f"_empty_per_channel_affine_quantized(SymInt[] size, *, Tensor scales, Tensor zero_points, int axis, {_OPTIONS}, "
+    "MemoryFormat? memory_format=contiguous_format) -> Tensor": _quantized._empty_per_channel_affine_quantized,
     "quantized_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, float output_scale, int output_zero_point) -> Tensor":
     _quantized.quantized_batch_norm,
     "_choose_qparams_per_tensor(Tensor self, bool reduce_range=False) -> (float, int)": _quantized._choose_qparams_per_tensor,
@@ -77,6 +79,19 @@ _ROWS = {
     _fake_quantize.fake_quantize_per_tensor_affine,
     "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor":
     _fake_quantize.fake_quantize_per_channel_affine,
+    "fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> (Tensor output, Tensor mask)":
+    _fake_quantize.fake_quantize_per_tensor_affine_cachemask,
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, int quant_min, "
+    "int quant_max) -> (Tensor output, Tensor mask)": _fake_quantize._fake_quantize_per_tensor_affine_cachemask_tensor_qparams,
+    "fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> "
+    "(Tensor output, Tensor mask)": _fake_quantize.fake_quantize_per_channel_affine_cachemask,
+    "fake_quantize_per_tensor_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor": lambda grad, mask: grad * mask,
+    "fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor": lambda grad, mask: grad * mask,
+    "_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1) -> Tensor":
+    _fake_quantize._fake_quantize_learnable_per_tensor_affine,
+    "_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, "
+    "float grad_factor=1) -> Tensor": _fake_quantize._fake_quantize_learnable_per_channel_affine,
+    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor": _rare_functions.hash_tensor,
     f"fused_moving_avg_obs_fake_quant(Tensor self, {_WATCHED}, float averaging_const, int quant_min, int quant_max, int ch_axis, "
     "bool per_row_fake_quant=False, bool symmetric_quant=False) -> Tensor": _fake_quantize.fused_moving_avg_obs_fake_quant,
     "dequantize.self(Tensor self) -> Tensor": lambda self: self.dequantize(),
@@ -86,6 +101,14 @@ _ROWS = {
 _ROWS |= {f"{name}(Tensor self) -> {result}": (lambda name: lambda self: getattr(self, name)())(name) for name, result in (
     ("int_repr", "Tensor"), ("q_scale", "float"), ("q_zero_point", "int"), ("q_per_channel_scales", "Tensor"),
     ("q_per_channel_zero_points", "Tensor"), ("q_per_channel_axis", "int"),
+)}  # fmt: skip
+
+_ROWS |= {
+    f"quantized_max_pool{n}d(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, int[{n}] dilation=1, bool ceil_mode=False) -> Tensor":
+    getattr(_quantized, f"quantized_max_pool{n}d") for n in (1, 2, 3)
+}  # fmt: skip
+_ROWS |= {f"{name}_copy(Tensor self) -> Tensor": (lambda name: lambda self: getattr(self, name)().clone())(name) for name in (
+    "_indices", "_values", "indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices",
 )}  # fmt: skip
 
 _CELLS = "__torch__.torch.classes.rnn.CellParamsBase[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"

@@ -28,7 +28,7 @@ std::vector<uint8_t> DeviceGeneratorImpl::state_bytes() const {
   std::vector<uint8_t> bytes(kHead);
   std::memcpy(bytes.data(), &seed_, sizeof seed_);
   std::memcpy(bytes.data() + sizeof seed_, &offset_, sizeof offset_);
-  const std::vector<uint8_t> host = host_.get_state();
+  const std::vector<uint8_t> host = host_.state_bytes();
   bytes.insert(bytes.end(), host.begin(), host.end());
   return bytes;
 }
@@ -37,7 +37,7 @@ void DeviceGeneratorImpl::set_state_bytes(std::span<const uint8_t> state) {
   CRESSET_CHECK(state.size() == kHead + CPUGeneratorImpl::kStateSize, "set_state: a state of ", kHead + CPUGeneratorImpl::kStateSize,
                 " bytes was required for the generator of ", device_, "; ", state.size(),
                 " bytes were given. Pass what get_state returned.");
-  host_.set_state(state.subspan(kHead));
+  host_.set_state_bytes(state.subspan(kHead));
   std::memcpy(&seed_, state.data(), sizeof seed_);
   std::memcpy(&offset_, state.data() + sizeof seed_, sizeof offset_);
 }

@@ -40,6 +40,11 @@ void GeneratorImpl::set_state(const TensorImpl&) {
 }
 intrusive_ptr<TensorImpl> CPUGeneratorImpl::get_state() const { return tensor_of(state_bytes()).getIntrusivePtr(); }
 void CPUGeneratorImpl::set_state(const TensorImpl& state) { set_state_bytes(bytes_of(state)); }
+Tensor Generator::get_state() const { return tensor_of(impl_->state_bytes()); }
+void Generator::set_state(const Tensor& state) const {
+  CRESSET_CHECK(state.defined(), "Undefined tensor is not allowed");
+  impl_->set_state_bytes(bytes_of(*state.unsafeGetTensorImpl()));
+}
 GeneratorImpl* GeneratorImpl::clone_impl() const {
   CRESSET_THROW(NotImplementedError, "clone: the generator of ", device_, " cannot be copied.");
 }

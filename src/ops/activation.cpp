@@ -114,4 +114,21 @@ void check_hardtanh(const PointwiseOp& op, const PointwiseCall& call, ScalarType
   check_numbers_fit(op, call, common);
 }
 
+Tensor glu_jvp_impl(const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim) {
+  const auto [a, b] = halves(x, dim);
+  const auto [da, db] = halves(dx, dim);
+  const Tensor gate = cresset::sigmoid(b);
+  return da * gate + glu * (1 - gate) * db;
+}
+// Of grad_x = (g s, g a s (1 - s)), where s = sigmoid(b).
+Tensor glu_backward_jvp_impl(const Tensor& /*grad_x*/, const Tensor& grad_glu, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
+                             int64_t dim) {
+  const auto [a, b] = halves(x, dim);
+  const auto [da, db] = halves(dx, dim);
+  const Tensor gate = cresset::sigmoid(b), slope = gate * (1 - gate);
+  const Tensor first = dgrad_glu * gate + grad_glu * slope * db;
+  const Tensor second = (dgrad_glu * a + grad_glu * da) * slope + grad_glu * a * slope * (1 - 2 * gate) * db;
+  return cresset::cat({first, second}, dim);
+}
+
 }  // namespace cresset::ops

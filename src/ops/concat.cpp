@@ -494,4 +494,25 @@ Tensor cat_default(TensorList tensors, int64_t dim) {
 }  // namespace
 CRESSET_LIBRARY_IMPL(aten, CompositeExplicitAutograd, m) { m.impl("cat", CRESSET_FN(cat_default)); }
 
+Tensor pad_enum(const Tensor& self, IntArrayRef pad, int64_t mode, std::optional<double> value) {
+  constexpr std::string_view modes[] = {"reflect", "replicate", "circular", "constant"};
+  CRESSET_CHECK(mode >= 0 && mode < 4, "Unrecognised padding mode");
+  return pad_mode(self, pad, modes[mode], value);
+}
+
+Tensor flatten_dense_tensors_impl(TensorList tensors) {
+  std::vector<Tensor> rows;
+  for (const Tensor& t : tensors) rows.push_back(t.reshape({-1}));
+  return cresset::cat(rows);
+}
+std::vector<Tensor> unflatten_dense_tensors_impl(const Tensor& flat, TensorList tensors) {
+  std::vector<Tensor> parts;
+  int64_t begin = 0;
+  for (const Tensor& t : tensors) {
+    parts.push_back(flat.narrow(0, begin, t.numel()).view(t.sizes()));
+    begin += t.numel();
+  }
+  return parts;
+}
+
 }  // namespace cresset::ops

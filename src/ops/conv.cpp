@@ -295,4 +295,36 @@ Tensor conv_tbc_impl(const Tensor& self, const Tensor& weight, const Tensor& bia
   return cresset::conv1d(self.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias, 1, pad).permute({2, 0, 1});
 }
 
+namespace {
+void check_kernel_size(const char* name, const Tensor& weight, IntArrayRef kernel_size) {
+  for (std::size_t i = 0; i < kernel_size.size(); ++i) {
+    const int64_t given = weight.size(weight.dim() - static_cast<int64_t>(kernel_size.size() - i));
+    CRESSET_CHECK(given == kernel_size[i], name, ": a weight with the last sizes ", kernel_size, " was required; ", weight.sizes(),
+                  " was given.");
+  }
+}
+}  // namespace
+
+Tensor slow_conv_dilated(const Tensor& self, const Tensor& weight, IntArrayRef kernel_size, const std::optional<Tensor>& bias,
+                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation) {
+  check_kernel_size("slow_conv_dilated", weight, kernel_size);
+  return conv_nd(self, weight, bias, stride, padding, dilation, 1, static_cast<int>(kernel_size.size()));
+}
+Tensor slow_conv_transpose(const Tensor& self, const Tensor& weight, IntArrayRef kernel_size, const std::optional<Tensor>& bias,
+                           IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding, IntArrayRef dilation) {
+  check_kernel_size("slow_conv_transpose", weight, kernel_size);
+  return conv_transpose_nd(self, weight, bias, stride, padding, output_padding, 1, dilation, static_cast<int>(kernel_size.size()));
+}
+Tensor slow_conv3d_impl(const Tensor& self, const Tensor& weight, IntArrayRef kernel_size, const std::optional<Tensor>& bias,
+                        IntArrayRef stride, IntArrayRef padding) {
+  check_kernel_size("slow_conv3d", weight, kernel_size);
+  return conv_nd(self, weight, bias, stride, padding, 1, 1, 3);
+}
+Tensor conv_depthwise(const Tensor& self, const Tensor& weight, IntArrayRef kernel_size, const std::optional<Tensor>& bias,
+                      IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation) {
+  check_kernel_size("conv_depthwise", weight, kernel_size);
+  const auto n = static_cast<int>(kernel_size.size());
+  return conv_nd(self, weight, bias, stride, padding, dilation, self.size(self.dim() - 1 - n), n);
+}
+
 }  // namespace cresset::ops

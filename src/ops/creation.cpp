@@ -389,6 +389,19 @@ TensorSpec triu_indices_shape(int64_t row, int64_t col, int64_t offset, std::opt
   return indices_spec(row, col, checked_count(static_cast<__int128>(row) * col - below), dtype, layout, device, pin_memory);
 }
 
+Tensor closed_range(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
+  CRESSET_CHECK(by != 0, "step must be nonzero");
+  CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
+  CRESSET_CHECK((to - from) / by >= 0, "upper bound and lower bound inconsistent with step sign");
+  const ScalarType type = dtype.value_or(get_default_dtype());
+  const auto n = static_cast<int64_t>((to - from) / by) + 1;
+  const bool whole = isIntegralType(type);
+  const Tensor places = cresset::arange(n, whole ? kLong : kDouble, layout, device, pin_memory);
+  return (whole ? places * step.toLong() + start.toLong() : places * by + from).to(type);
+}
+
 }  // namespace cresset::ops
 
 namespace cresset {

@@ -195,4 +195,9 @@ Tensor embedding_bag_per_sample_weights_backward_impl(const Tensor& grad, const 
   return without_padding(cresset::sum(grad.index_select(0, bags) * weight.index_select(0, indices), 1), indices, padding_idx);
 }
 
+Tensor embedding_renormed(const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
+  Tensor copy = self.clone();
+  return cresset::embedding_renorm_(copy, indices, max_norm, norm_type);
+}
+
 }  // namespace cresset::ops

@@ -428,4 +428,12 @@ Tensor one_hot_impl(const Tensor& self, int64_t num_classes) {
   return cresset::zeros(sizes, self.options()).scatter(-1, self.unsqueeze(-1), 1);
 }
 
+Tensor gather_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(!sparse_grad, "gather_backward: a sparse gradient is made by gather itself only.");
+  return cresset::scatter_add(cresset::new_zeros(grad, self.sizes()), dim, index, grad);
+}
+Tensor masked_select_gradient(const Tensor& grad, const Tensor& input, const Tensor& mask) {
+  return cresset::masked_scatter(cresset::new_zeros(grad, infer_broadcast(input.sizes(), mask.sizes())), mask, grad);
+}
+
 }  // namespace cresset::ops

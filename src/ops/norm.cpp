@@ -354,4 +354,87 @@ std::tuple<Tensor, Tensor> weight_norm_interface(const Tensor& v, const Tensor& 
   return {half ? (v * (g.to(kFloat) / lengths)).to(v.scalar_type()) : v * (g / lengths), lengths};
 }
 
+// --- batch normalisation in parts
+namespace {
+
+DimVector all_but_channels(const Tensor& input) {
+  DimVector dims;
+  for (int64_t d = 0; d < input.dim(); ++d)
+    if (d != 1) dims.push_back(d);
+  return dims;
+}
+Tensor by_channel(const Tensor& values, const Tensor& input) {
+  DimVector sizes(static_cast<std::size_t>(input.dim()), 1);
+  sizes[1] = -1;
+  return values.view(sizes);
+}
+void move_running(const std::optional<Tensor>& running, const Tensor& now, double momentum) {
+  if (!running || !running->defined()) return;
+  const NoGradGuard none;
+  running->mul_(1 - momentum).add_(now.to(running->scalar_type()), momentum);
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> batch_norm_stats_impl(const Tensor& input, double eps) {
+  const Tensor wide = isReducedFloatingType(input.scalar_type()) ? input.to(kFloat) : input;
+  const auto [var, mean] = cresset::var_mean(wide, all_but_channels(input), 0);
+  return {mean, (var + eps).rsqrt()};
+}
+
+Tensor batch_norm_elemt_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                             const Tensor& mean, const Tensor& invstd, double /*eps*/) {
+  Tensor result = (input - by_channel(mean, input)) * by_channel(invstd, input);
+  if (weight && weight->defined()) result = result * by_channel(*weight, input);
+  if (bias && bias->defined()) result = result + by_channel(*bias, input);
+  return result.to(input.scalar_type());
+}
+
+std::tuple<Tensor, Tensor> batch_norm_gather_stats_with_counts_impl(const Tensor& /*input*/, const Tensor& mean, const Tensor& invstd,
+                                                                    const std::optional<Tensor>& running_mean,
+                                                                    const std::optional<Tensor>& running_var, double momentum, double eps,
+                                                                    const Tensor& counts) {
+  const Tensor rows = counts.to(mean.scalar_type()).view({-1, 1}), total = rows.sum();
+  const Tensor joint = (mean * rows).sum(0) / total, off = mean - joint;
+  const Tensor var = ((invstd.reciprocal().square() - eps + off * off) * rows).sum(0) / total;
+  move_running(running_mean, joint, momentum);
+  move_running(running_var, var * (total / (total - 1)), momentum);
+  return {joint, (var + eps).rsqrt()};
+}
+
+std::tuple<Tensor, Tensor> batch_norm_update_stats_impl(const Tensor& input, const std::optional<Tensor>& running_mean,
+                                                        const std::optional<Tensor>& running_var, double momentum) {
+  const auto [var, mean] = cresset::var_mean(input, all_but_channels(input), 0);
+  const auto n = static_cast<double>(input.numel() / input.size(1));
+  move_running(running_mean, mean, momentum);
+  move_running(running_var, var * (n / (n - 1)), momentum);
+  return {mean, var};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_backward_reduce_impl(const Tensor& grad_out, const Tensor& input, const Tensor& mean,
+                                                                           const Tensor& invstd, const std::optional<Tensor>& /*weight*/,
+                                                                           bool input_g, bool weight_g, bool bias_g) {
+  const DimVector dims = all_but_channels(input);
+  const Tensor sum_dy = grad_out.sum(dims), sum_dy_xmu = (grad_out * (input - by_channel(mean, input))).sum(dims);
+  return {input_g ? sum_dy : Tensor(), input_g ? sum_dy_xmu : Tensor(), weight_g ? sum_dy_xmu * invstd : Tensor(),
+          bias_g ? sum_dy.clone() : Tensor()};
+}
+
+Tensor batch_norm_backward_elemt_impl(const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& invstd,
+                                      const std::optional<Tensor>& weight, const Tensor& sum_dy, const Tensor& sum_dy_xmu,
+                                      const Tensor& count) {
+  const Tensor total = count.sum().to(sum_dy.scalar_type());
+  const Tensor centred = (input - by_channel(mean, input)) * by_channel(sum_dy_xmu / total * invstd * invstd, input);
+  const Tensor factor = weight && weight->defined() ? invstd * *weight : invstd;
+  return ((grad_out - by_channel(sum_dy / total, input) - centred) * by_channel(factor, input)).to(input.scalar_type());
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> batch_norm_with_update_functional(
+    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& running_mean,
+    const Tensor& running_var, double momentum, double eps) {
+  auto [result, mean, invstd, new_mean, new_var] =
+      native_batch_norm_legit_functional(input, weight, bias, running_mean, running_var, true, momentum, eps);
+  return {result, mean, invstd, cresset::empty({0}, input.options().dtype(kByte)), new_mean, new_var};
+}
+
 }  // namespace cresset::ops

@@ -335,4 +335,10 @@ std::tuple<Tensor, Tensor> adaptive_max_pool1d_impl(const Tensor& self, IntArray
   return {y.squeeze(-2), i.squeeze(-2)};
 }
 
+Tensor max_pool2d_gradient(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                           IntArrayRef dilation, bool ceil_mode) {
+  const Tensor indices = std::get<1>(cresset::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+  return cresset::max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices);
+}
+
 }  // namespace cresset::ops

@@ -116,29 +116,38 @@ Tensor& dropout_inplace_impl(Tensor& self, double p, bool train) {
   return self.mul_(noise_like(self, p));
 }
 
-Tensor feature_dropout_impl(const Tensor& input, double p, bool train) {
-  check_probability(p);
-  if (p == 0 || !train || input.numel() == 0) return input;
-  if (p == 1) return input * cresset::zeros({}, input.options());
+// One number for each channel of each image.
+static DimVector channel_sizes(const Tensor& input) {
   CRESSET_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
   DimVector sizes(static_cast<std::size_t>(input.dim()), 1);
   sizes[0] = input.size(0);
   sizes[1] = input.size(1);
+  return sizes;
+}
+
+Tensor feature_dropout_impl(const Tensor& input, double p, bool train) {
+  check_probability(p);
+  if (p == 0 || !train || input.numel() == 0) return input;
+  if (p == 1) return input * cresset::zeros({}, input.options());
+  const DimVector sizes = channel_sizes(input);
   return input * cresset::bernoulli(cresset::new_empty(input, sizes), 1 - p).div_(1 - p);  // not in place: vmap gives each example its own
 }
 
-Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {
+// With one number for each element, or for each channel.
+static Tensor alpha_dropped(const Tensor& input, double p, bool train, bool of_channels) {
   check_probability(p);
   if (p == 0 || !train || input.numel() == 0) return input;
   if (p == 1) return input * cresset::zeros({}, input.options());
   constexpr double alpha = 1.7580993408473766;  // minus the limit of SELU at minus infinity
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
   // In the order of the input's memory; not in place where both orders are one, since vmap gives each example its own.
-  const Tensor like = cresset::empty_like(input),
+  const Tensor like = of_channels ? cresset::new_empty(input, channel_sizes(input)) : cresset::empty_like(input),
                noise = like.is_contiguous() ? cresset::bernoulli(like, 1 - p) : Tensor(like).bernoulli_(1 - p);
   const Tensor b = noise.add(-1).mul(alpha * a).add(alpha * a * p);
   return input * noise.mul(a) + b;
 }
+Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) { return alpha_dropped(input, p, train, false); }
+Tensor feature_alpha_dropout_impl(const Tensor& input, double p, bool train) { return alpha_dropped(input, p, train, true); }
 
 std::tuple<Tensor, Tensor> native_dropout_impl(const Tensor& input, double p, std::optional<bool> train) {
   if (input.numel() == 0) return {input.clone(), cresset::empty_like(input)};
@@ -216,5 +225,16 @@ Tensor& rrelu_inplace_impl(Tensor& self, const Scalar& lower, const Scalar& uppe
   Tensor noise = cresset::empty_like(self);
   return rrelu_with_noise_inplace_impl(self, noise, lower, upper, training, generator);
 }
+
+std::tuple<Tensor, Tensor> rrelu_with_noise_functional_impl(const Tensor& self, const Tensor& noise, const Scalar& lower,
+                                                            const Scalar& upper, bool training, const std::optional<Generator>& generator) {
+  Tensor drawn = noise.clone();
+  const Tensor result = cresset::rrelu_with_noise(self, drawn, lower, upper, training, generator);
+  return {result, drawn};
+}
+
+Tensor& feature_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(feature_dropout_impl(self, p, train)); }
+Tensor& alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(alpha_dropout_impl(self, p, train)); }
+Tensor& feature_alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(feature_alpha_dropout_impl(self, p, train)); }
 
 }  // namespace cresset::ops

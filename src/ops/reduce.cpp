@@ -7,6 +7,7 @@
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
@@ -345,6 +346,16 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
     out = out.scalar_type() == kBool ? cresset::logical_xor(after, before) : cresset::sub(after, before);
   }
   return out;
+}
+
+Tensor value_selecting_reduction_backward_impl(const Tensor& grad, int64_t dim, const Tensor& indices, IntArrayRef sizes, bool keepdim) {
+  const bool kept = keepdim || sizes.empty();
+  const Tensor zeros = cresset::new_zeros(grad, sizes);
+  return cresset::scatter(zeros, dim, kept ? indices : indices.unsqueeze(dim), kept ? grad : grad.unsqueeze(dim));
+}
+Tensor cummaxmin_backward_impl(const Tensor& grad, const Tensor& input, const Tensor& indices, int64_t dim) {
+  if (input.numel() == 0) return input;
+  return cresset::scatter_add(cresset::new_zeros(grad, input.sizes()), dim, indices, grad);
 }
 
 }  // namespace cresset::ops

@@ -572,4 +572,18 @@ std::vector<Tensor> atleast_1d_all(TensorList tensors) { return map_tensors(tens
 std::vector<Tensor> atleast_2d_all(TensorList tensors) { return map_tensors(tensors, atleast_2d_one); }
 std::vector<Tensor> atleast_3d_all(TensorList tensors) { return map_tensors(tensors, atleast_3d_one); }
 
+Tensor trace_gradient(const Tensor& grad, IntArrayRef sizes) {
+  CRESSET_CHECK(sizes.size() == 2, "expected matrix input");
+  return cresset::diagonal_backward(grad.expand({std::min(sizes[0], sizes[1])}), sizes, 0, 0, 1);
+}
+bool is_set_to_impl(const Tensor& self, const Tensor& tensor) {
+  return self.storage().is_alias_of(tensor.storage()) && self.storage_offset() == tensor.storage_offset() &&
+         self.sizes() == tensor.sizes() && self.strides() == tensor.strides();
+}
+Tensor reshape_from_tensor(const Tensor& self, const Tensor& shape) {
+  CRESSET_CHECK(shape.dim() == 1, "reshape: a vector of sizes was required; a tensor of ", shape.dim(), " dimensions was given.");
+  const Tensor sizes = shape.to(kLong).contiguous();
+  return cresset::reshape(self, IntArrayRef(sizes.data_ptr<int64_t>(), static_cast<std::size_t>(sizes.numel())));
+}
+
 }  // namespace cresset::ops

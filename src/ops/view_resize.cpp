@@ -85,4 +85,13 @@ Tensor& set_to_empty(Tensor& self) {
   return self;
 }
 
+Tensor resized_copy(const Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
+  Tensor copy = self.clone();
+  return copy.resize_(size, memory_format);
+}
+Tensor resized_as_copy(const Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
+  Tensor copy = self.clone();
+  return copy.resize_as_(the_template, memory_format);
+}
+
 }  // namespace cresset::ops

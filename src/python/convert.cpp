@@ -1,6 +1,7 @@
 // Values between Python and the stack.
 #include "python/convert.h"
 
+#include <cresset/base/utf8_decoding.h>
 #include <cresset/core/dispatch_types.h>
 
 #include "python/custom_class.h"
@@ -161,7 +162,7 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
     case Tag::UInt: return from_scalar(v.toScalar());
     case Tag::String: {
       const std::string& s = v.toStringRef();
-      return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
+      return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), utf8_decoding_ignore() ? "ignore" : nullptr);
     }
     case Tag::Device: return wrap_device(v.toDevice());
     case Tag::Stream: return wrap_stream(v.toStream());

@@ -73,7 +73,7 @@ PyObject* initial_seed(PyObject* o, PyObject*) {
 }
 PyObject* get_state(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
-  const std::vector<uint8_t> bytes = locked(o, [](const Generator& g) { return g.get_state(); });
+  const std::vector<uint8_t> bytes = locked(o, [](const Generator& g) { return g.state_bytes(); });
   Tensor t = cresset::detail::empty_cpu({static_cast<int64_t>(bytes.size())}, kByte);
   std::memcpy(t.data_ptr(), bytes.data(), bytes.size());
   return wrap(std::move(t));
@@ -84,7 +84,8 @@ PyObject* set_state(PyObject* o, PyObject* state) {
   CRESSET_CHECK_TYPE(is_tensor(state), "expected a torch.ByteTensor, but got ", type_name(Py_TYPE(state)));
   const Tensor& t = unwrap(state);
   CRESSET_CHECK_TYPE(t.scalar_type() == kByte && t.is_cpu() && t.is_contiguous(), "expected a torch.ByteTensor, but got ", t);
-  locked(o, [&](const Generator& g) { g.set_state({static_cast<const uint8_t*>(t.data_ptr()), static_cast<std::size_t>(t.numel())}); });
+  locked(o,
+         [&](const Generator& g) { g.set_state_bytes({static_cast<const uint8_t*>(t.data_ptr()), static_cast<std::size_t>(t.numel())}); });
   return Py_NewRef(o);
   CRESSET_PY_CATCH(nullptr)
 }

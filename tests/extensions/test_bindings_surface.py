@@ -73,3 +73,46 @@ def test_functions_of_tensors(module):
     assert module.pair_names(x).item() == pytest.approx(5 - 0.5)
     assert module.indexed_by_list(cresset.ones(3), cresset.tensor([0, 2])).tolist() == [0, 0]
     assert cresset.ops.bindings_test.three(cresset.ones(1)).item() == 3
+
+
+class Added(cresset.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+def test_script_modules_of_python(module):
+    assert module.scripted(cresset.jit.script(Added()), cresset.ones(2)).tolist() == [2, 2]
+    assert module.scripted(Added(), cresset.ones(2)) is None
+
+
+def test_texts_that_are_no_utf8(module):
+    with pytest.raises(UnicodeDecodeError):
+        cresset.ops.bindings_test.no_utf8()
+    cresset.ops.bindings_test.ignore_no_utf8(True)
+    assert cresset.ops.bindings_test.no_utf8() == "ab"
+    cresset.ops.bindings_test.ignore_no_utf8(False)
+
+
+def test_indices_in_boxed_lists(module):
+    got, put, added = module.indexed_by_boxed_list(cresset.arange(3.0), cresset.tensor([2, 0]))
+    assert got.tolist() == [2, 0] and put.tolist() == [0, 1, 0] and added.tolist() == [0, 1, 2]
+
+
+def test_factories_without_names(module):
+    zeros, ones, threes = module.made_without_names()
+    assert zeros.tolist() == [[0, 0]] and zeros.dtype is cresset.int64 and ones.dtype is cresset.float64
+    assert threes.tolist() == [3, 3] and threes.dtype is cresset.int32 and module.three() == 3
+
+
+def test_functions_of_quantized_tensors(module):
+    whole, back, facts, rounded, kept, made = module.quantized_functions(cresset.tensor([0.0, 1.0, -0.5]))
+    assert whole.tolist() == [3, 5, 2] and back.tolist() == [0, 1, 0] and facts.tolist() == [0.5, 3]
+    assert rounded.tolist() == [0, 0.5, -0.5] and kept.tolist() == [True, False, True]
+    assert made.dtype is cresset.uint8 and made.shape == (2,)
+
+
+def test_operators_that_are_functions_in_cpp(module):
+    x = cresset.tensor([3.0, 4.0])
+    repeated, counted, same, diagonal, norm = module.functions_alone(x)
+    assert repeated.tolist() == [3, 4, 3, 4] and counted.tolist() == [1, 2] and same.tolist() == [3, 4]
+    assert diagonal.tolist() == [[3, 0], [0, 3]] and norm.item() == 5

@@ -105,3 +105,10 @@ def test_small_parts(module):
 
 def test_factories_by_using_declarations(module):
     assert module.made_with_options(cresset.ones(1, dtype=cresset.float64)).tolist() == [0, 1, 2, 3]
+
+
+def test_states_of_generators_are_tensors(module):
+    generator = cresset.Generator().manual_seed(3)
+    expected = generator.get_state()
+    first, again, state = module.drawn_again(generator)
+    assert cresset.equal(first, again) and state.dtype is cresset.uint8 and cresset.equal(state, expected)

@@ -21,6 +21,7 @@
 namespace cresset {
 
 struct TensorImpl;
+class Tensor;
 
 /// Seed of a generator that was never seeded.
 inline constexpr uint64_t kDefaultRandomSeed = 67280421310721ull;
@@ -82,8 +83,11 @@ class Generator {
   void set_current_seed(uint64_t seed) const { impl_->set_current_seed(seed); }
   uint64_t current_seed() const { return impl_->current_seed(); }
   uint64_t seed() const { return impl_->seed(); }
-  std::vector<uint8_t> get_state() const { return impl_->state_bytes(); }
-  void set_state(std::span<const uint8_t> state) const { impl_->set_state_bytes(state); }
+  std::vector<uint8_t> state_bytes() const { return impl_->state_bytes(); }
+  void set_state_bytes(std::span<const uint8_t> state) const { impl_->set_state_bytes(state); }
+  /// The state as a tensor of bytes, and back; RuntimeError for an undefined tensor.
+  CRESSET_API Tensor get_state() const;
+  CRESSET_API void set_state(const Tensor& state) const;
   void set_offset(uint64_t offset) const { impl_->set_offset(offset); }
   uint64_t get_offset() const { return impl_->get_offset(); }
   Generator clone() const { return Generator(impl_->clone()); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <cresset/base/error.h>
 #include <cresset/base/half.h>
@@ -85,14 +86,12 @@ template <class T>
 struct CppTypeToScalarType;
 template <ScalarType S>
 struct ScalarTypeToCPPType;
-#define CRESSET_MAP(T, Name, number, text)                \
-  template <>                                             \
-  struct CppTypeToScalarType<T> {                         \
-    static constexpr ScalarType value = ScalarType::Name; \
-  };                                                      \
-  template <>                                             \
-  struct ScalarTypeToCPPType<ScalarType::Name> {          \
-    using type = T;                                       \
+#define CRESSET_MAP(T, Name, number, text)                                                 \
+  template <>                                                                              \
+  struct CppTypeToScalarType<T> : std::integral_constant<ScalarType, ScalarType::Name> {}; \
+  template <>                                                                              \
+  struct ScalarTypeToCPPType<ScalarType::Name> {                                           \
+    using type = T;                                                                        \
   };
 CRESSET_FORALL_SCALAR_TYPES(CRESSET_MAP)
 #undef CRESSET_MAP

@@ -110,6 +110,22 @@ class CRESSET_API Tensor : public TensorBase {
   Tensor& index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value);
   Tensor& index_put_(ArrayRef<TensorIndex> indices, const Tensor& values);
   Tensor& index_put_(ArrayRef<TensorIndex> indices, const Scalar& value);
+  // Lists of indices as scripts have them (List<std::optional<Tensor>>), whose `vec()` gives the tensors.
+  template <class L>
+    requires requires(const L& l) { OptionalTensorList(l.vec()); }
+  Tensor index(const L& indices) const {
+    return index(OptionalTensorList(indices.vec()));
+  }
+  template <class L>
+    requires requires(const L& l) { OptionalTensorList(l.vec()); }
+  Tensor index_put(const L& indices, const Tensor& values, bool accumulate = false) const {
+    return index_put(OptionalTensorList(indices.vec()), values, accumulate);
+  }
+  template <class L>
+    requires requires(const L& l) { OptionalTensorList(l.vec()); }
+  Tensor& index_put_(const L& indices, const Tensor& values, bool accumulate = false) const {
+    return index_put_(OptionalTensorList(indices.vec()), values, accumulate);
+  }
   // Forms of the operators below under their older or symbolic names.
   Tensor cpu() const;
   Tensor cuda() const;
@@ -156,6 +172,11 @@ class CRESSET_API Tensor : public TensorBase {
   int64_t _nnz() const;
   int64_t sparse_dim() const;
   int64_t dense_dim() const;
+  int64_t _dimI() const;
+  int64_t _dimV() const;
+  Tensor& _coalesced_(bool coalesced) const;
+  const Tensor& sparse_resize_(IntArrayRef size, int64_t sparse_dim, int64_t dense_dim) const;
+  const Tensor& sparse_resize_and_clear_(IntArrayRef size, int64_t sparse_dim, int64_t dense_dim) const;
   Tensor sparse_mask(const Tensor& mask) const;
   Tensor dequantize() const;
   Tensor int_repr() const;

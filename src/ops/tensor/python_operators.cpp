@@ -34,6 +34,14 @@ Tensor tensor_of(const char* name, const char* overload, A&&... arguments) {
   return call(name, overload, std::forward<A>(arguments)...).toTensor();
 }
 
+template <std::size_t n, class... A>
+auto tensors_of(const char* name, const char* overload, A&&... arguments) {
+  Stack stack;
+  (stack.emplace_back(std::forward<A>(arguments)), ...);
+  operator_of(name, overload).callBoxed(&stack);
+  return [&]<std::size_t... i>(std::index_sequence<i...>) { return std::tuple(stack[i].toTensor()...); }(std::make_index_sequence<n>());
+}
+
 IValue dtype_of(const TensorOptions& o) { return o.has_dtype() ? IValue(typeMetaToScalarType(o.dtype())) : IValue(); }
 IValue layout_of(const TensorOptions& o) { return o.has_layout() ? IValue(o.layout()) : IValue(); }
 IValue device_of(const TensorOptions& o) { return o.has_device() ? IValue(o.device()) : IValue(); }
@@ -85,6 +93,20 @@ Tensor Tensor::row_indices() const { return tensor_of("aten::row_indices", "", *
 int64_t Tensor::_nnz() const { return call("aten::_nnz", "", *this).toInt(); }
 int64_t Tensor::sparse_dim() const { return call("aten::sparse_dim", "", *this).toInt(); }
 int64_t Tensor::dense_dim() const { return call("aten::dense_dim", "", *this).toInt(); }
+int64_t Tensor::_dimI() const { return call("aten::_dimI", "", *this).toInt(); }
+int64_t Tensor::_dimV() const { return call("aten::_dimV", "", *this).toInt(); }
+Tensor& Tensor::_coalesced_(bool coalesced) const {
+  call("aten::_coalesced_", "", *this, coalesced);
+  return const_cast<Tensor&>(*this);
+}
+const Tensor& Tensor::sparse_resize_(IntArrayRef size, int64_t sparse_dim, int64_t dense_dim) const {
+  call("aten::sparse_resize_", "", *this, size, sparse_dim, dense_dim);
+  return *this;
+}
+const Tensor& Tensor::sparse_resize_and_clear_(IntArrayRef size, int64_t sparse_dim, int64_t dense_dim) const {
+  call("aten::sparse_resize_and_clear_", "", *this, size, sparse_dim, dense_dim);
+  return *this;
+}
 Tensor Tensor::sparse_mask(const Tensor& mask) const { return tensor_of("aten::sparse_mask", "", *this, mask); }
 Tensor Tensor::dequantize() const { return tensor_of("aten::dequantize", "self", *this); }
 Tensor Tensor::int_repr() const { return tensor_of("aten::int_repr", "", *this); }
@@ -181,6 +203,118 @@ Tensor fake_quantize_per_tensor_affine(const Tensor& self, const Tensor& scale, 
 Tensor fake_quantize_per_channel_affine(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t axis, int64_t quant_min,
                                         int64_t quant_max) {
   return tensor_of("aten::fake_quantize_per_channel_affine", "", self, scale, zero_point, axis, quant_min, quant_max);
+}
+
+std::vector<Tensor> dequantize(TensorList tensors) { return call("aten::dequantize", "tensors", tensors).toTensorVector(); }
+Tensor quantize_per_tensor(const Tensor& self, const Tensor& scale, const Tensor& zero_point, ScalarType dtype) {
+  return call("aten::quantize_per_tensor", "tensor_qparams", self, scale, zero_point, dtype).toTensor();
+}
+std::vector<Tensor> quantize_per_tensor(TensorList tensors, const Tensor& scales, const Tensor& zero_points, ScalarType dtype) {
+  return call("aten::quantize_per_tensor", "tensors", tensors, scales, zero_points, dtype).toTensorVector();
+}
+Tensor int_repr(const Tensor& self) { return call("aten::int_repr", "", self).toTensor(); }
+double q_scale(const Tensor& self) { return call("aten::q_scale", "", self).toDouble(); }
+int64_t q_zero_point(const Tensor& self) { return call("aten::q_zero_point", "", self).toInt(); }
+Tensor q_per_channel_scales(const Tensor& self) { return call("aten::q_per_channel_scales", "", self).toTensor(); }
+Tensor q_per_channel_zero_points(const Tensor& self) { return call("aten::q_per_channel_zero_points", "", self).toTensor(); }
+int64_t q_per_channel_axis(const Tensor& self) { return call("aten::q_per_channel_axis", "", self).toInt(); }
+Tensor _make_per_tensor_quantized_tensor(const Tensor& self, double scale, int64_t zero_point) {
+  return call("aten::_make_per_tensor_quantized_tensor", "", self, scale, zero_point).toTensor();
+}
+Tensor _make_per_channel_quantized_tensor(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t axis) {
+  return call("aten::_make_per_channel_quantized_tensor", "", self, scale, zero_point, axis).toTensor();
+}
+Tensor _empty_affine_quantized(IntArrayRef size, const TensorOptions& o, double scale, int64_t zero_point,
+                               std::optional<MemoryFormat> memory_format) {
+  return tensor_of("aten::_empty_affine_quantized", "", size, dtype_of(o), layout_of(o), device_of(o), o.pinned_memory(), scale, zero_point,
+                   memory_format);
+}
+Tensor _empty_per_channel_affine_quantized(IntArrayRef size, const Tensor& scales, const Tensor& zero_points, int64_t axis,
+                                           const TensorOptions& o, std::optional<MemoryFormat> memory_format) {
+  return tensor_of("aten::_empty_per_channel_affine_quantized", "", size, scales, zero_points, axis, dtype_of(o), layout_of(o),
+                   device_of(o), o.pinned_memory(), memory_format);
+}
+Tensor empty_quantized(IntArrayRef size, const Tensor& qtensor, const TensorOptions& o, std::optional<MemoryFormat> memory_format) {
+  return tensor_of("aten::empty_quantized", "", size, qtensor, dtype_of(o), layout_of(o), device_of(o), o.pinned_memory(), memory_format);
+}
+Tensor quantized_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& mean,
+                            const Tensor& var, double eps, double output_scale, int64_t output_zero_point) {
+  return call("aten::quantized_batch_norm", "", input, weight, bias, mean, var, eps, output_scale, output_zero_point).toTensor();
+}
+Tensor quantized_max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                            bool ceil_mode) {
+  return call("aten::quantized_max_pool1d", "", self, kernel_size, stride, padding, dilation, ceil_mode).toTensor();
+}
+Tensor quantized_max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                            bool ceil_mode) {
+  return call("aten::quantized_max_pool2d", "", self, kernel_size, stride, padding, dilation, ceil_mode).toTensor();
+}
+Tensor quantized_max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                            bool ceil_mode) {
+  return call("aten::quantized_max_pool3d", "", self, kernel_size, stride, padding, dilation, ceil_mode).toTensor();
+}
+Tensor _saturate_weight_to_fp16(const Tensor& weight) { return call("aten::_saturate_weight_to_fp16", "", weight).toTensor(); }
+std::tuple<Tensor, Tensor> fake_quantize_per_tensor_affine_cachemask(const Tensor& self, double scale, int64_t zero_point,
+                                                                     int64_t quant_min, int64_t quant_max) {
+  return tensors_of<2>("aten::fake_quantize_per_tensor_affine_cachemask", "", self, scale, zero_point, quant_min, quant_max);
+}
+std::tuple<Tensor, Tensor> _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(const Tensor& self, const Tensor& scale,
+                                                                                     const Tensor& zero_point,
+                                                                                     const Tensor& fake_quant_enabled, int64_t quant_min,
+                                                                                     int64_t quant_max) {
+  return tensors_of<2>("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "", self, scale, zero_point, fake_quant_enabled,
+                       quant_min, quant_max);
+}
+std::tuple<Tensor, Tensor> fake_quantize_per_channel_affine_cachemask(const Tensor& self, const Tensor& scale, const Tensor& zero_point,
+                                                                      int64_t axis, int64_t quant_min, int64_t quant_max) {
+  return tensors_of<2>("aten::fake_quantize_per_channel_affine_cachemask", "", self, scale, zero_point, axis, quant_min, quant_max);
+}
+Tensor fake_quantize_per_tensor_affine_cachemask_backward(const Tensor& grad, const Tensor& mask) {
+  return call("aten::fake_quantize_per_tensor_affine_cachemask_backward", "", grad, mask).toTensor();
+}
+Tensor fake_quantize_per_channel_affine_cachemask_backward(const Tensor& grad, const Tensor& mask) {
+  return call("aten::fake_quantize_per_channel_affine_cachemask_backward", "", grad, mask).toTensor();
+}
+Tensor _fake_quantize_learnable_per_tensor_affine(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t quant_min,
+                                                  int64_t quant_max, double grad_factor) {
+  return call("aten::_fake_quantize_learnable_per_tensor_affine", "", self, scale, zero_point, quant_min, quant_max, grad_factor)
+      .toTensor();
+}
+Tensor _fake_quantize_learnable_per_channel_affine(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t axis,
+                                                   int64_t quant_min, int64_t quant_max, double grad_factor) {
+  return call("aten::_fake_quantize_learnable_per_channel_affine", "", self, scale, zero_point, axis, quant_min, quant_max, grad_factor)
+      .toTensor();
+}
+Tensor fused_moving_avg_obs_fake_quant(const Tensor& self, const Tensor& observer_on, const Tensor& fake_quant_on, Tensor& running_min,
+                                       Tensor& running_max, Tensor& scale, Tensor& zero_point, double averaging_const, int64_t quant_min,
+                                       int64_t quant_max, int64_t ch_axis, bool per_row_fake_quant, bool symmetric_quant) {
+  return call("aten::fused_moving_avg_obs_fake_quant", "", self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point,
+              averaging_const, quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant)
+      .toTensor();
+}
+Tensor _indices_copy(const Tensor& self) { return call("aten::_indices_copy", "", self).toTensor(); }
+Tensor _values_copy(const Tensor& self) { return call("aten::_values_copy", "", self).toTensor(); }
+Tensor indices_copy(const Tensor& self) { return call("aten::indices_copy", "", self).toTensor(); }
+Tensor values_copy(const Tensor& self) { return call("aten::values_copy", "", self).toTensor(); }
+Tensor crow_indices_copy(const Tensor& self) { return call("aten::crow_indices_copy", "", self).toTensor(); }
+Tensor col_indices_copy(const Tensor& self) { return call("aten::col_indices_copy", "", self).toTensor(); }
+Tensor ccol_indices_copy(const Tensor& self) { return call("aten::ccol_indices_copy", "", self).toTensor(); }
+Tensor row_indices_copy(const Tensor& self) { return call("aten::row_indices_copy", "", self).toTensor(); }
+Tensor hash_tensor(const Tensor& self, IntArrayRef dim, bool keepdim, int64_t mode) {
+  return call("aten::hash_tensor", "", self, dim, keepdim, mode).toTensor();
+}
+Tensor _masked_softmax(const Tensor& self, const Tensor& mask, std::optional<int64_t> dim, std::optional<int64_t> mask_type) {
+  return call("aten::_masked_softmax", "", self, mask, dim, mask_type).toTensor();
+}
+std::tuple<Tensor, Tensor, Tensor> _transform_bias_rescale_qkv(const Tensor& qkv, const Tensor& qkv_bias, int64_t num_heads) {
+  return tensors_of<3>("aten::_transform_bias_rescale_qkv", "", qkv, qkv_bias, num_heads);
+}
+std::tuple<Tensor, Tensor> _rowwise_prune(const Tensor& weight, const Tensor& mask, ScalarType compressed_indices_dtype) {
+  return tensors_of<2>("aten::_rowwise_prune", "", weight, mask, compressed_indices_dtype);
+}
+Tensor _grouped_mm(const Tensor& self, const Tensor& mat2, const std::optional<Tensor>& offs, const std::optional<Tensor>& bias,
+                   std::optional<ScalarType> out_dtype) {
+  return call("aten::_grouped_mm", "", self, mat2, offs, bias, out_dtype).toTensor();
 }
 
 }  // namespace cresset

@@ -414,10 +414,10 @@ TEST(DeviceGenerator, TellsTheBackendAndKeepsItsState) {
   auto* own = g.get<DeviceGeneratorImpl>();
   EXPECT_EQ(own->take(4), 0u);
   EXPECT_EQ(own->take(1), 4u);
-  const auto state = g.get_state();
+  const auto state = g.state_bytes();
   const uint32_t next = own->host().get<CPUGeneratorImpl>()->random();
   own->take(10);
-  g.set_state(state);
+  g.set_state_bytes(state);
   EXPECT_EQ(g.get_offset(), 5u);
   EXPECT_EQ(own->host().get<CPUGeneratorImpl>()->random(), next);
   EXPECT_FALSE(make_generator_for(d) == g);

@@ -1,5 +1,7 @@
 // What bindings of other languages, simulation codes and libraries of atoms use of PyTorch's C++ API.
 #include <torch/csrc/autograd/profiler.h>
+#include <torch/csrc/jit/python/module_python.h>
+#include <torch/csrc/jit/python/utf8_decoding_ignore.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/extension.h>
 #include <torch/script.h>
@@ -171,7 +173,54 @@ torch::Tensor pair_names(torch::Tensor t) {
   return torch::linalg_norm(torch::diag(target), "fro") + torch::fft::fftfreq(4, torch::kFloat64).sum();
 }
 
+// Namespaces of the name that PyTorch's CPUFunctions.h alone has.
+namespace mine::cpu {
+int64_t three() { return 3; }
+}  // namespace mine::cpu
+namespace from_everywhere {
+using namespace at;
+using namespace mine;
+int64_t three() { return cpu::three(); }
+}  // namespace from_everywhere
+// Kernels are found by the types of their arguments.
+static_assert(std::tuple<c10::ScalarType, c10::ScalarType>(c10::CppTypeToScalarType<float>(), c10::CppTypeToScalarType<c10::Half>()) ==
+              std::tuple(at::kFloat, at::kHalf));
+
+std::vector<torch::Tensor> indexed_by_boxed_list(const torch::Tensor& x, const torch::Tensor& rows) {
+  c10::List<std::optional<torch::Tensor>> list;
+  list.push_back(rows);
+  torch::Tensor written = x.clone();
+  written.index_put_(list, torch::zeros({1}), true);
+  return {x.index(list), x.index_put(list, torch::zeros({1})), written};
+}
+std::vector<torch::Tensor> made_without_names() {
+  return {at::zeros({1, 2}, std::nullopt, at::kLong, std::nullopt, at::kCPU, std::nullopt), at::ones({2}, std::nullopt, at::kDouble),
+          at::full({2}, 3, std::nullopt, at::kInt, std::nullopt, at::kCPU, std::nullopt)};
+}
+std::optional<torch::Tensor> scripted(const py::object& function, const torch::Tensor& x) {
+  auto module = torch::jit::as_module(function);
+  if (!module) return std::nullopt;
+  return module->forward({x}).toTensor();
+}
+// Of quantized tensors as functions, one or several.
+std::vector<torch::Tensor> quantized_functions(const torch::Tensor& x) {
+  const auto several = at::quantize_per_tensor({x, x}, torch::tensor({.5, 1.}), torch::tensor({3, 0}), at::kQUInt8);
+  const auto back = at::dequantize(several);
+  const torch::Tensor facts = torch::tensor({at::q_scale(several[0]), static_cast<double>(at::q_zero_point(several[0]))});
+  const auto [rounded, kept] = at::fake_quantize_per_tensor_affine_cachemask(x, .5, 3, 0, 4);
+  const auto made = at::_empty_affine_quantized({2}, at::device(at::kCPU).dtype(at::kQUInt8), .5, 3);
+  return {at::int_repr(several[0]), back[1], facts, rounded, kept, at::int_repr(made)};
+}
+// Functions of operators that are methods or inner operators in Python.
+std::vector<torch::Tensor> functions_alone(const torch::Tensor& x) {
+  torch::Tensor out = torch::empty({0}, x.options());
+  at::repeat_out(out, x, {2});
+  return {out, at::range(1, 2, x.options()), at::lift_fresh(x), at::trace_backward(x[0], {2, 2}), at::native_norm(x)};
+}
+
 TORCH_LIBRARY(bindings_test, m) {
+  m.def("no_utf8() -> str", [] { return std::string("a\xff\x62"); });
+  m.def("ignore_no_utf8(bool on) -> ()", [](bool on) { torch::jit::setUTF8DecodingIgnore(on); });
   auto schema = c10::FunctionSchema("three", "", {c10::Argument("x", c10::getTypePtr<torch::Tensor>())},
                                     {c10::Argument("", c10::getTypePtr<torch::Tensor>())});
   schema.setAliasAnalysis(c10::AliasAnalysisKind::CONSERVATIVE);
@@ -188,6 +237,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("compressed_and_back", compressed_and_back);
   m.def("quantized", quantized);
   m.def("by_dlpack", by_dlpack);
+  m.def("three", from_everywhere::three);
+  m.def("indexed_by_boxed_list", indexed_by_boxed_list);
+  m.def("made_without_names", made_without_names);
+  m.def("scripted", scripted);
+  m.def("quantized_functions", quantized_functions);
+  m.def("functions_alone", functions_alone);
   m.def("by_old_dlpack", by_old_dlpack);
   m.def("indexed_by_list", indexed_by_list);
   m.def("profiled", profiled);

@@ -93,6 +93,13 @@ double draw(const std::string& how, at::ScalarType dtype) {
   return v;
 }
 
+/// Two draws from one state.
+std::vector<at::Tensor> drawn_again(at::Generator generator) {
+  const at::Tensor state = generator.get_state(), first = at::rand({2}, generator);
+  generator.set_state(state);
+  return {first, at::rand({2}, generator), state};
+}
+
 std::vector<int64_t> small_parts() {
   at::detail::Array<int64_t, 3> a(4);
   a[1] = a.size();
@@ -111,6 +118,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("fill", &fill);
   m.def("reversing_generator", [] { return at::make_generator<ReversingGenerator>(); });
   m.def("draw", &draw);
+  m.def("drawn_again", &drawn_again);
   m.def("made_with_options", &made_with_options);
   m.def("small_parts", &small_parts);
   m.def("vector", [](py::list values) { return values.size(); });

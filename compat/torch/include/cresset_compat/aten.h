@@ -3,10 +3,12 @@
 
 #include <cresset_compat/c10.h>
 #include <cresset_compat/context.h>
+#include <cresset_compat/dimnames.h>
 #include <cresset_compat/dispatch.h>
 #include <cresset_compat/functions.h>
 #include <cresset_compat/jit_type.h>
 #include <cresset_compat/mapped_file.h>
+#include <cresset_compat/python_operators.h>
 #include <cresset_compat/utility.h>
 
 #include <cresset/autograd/autocast.h>
@@ -17,7 +19,6 @@
 #include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/from_blob.h>
 #include <cresset/ops/functions.h>
-#include <cresset/ops/python_operators.h>
 #include <cresset/ops/tensor_index.h>
 #include <cresset/ops/tensor_literal.h>
 #include <cresset/ops/type_properties.h>
@@ -98,28 +99,6 @@ Tensor tensor(T value, const TensorOptions& options = {}) {
 using TensorRef = const Tensor&;
 using ITensorListRef = c10::IListRef<Tensor>;
 using IOptTensorListRef = c10::IListRef<std::optional<Tensor>>;
-struct Dimname {
-  static Dimname fromSymbol(Symbol s) { return Dimname(std::move(s)); }
-  static Dimname wildcard() { return Dimname(Symbol::dimname("*")); }
-  const Symbol& symbol() const { return symbol_; }
-  bool isBasic() const { return symbol_.toUnqualString() != "*"; }
-  bool isWildcard() const { return !isBasic(); }
-  friend bool operator==(const Dimname&, const Dimname&) = default;
-
- private:
-  explicit Dimname(Symbol s) : symbol_(std::move(s)) {}
-  Symbol symbol_;
-};
-using DimnameList = c10::ArrayRef<Dimname>;
-namespace namedinference {
-inline void propagate_names(const Tensor&, const Tensor&) {}
-inline bool has_names(TensorList) { return false; }
-}  // namespace namedinference
-struct NoNamesGuard {
-  NoNamesGuard() {}
-  void reset() {}
-};
-using NameVector = c10::SmallVector<int64_t>;
 
 // --- threads
 using cresset::get_num_interop_threads;
@@ -472,26 +451,6 @@ inline Tensor empty_cpu(IntArrayRef size, const TensorOptions& options) { return
 inline const Generator& getDefaultCPUGenerator() { return cresset::default_cpu_generator(); }
 inline Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) { return cresset::make_cpu_generator(seed); }
 }  // namespace detail
-using cresset::_sparse_log_softmax;
-using cresset::_sparse_mm;
-using cresset::_sparse_softmax;
-using cresset::_sparse_sum;
-using cresset::dequantize;
-using cresset::fake_quantize_per_channel_affine;
-using cresset::fake_quantize_per_tensor_affine;
-using cresset::hspmm;
-using cresset::quantize_per_channel;
-using cresset::quantize_per_tensor;
-using cresset::quantize_per_tensor_dynamic;
-using cresset::smm;
-using cresset::sparse_bsc_tensor;
-using cresset::sparse_bsr_tensor;
-using cresset::sparse_compressed_tensor;
-using cresset::sparse_coo_tensor;
-using cresset::sparse_csc_tensor;
-using cresset::sparse_csr_tensor;
-using cresset::sparse_sampled_addmm;
-using cresset::sspaddmm;
 // Older names of what has another one here.
 CRESSET_COMPAT_RARE std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, int64_t dim, bool return_inverse = false,
                                                                               bool return_counts = false) {
@@ -499,14 +458,6 @@ CRESSET_COMPAT_RARE std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(co
 }
 CRESSET_COMPAT_RARE Tensor& adaptive_avg_pool3d_backward_out(Tensor& grad_input, const Tensor& grad_output, const Tensor& self) {
   return cresset::_adaptive_avg_pool3d_backward_out(grad_input, grad_output, self);
-}
-/// start, start + step, … up to and with `end`.
-CRESSET_COMPAT_RARE Tensor range(const Scalar& start, const Scalar& end, const Scalar& step = 1, TensorOptions options = {}) {
-  const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
-  TORCH_CHECK(by != 0, "step must be nonzero");
-  TORCH_CHECK((to - from) / by >= 0, "upper bound and lower bound inconsistent with step sign");
-  const auto count = static_cast<int64_t>((to - from) / by) + 1;
-  return (cresset::arange(count, options.dtype(kDouble)) * step + start).to(typeMetaToScalarType(options.dtype()));
 }
 #define CRESSET_COMPAT_NAME_(name, function)                                      \
   template <class T>                                                              \
@@ -566,6 +517,11 @@ template <ListOfIndices L>
 Tensor _unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mask, const L& indices, const Tensor& values) {
   return cresset::_unsafe_masked_index_put_accumulate(self, mask, c10::OptionalTensorList(indices.vec()), values);
 }
+// Operators for modes of Python that the table does not have.
+CRESSET_COMPAT_RARE Tensor lift_fresh(const Tensor& self) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow("aten::lift_fresh", "").typed<Tensor(const Tensor&)>().call(self);
+}
+CRESSET_COMPAT_RARE void _assert_scalar(const Scalar& self, std::string_view assert_msg) { TORCH_CHECK(self.to<bool>(), assert_msg); }
 // What a tensor says of itself, as functions.
 inline bool is_complex(const Tensor& t) { return t.is_complex(); }
 inline bool is_conj(const Tensor& t) { return t.is_conj(); }
@@ -575,6 +531,7 @@ inline bool is_signed(const Tensor& t) { return t.is_signed(); }
 inline bool is_floating_point(const Tensor& t) { return t.is_floating_point(); }
 inline bool is_distributed(const Tensor& /*t*/) { return false; }
 inline bool is_vulkan_available() { return false; }
+inline c10::Allocator* getCPUAllocator() { return c10::GetCPUAllocator(); }
 inline Tensor empty_symint(c10::SymIntArrayRef size, TensorOptions options = {}, std::optional<MemoryFormat> format = std::nullopt) {
   return cresset::empty(size, options, format);
 }
@@ -599,6 +556,7 @@ CRESSET_COMPAT_RARE MemOverlap has_internal_overlap(const Tensor& t) {
     if (t.stride(d) == 0 && t.size(d) > 1) return MemOverlap::Yes;
   return MemOverlap::TooHard;
 }
+CRESSET_COMPAT_RARE int64_t _debug_has_internal_overlap(const Tensor& t) { return static_cast<int64_t>(has_internal_overlap(t)); }
 CRESSET_COMPAT_RARE void assert_no_internal_overlap(const Tensor& t) {
   TORCH_CHECK(has_internal_overlap(t) != MemOverlap::Yes,
               "unsupported operation: more than one element of the written-to tensor refers to a "

@@ -76,14 +76,12 @@ CRESSET_FLOAT8_TYPES(CRESSET_COMPAT_TYPE)
 }  // namespace c10
 
 namespace cresset {
-#define CRESSET_COMPAT_MAP(T, Name)                       \
-  template <>                                             \
-  struct CppTypeToScalarType<T> {                         \
-    static constexpr ScalarType value = ScalarType::Name; \
-  };                                                      \
-  template <>                                             \
-  struct ScalarTypeToCPPType<ScalarType::Name> {          \
-    using type = T;                                       \
+#define CRESSET_COMPAT_MAP(T, Name)                                                        \
+  template <>                                                                              \
+  struct CppTypeToScalarType<T> : std::integral_constant<ScalarType, ScalarType::Name> {}; \
+  template <>                                                                              \
+  struct ScalarTypeToCPPType<ScalarType::Name> {                                           \
+    using type = T;                                                                        \
   };
 CRESSET_COMPAT_MAP(c10::qint8, QInt8)
 CRESSET_COMPAT_MAP(c10::quint8, QUInt8)
@@ -92,6 +90,20 @@ CRESSET_COMPAT_MAP(c10::quint4x2, QUInt4x2)
 CRESSET_COMPAT_MAP(c10::quint2x4, QUInt2x4)
 #undef CRESSET_COMPAT_MAP
 }  // namespace cresset
+namespace c10 {
+/// The type of a quantized type's whole numbers; t itself otherwise.
+inline cresset::ScalarType toUnderlying(cresset::ScalarType t) {
+  using cresset::ScalarType;
+  switch (t) {
+    case ScalarType::QInt8: return ScalarType::Char;
+    case ScalarType::QInt32: return ScalarType::Int;
+    case ScalarType::QUInt8:
+    case ScalarType::QUInt4x2:
+    case ScalarType::QUInt2x4: return ScalarType::Byte;
+    default: return t;
+  }
+}
+}  // namespace c10
 namespace c10::impl {
 template <cresset::ScalarType S>
 using ScalarTypeToCPPTypeT = typename cresset::ScalarTypeToCPPType<S>::type;

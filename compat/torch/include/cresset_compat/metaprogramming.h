@@ -7,6 +7,8 @@
 
 #include <cresset_compat/namespaces.h>
 
+#include <cresset/base/macros.h>
+
 namespace c10::guts {
 namespace typelist {
 template <class... T>
@@ -154,6 +156,16 @@ using std::void_t;
 }  // namespace c10::guts
 
 namespace c10 {
+/// ForcedUnroll<n>{}(f, a...): f(std::integral_constant<int, 0>(), a...) and so on, below n.
+template <int n>
+struct ForcedUnroll {
+  template <class F, class... A>
+  CRESSET_ALWAYS_INLINE void operator()(const F& f, A... arguments) const {
+    [&]<int... i>(std::integer_sequence<int, i...>) {
+      (f(std::integral_constant<int, i>(), arguments...), ...);
+    }(std::make_integer_sequence<int, n>());
+  }
+};
 /// A function pointer as a type: TORCH_FN(f).
 template <class Function, Function* function>
 struct CompileTimeFunctionPointer final {

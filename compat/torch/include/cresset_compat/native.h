@@ -5,36 +5,14 @@
 #include <cresset_compat/library.h>
 #include <cresset_compat/tensor_iterator.h>
 
-namespace at::cpu {
+namespace at::detail {
 /// Inside, calls go to the kernels of the CPU, below autograd, whatever the device of their tensors is.
 struct OnCpu {
   c10::AutoDispatchBelowADInplaceOrView below;
   c10::impl::ExcludeDispatchKeyGuard not_there{c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)};
   c10::impl::IncludeDispatchKeyGuard here{c10::DispatchKeySet(c10::DispatchKey::CPU)};
 };
-#define CRESSET_COMPAT_ON_CPU_(name)                       \
-  template <class... A>                                    \
-  decltype(auto) name(A&&... arguments) {                  \
-    const OnCpu guard;                                     \
-    return ::cresset::name(std::forward<A>(arguments)...); \
-  }
-inline Tensor as_strided_symint(const Tensor& self, c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
-                                std::optional<c10::SymInt> offset = std::nullopt) {
-  return cresset::detail::alias_with_sizes_and_strides(self, C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride),
-                                                       offset ? offset->expect_int() : self.storage_offset());
-}
-inline Tensor& set_(Tensor& self, c10::Storage storage, int64_t offset, IntArrayRef size, IntArrayRef stride) {
-  self.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(storage));
-  self.unsafeGetTensorImpl()->set_storage_offset(offset);
-  self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride);
-  return self;
-}
-template <class... A>
-Tensor empty(A&&... arguments) {
-  const OnCpu guard;
-  return ::cresset::empty(std::forward<A>(arguments)...);
-}
-}  // namespace at::cpu
+}  // namespace at::detail
 
 namespace at::meta {
 /// Tensors of any device as ones without contents.
@@ -99,7 +77,7 @@ inline Tensor as_strided_tensorimpl(const Tensor& self, IntArrayRef size, IntArr
   return cresset::detail::alias_with_sizes_and_strides(self, size, stride, offset.value_or(self.storage_offset()));
 }
 inline Tensor view(const Tensor& self, IntArrayRef size) {
-  const at::cpu::OnCpu guard;
+  const at::detail::OnCpu guard;
   return self.view(size);
 }
 inline Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) { return as_strided_tensorimpl(self, size, stride); }
@@ -125,19 +103,43 @@ inline Scalar _local_scalar_dense_cpu(const Tensor& self) {
   return cresset::from_blob(self.data_ptr(), IntArrayRef(), IntArrayRef(), TensorOptions(self.scalar_type())).item();
 }
 inline Tensor& set_(Tensor& self, c10::Storage storage, int64_t offset, IntArrayRef size, IntArrayRef stride) {
-  return at::cpu::set_(self, std::move(storage), offset, size, stride);
+  self.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(storage));
+  self.unsafeGetTensorImpl()->set_storage_offset(offset);
+  self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride);
+  return self;
 }
 inline Tensor& set_(Tensor& self, c10::Storage storage) {
   const auto n = static_cast<int64_t>(storage.nbytes() / self.itemsize());
-  return at::cpu::set_(self, std::move(storage), 0, {n}, {1});
+  return at::native::set_(self, std::move(storage), 0, {n}, {1});
 }
 inline Tensor& set_tensor_(Tensor& self, const Tensor& source) {
   if (self.is_same(source)) return self;
-  return at::cpu::set_(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+  return at::native::set_(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
 }
 inline int64_t ensure_nonempty_dim(int64_t d) { return std::max<int64_t>(d, 1); }
 inline int64_t ensure_nonempty_size(const Tensor& t, int64_t d) { return t.dim() == 0 ? 1 : t.size(d); }
 inline int64_t ensure_nonempty_stride(const Tensor& t, int64_t d) { return t.dim() == 0 ? 1 : t.stride(d); }
+
+// --- places in loops over several dimensions, of which the last runs fastest
+/// The places, one for each pair (place, size), of element `offset`; gives what is left over.
+template <class T>
+T data_index_init(T offset) {
+  return offset;
+}
+template <class T, class... Rest>
+T data_index_init(T offset, T& place, const T& size, Rest&&... rest) {
+  const T outer = data_index_init(offset, std::forward<Rest>(rest)...);
+  place = outer % size;
+  return outer / size;
+}
+/// The places of the next element; true where all begin again.
+inline bool data_index_step() { return true; }
+template <class T, class... Rest>
+bool data_index_step(T& place, const T& size, Rest&&... rest) {
+  if (!data_index_step(std::forward<Rest>(rest)...)) return false;
+  if (++place == size) place = 0;
+  return place == 0;
+}
 
 // --- the CPU in place of a missing kernel
 inline void cpu_fallback(const c10::OperatorHandle& op, c10::Stack* stack, bool /*error_on_views*/ = false,
@@ -185,12 +187,19 @@ void gemm(TransposeType ta, TransposeType tb, int64_t m, int64_t n, int64_t k, c
   const Tensor product = at::mm(x, y).mul_(alpha);
   z.copy_(beta == 0 ? product : z.mul(beta).add_(product));
 }
+/// Kernels that want their matrices packed are not here: what asks for that takes its other way.
+inline bool could_pack(ScalarType /*dtype*/) { return false; }
+/// c (+)= a b by rows; with is_vnni the rows of b lie by twos (16-bit numbers) or fours (8-bit ones) beside each other.
 template <class A, class B, class C>
-void brgemm(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, bool add, const A* a, const B* b, C* c, bool = false) {
+void brgemm(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, bool add, const A* a, const B* b, C* c,
+            bool is_vnni = sizeof(B) < 4) {
+  using Sum = std::conditional_t<std::is_integral_v<A>, int32_t, float>;
+  const int64_t together = is_vnni ? static_cast<int64_t>(4 / sizeof(B)) : 1;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
-      float sum = add ? static_cast<float>(c[i * ldc + j]) : 0;
-      for (int64_t l = 0; l < k; ++l) sum += static_cast<float>(a[i * lda + l]) * static_cast<float>(b[l * ldb + j]);
+      Sum sum = add ? static_cast<Sum>(c[i * ldc + j]) : 0;
+      for (int64_t l = 0; l < k; ++l)
+        sum += static_cast<Sum>(a[i * lda + l]) * static_cast<Sum>(b[(l / together * ldb + j) * together + l % together]);
       c[i * ldc + j] = static_cast<C>(sum);
     }
 }

@@ -39,6 +39,16 @@ inline std::atomic<bool> optimizes_graphs{true};
 inline void setGraphExecutorOptimize(bool on) { detail::optimizes_graphs = on; }
 inline bool getGraphExecutorOptimize() { return detail::optimizes_graphs; }
 
+/// Which executor runs a graph and whether it looks at what runs: there is one, so that programs may say either.
+inline std::atomic<bool>& getExecutorMode() {
+  static std::atomic<bool> mode{true};
+  return mode;
+}
+inline std::atomic<bool>& getProfilingMode() {
+  static std::atomic<bool> mode{true};
+  return mode;
+}
+
 // ir.h
 using cresset::jit::Attribute;
 using cresset::jit::AttributeKind;
