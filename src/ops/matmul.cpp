@@ -263,6 +263,7 @@ Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_
       sizes.push_back(other.size(d));
       columns *= other.size(d);
     }
+  if (sizes.empty() && !dims_self.empty()) return cresset::dot(a.permute(order1).reshape({inner}), b.permute(order2).reshape({inner}));
   return cresset::mm(a.permute(order1).reshape({rows, inner}), b.permute(order2).reshape({inner, columns})).reshape(sizes);
 }
 
@@ -322,6 +323,7 @@ Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& w
                 biased ? str(", bias: ", cpp_type_name(bias->scalar_type())) : "");
   DimVector sizes(input1.sizes());
   sizes[sizes.size() - 1] = weight.size(0);
+  const impl::ExcludeDispatchKeyGuard no_autocast(autocast_dispatch_keyset);  // its products are steps of one sum of the inputs' type
   const Tensor a = input1.reshape({-1, 1, input1.size(-1)}), b = input2.reshape({-1, input2.size(-1), 1});
   // (rows, 1, n) x (out, n, m) → (rows, out, m), then with input2 → (rows, out).
   const Tensor left = cresset::matmul(a.unsqueeze(1), weight).squeeze(2);

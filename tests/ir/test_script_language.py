@@ -85,7 +85,36 @@ def required(x: Optional[int]):
     return jit._unwrap_optional(x)
 
 
+def grows_from_nothing(x: Optional[Tensor], rounds: int):
+    if x is None:
+        x = cresset.ones(2)
+    while bool(x.sum() < 20):
+        x = x + rounds
+    previous: Optional[Tensor] = None
+    for i in range(rounds):
+        previous = x if previous is None else previous + i
+    assert previous is not None
+    for i in range(rounds):
+        for j in range(i):
+            previous += j
+    return x, previous
+
+
+def loops_behind_conditions(x: Optional[int], rounds: int):
+    if x is None:
+        return -1
+    last: Optional[int] = 3
+    if last is not None:
+        for i in range(rounds):
+            last += i
+    for i in range(rounds):
+        x += i
+        last = None if i > 3 else x
+    return x if last is None else x + last
+
+
 CASES = [
+    (grows_from_nothing, (None, 3)), (grows_from_nothing, (X[0, 0], 4)), (loops_behind_conditions, (None, 2)), (loops_behind_conditions, (1, 3)), (loops_behind_conditions, (1, 6)),
     (remainders, (1.0, -2.2)), (remainders, (7.5, 2.0)), (remainder_of_ints, (5, 3)), (logarithms, (1 + 2j,)), (logarithms, (-1 + 0j,)),
     (slices_of_a_list, ([1, 2, 3, 4, 5], 1, 4)), (slices_of_a_list, ([1, 2, 3, 4, 5], -2, None)), (slices_of_a_tuple, ()),
     (slices_of_a_string, ("abcdef",)), (slices_of_a_tensor, (X, 3)), (sums_of_tuples, ((1, "a"), (2.0,))), (spellings, (X,)), (hashes, (None,)),
@@ -114,6 +143,7 @@ REFUSED = {
     "bare Dict": ("def f(x: Any):\n    return torch.jit.isinstance(x, (int, Dict))\n", "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]"),
     "bare annotation": ("def f(x: Dict):\n    return x\n", "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]"),
     "keys": ("def f(x: Dict[Union[int, str], str]):\n    return x\n", "Cannot create dict for key type 'Union(int, str)', only int, float, complex, Tensor, device and string keys are supported"),
+    "what a loop holds": ("def f(x: Optional[int]):\n    assert x is not None\n    for i in range(3):\n        x = None\n    return x\n", "Variable 'x' previously had type int but is now being assigned to a value of type NoneType"),
     "no numbers": ("def f():\n    return range()\n", "range expected at least 1 arguments, got 0"),
     "whole assignments are marked": ("def f(x: int):\n    x.y = 3\n", "    x.y = 3\n    ~~~~~~~ <--- HERE"),
 }  # fmt: skip

@@ -1,5 +1,7 @@
 """What rows of pointwise operators say beside their expression: types that are refused and the words, in PyTorch's (recorded from 2.13)."""
 
+import math
+
 import cresset
 import pytest
 
@@ -32,6 +34,7 @@ NO_CLAMP = "clamp is not supported for complex types"
         (lambda: cresset.clamp(f), RuntimeError, "torch.clamp: At least one of 'min' or 'max' must not be None"),
         (lambda: cresset.clamp(u, -1, 300), RuntimeError, "value cannot be converted to type uint8_t without overflow"),
         (lambda: cresset.clamp_max(h, 1e6), RuntimeError, "without overflow"),
+        *((lambda t=t: cresset.ones(2, 2).to(t).fill_diagonal_(math.inf), RuntimeError, "without overflow") for t in (cresset.float8_e4m3fn, cresset.float8_e8m0fnu)),
         (lambda: cresset.threshold(u, -1, 300), RuntimeError, "value cannot be converted to type uint8_t without overflow"),
         (lambda: cresset.floor_divide(c, c), NotImplementedError, "\"div_floor_cpu\" not implemented for 'ComplexFloat'"),
         (lambda: cresset.div(c, c, rounding_mode="trunc"), NotImplementedError, "\"div_trunc_cpu\" not implemented for 'ComplexFloat'"),
@@ -64,6 +67,7 @@ def test_refusal(call, error, words):
 
 
 def test_what_passes():
+    assert cresset.ones(1).to(cresset.float8_e5m2).fill_(math.inf).tolist() == [math.inf]
     assert cresset.lerp(f, 2 * f, number).tolist() == [2, 2]  # a weight of no dimensions may have any type
     assert nn.softplus(f, True).tolist() == pytest.approx([1.3132616] * 2)
     assert aten.elu_backward(f, True, 1, 1, False, f).tolist() == [1, 1]

@@ -92,7 +92,8 @@ Value* Emitter::choose(const SourceRange& range, const Condition& c, const std::
 void Emitter::while_loop(const Stmt& s) {
   if (!s.orelse.empty()) throw NotSupportedError(s.range, "else branches of while loops aren't supported");
   const DeeperBlock deeper(depth_, s.range);
-  names_.widen(s.range, assigned_names(s.body));
+  const std::set<std::string> assigned = assigned_names(s.body);
+  names_.widen(s.range, assigned);
   const Condition first = condition(s.value);
   Value* trips = constant(IValue(std::numeric_limits<int64_t>::max()), s.range);
   Node* n = insert(prim::Loop, {trips, as_value(s.range, first)}, 0, s.range);
@@ -102,6 +103,7 @@ void Emitter::while_loop(const Stmt& s) {
   {
     const WithInsertPoint here(body);
     names_.push(body);
+    names_.hold(assigned);
     names_.refine(s.range, first.when_true);
     statements(s.body);
     BlockNames& frame = names_.top();
@@ -114,7 +116,7 @@ void Emitter::while_loop(const Stmt& s) {
       b->registerOutput(as_value(s.range, condition(s.value)));
       names_.pop();
     }
-    names_.merge_loop(*names_.pop());
+    names_.pop();
   }
   loop_ = outer;
 }
@@ -139,8 +141,9 @@ void Emitter::iterate(const SourceRange& range, const SourceRange& iterable_rang
     const WithInsertPoint here(b);
     b->registerOutput(constant(IValue(true), range));
     names_.push(b);
+    names_.hold(assigned);
     body(iterable->getitem(iterable_range, m_, simple_value(index)));
-    names_.merge_loop(*names_.pop());
+    names_.pop();
   }
   loop_ = outer;
 }

@@ -107,7 +107,11 @@ void Environment::assign(const SourceRange& range, const std::string& name, cons
   top().variables[name] = std::move(now);
 }
 
-void Environment::annotate(const std::string& name, const TypePtr& declared) { top().variables.at(name).declared = declared; }
+void Environment::annotate(const std::string& name, const TypePtr& declared) {
+  Variable& v = top().variables.at(name);
+  v.declared = declared;
+  v.annotated = true;
+}
 
 void Environment::remove(const SourceRange& range, const std::string& name) {
   if (!lookup(name)) script_error(range, "undefined value " + name);
@@ -124,8 +128,13 @@ void Environment::hide(const std::string& name) {
 void Environment::refine(const SourceRange& range, const Refinements& refinements) {
   for (const auto& [name, type] : refinements) {
     const Variable* known = lookup(name);
-    if (!known || !known->type || *known->type == *type) continue;
+    if (!known || !known->type) continue;
     Variable now = *known;
+    now.annotated = false;
+    if (*known->type == *type) {
+      top().variables[name] = std::move(now);
+      continue;
+    }
     now.type = type;
     Node* cast = m_.graph()->create(prim::unchecked_cast, {load(range, *known)});
     cast->output()->setType(type);
@@ -138,8 +147,17 @@ void Environment::refine(const SourceRange& range, const Refinements& refinement
 void Environment::widen(const SourceRange& range, const std::set<std::string>& assigned) {
   Refinements wider;
   for (const std::string& name : assigned)
-    if (const Variable* known = lookup(name); known && known->type) wider[name] = known->declared;
+    if (const Variable* known = lookup(name); known && known->type && known->annotated) wider[name] = known->declared;
   refine(range, wider);
+}
+
+void Environment::hold(const std::set<std::string>& assigned) {
+  for (const std::string& name : assigned)
+    if (const Variable* known = lookup(name); known && known->type) {
+      Variable now = *known;
+      now.declared = now.type;
+      top().variables[name] = std::move(now);
+    }
 }
 
 void Environment::merge(const SourceRange& range, const std::string& name, const Variable* then_one, const Variable* else_one) {
@@ -152,6 +170,7 @@ void Environment::merge(const SourceRange& range, const std::string& name, const
     now.type = unify_types(a, b);
     const bool refined = a->is_subtype_of(*before->type) && b->is_subtype_of(*before->type);  // and not assigned another type
     if (!now.type || !now.type->is_subtype_of(*now.declared)) now.type = refined ? before->type : now.declared;
+    now.annotated = (is_value(then_one) ? then_one : before)->annotated || (is_value(else_one) ? else_one : before)->annotated;
     top().variables[name] = std::move(now);
     return;
   }
@@ -186,7 +205,7 @@ void Environment::merge(const SourceRange& range, const std::string& name, const
   }
   TypePtr declared = unify_types(then_one->declared, else_one->declared);
   if (!declared || !type->is_subtype_of(*declared)) declared = type;
-  top().variables[name] = Variable{nullptr, type, declared, &top(), then_one->slot};
+  top().variables[name] = Variable{nullptr, type, declared, &top(), then_one->slot, values && (then_one->annotated || else_one->annotated)};
 }
 
 void Environment::merge_arms(const SourceRange& range, BlockNames& then_arm, BlockNames& else_arm) {
@@ -220,16 +239,6 @@ void Environment::merge_arms(const SourceRange& range, BlockNames& then_arm, Blo
       }
     }
   top().exits = then_arm.exits;
-}
-
-void Environment::merge_loop(BlockNames& body) {
-  for (const auto& [name, v] : body.variables) {
-    const Variable* before = lookup(name);
-    if (!before || !before->type) continue;
-    Variable now = *before;
-    now.type = now.declared;
-    top().variables[name] = std::move(now);
-  }
 }
 
 }  // namespace cresset::jit

@@ -23,6 +23,7 @@ struct Variable {
   TypePtr declared;                         // what an assignment in a nested block must fit
   const BlockNames* declared_in = nullptr;  // the block that it belongs to
   std::string slot;                         // the name that Load and Store use
+  bool annotated = false;                   // `type` is only that of the value in x: T = value; loops hold T
 };
 
 /// The names that one block of the graph defines, refines or assigns.
@@ -63,12 +64,12 @@ class Environment {
   /// A new variable of this block, whatever the name means around it.
   void hide(const std::string& name);
   void refine(const SourceRange& range, const Refinements& refinements);
-  /// In front of a loop: variables that its body assigns are held in their declared types.
+  /// In front of a loop: variables that its body assigns are held in the types of their annotations.
   void widen(const SourceRange& range, const std::set<std::string>& assigned);
+  /// In its body: what they are known to be in front of the loop holds for each round, so assignments must fit.
+  void hold(const std::set<std::string>& assigned);
   /// Behind an If: what the names of its arms mean now.
   void merge_arms(const SourceRange& range, BlockNames& then_arm, BlockNames& else_arm);
-  /// Behind a loop.
-  void merge_loop(BlockNames& body);
 
  private:
   void store(const SourceRange& range, const std::string& slot, Value* v);

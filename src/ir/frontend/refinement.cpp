@@ -168,15 +168,15 @@ Condition Emitter::identity(const Expr& e) {
   }
   if (!v) v = left->asValue(a->range, m_);
   const TypePtr type = v->type();
-  if (type->kind == TypeKind::None || !may_be_none(*type)) {
+  const Variable* name = a->kind == ExprKind::Name ? names_.lookup(a->text) : nullptr;
+  const bool open = name && name->annotated && may_be_none(*name->declared);  // x: Optional[int] = 3 asks, so that x may be None again
+  if (type->kind == TypeKind::None || (!open && !may_be_none(*type))) {
     c.known = (type->kind == TypeKind::None) == is;
     return c;
   }
   Value* none = constant(IValue(), b->range);
   c.value = builtin(e.range, is ? aten::__is__ : aten::__isnot__, {v, none})->asValue(e.range, m_);
-  if (a->kind == ExprKind::Name && names_.lookup(a->text)) {
-    if (type->kind != TypeKind::Any) (is ? c.when_false : c.when_true)[a->text] = without_none(type);
-  }
+  if (name && type->kind != TypeKind::Any) (is ? c.when_false : c.when_true)[a->text] = without_none(type);
   return c;
 }
 

@@ -5,8 +5,8 @@
 
 namespace cresset::ops {
 
-/// Raises `value cannot be converted to type float without overflow` when `type` does not hold the number. Infinity and NaN
-/// are held by every floating type. Arithmetic has another rule: there a number beyond the type's range is infinite.
+/// Raises `value cannot be converted to type float without overflow` when `type` does not hold the number. NaN is held by every floating
+/// type, infinity by those that have one. Arithmetic has another rule: there a number beyond the type's range is infinite.
 CRESSET_API void check_number(const Scalar& number, ScalarType type);
 
 }  // namespace cresset::ops

@@ -69,9 +69,11 @@ void write(const Tensor& tensor, const Scalar& value) {
 void check_number(const Scalar& number, ScalarType type) {
   if (isFloat8Type(type)) {
     const double v = number.toDouble();
-    const double largest = CRESSET_DISPATCH(type, "check_number", CRESSET_EIGHT_BIT_TYPES,
-                                            [] { return static_cast<double>(std::numeric_limits<scalar_t>::max()); });
-    if (std::isfinite(v) && std::abs(v) > largest) cresset::detail::raise_scalar_overflow(type);
+    const bool fits = CRESSET_DISPATCH(type, "check_number", CRESSET_EIGHT_BIT_TYPES, [v] {
+      using Limits = std::numeric_limits<scalar_t>;
+      return std::isinf(v) ? Limits::has_infinity : !(std::abs(v) > static_cast<double>(Limits::max()));
+    });
+    if (!fits) cresset::detail::raise_scalar_overflow(type);
     return;
   }
   if (type == kComplexFloat) {

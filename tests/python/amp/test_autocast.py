@@ -31,6 +31,11 @@ CALLS = {
     "matrix_power": (lambda: torch.linalg.matrix_power(one, 2), bf16),
     "lstm": (lambda: nn.LSTM(2, 2)(one)[0], bf16),
     "mv": (lambda: one.mv(one[0]), f32),
+    "inner": (lambda: torch.inner(one, one), bf16),
+    "inner of vectors": (lambda: torch.inner(one[0], one[0]), f32),
+    "tensordot": (lambda: torch.tensordot(one, one, 1), bf16),
+    "tensordot over all": (lambda: torch.tensordot(one, one, 2), f32),
+    "bilinear": (lambda: F.bilinear(one, one, torch.ones(3, 2, 2)), f32),
     "outer": (lambda: torch.outer(one[0], one[0]), f32),
     "prod": (lambda: low.prod(), f32),
     "mse_loss": (lambda: F.mse_loss(low, low), f32),
@@ -185,7 +190,8 @@ def test_rules_for_any_operator():
     with torch.autocast("cpu"):
         assert one.tanh().dtype is f32 and torch.mm(one, one).dtype is bf16
     for wrong, error, words in (
-        (3, ValueError, "Expected `device_type` of type `str`"), ("nowhere", RuntimeError, "device type at start of device string: nowhere"),
+        (3, ValueError, "Expected `device_type` of type `str`"),
+        ("nowhere", RuntimeError, "device type at start of device string: nowhere"),
     ):
         with pytest.raises(error, match=words):
             register_autocast("aten::tanh", wrong, bf16)
