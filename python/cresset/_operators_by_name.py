@@ -4,18 +4,11 @@ import cresset
 
 __all__ = []
 
-_CASTS = ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
 _POOL = "[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor"
 
 _SCHEMAS = (
-    *(f"_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor" for name in _CASTS),
     *(f"{name}(Tensor self) -> bool" for name in ("is_conj", "is_distributed", "is_inference", "is_neg", "is_signed")),
-    *(f"{name}(Tensor(a!) self, float p, bool train) -> Tensor(a!)" for name in ("alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_")),
     "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-    "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
-    "native_norm(Tensor self, Scalar p=2) -> Tensor",
-    "native_norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, ScalarType? dtype) -> Tensor",
-    "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, Tensor)",
     "_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
     "_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
     "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
