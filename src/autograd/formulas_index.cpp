@@ -29,9 +29,6 @@ Tensor index_put_values_backward(const Tensor& grad, OptionalTensorList indices,
   return cresset::sum_to_size(cresset::index(grad, indices), sizes);
 }
 
-Tensor index_select_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index) {
-  return cresset::index_add(cresset::new_zeros(grad, sizes), dim, index, grad);
-}
 Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index) {
   return cresset::scatter_add(cresset::new_zeros(grad, sizes), dim, index, grad);
 }

@@ -12,7 +12,6 @@ namespace cresset::autograd::formulas {
 Tensor index_backward(const Tensor& grad, IntArrayRef sizes, OptionalTensorList indices);
 Tensor index_put_self_backward(const Tensor& grad, OptionalTensorList indices, bool accumulate);
 Tensor index_put_values_backward(const Tensor& grad, OptionalTensorList indices, IntArrayRef sizes);
-Tensor index_select_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index);
 Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index);
 /// gather, with zeros where `sizes` (of scatter's source) go beyond the index.
 Tensor gather_padded(const Tensor& grad, int64_t dim, const Tensor& index, IntArrayRef sizes);

@@ -582,7 +582,7 @@ bool is_set_to_impl(const Tensor& self, const Tensor& tensor) {
 }
 Tensor reshape_from_tensor(const Tensor& self, const Tensor& shape) {
   CRESSET_CHECK(shape.dim() == 1, "reshape: a vector of sizes was required; a tensor of ", shape.dim(), " dimensions was given.");
-  const Tensor sizes = shape.to(kLong).contiguous();
+  const Tensor sizes = shape.to(kCPU).to(kLong).contiguous();  // of a meta tensor: an error
   return cresset::reshape(self, IntArrayRef(sizes.data_ptr<int64_t>(), static_cast<std::size_t>(sizes.numel())));
 }
 
