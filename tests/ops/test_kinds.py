@@ -29,14 +29,11 @@ COMPOSED = {
     "asks, and computes nothing": "is_pinned is_same_size _fused_sdp_choice",
     "packs for the CPU only": "_convert_weight_to_int4pack_for_cpu _scaled_mm _scaled_mm.out _pack_padded_sequence",
     "programs in C++ call it; backends get the parts, which are their operators": """
-        _batch_norm_with_update_functional _conv_depthwise2d _conv_depthwise2d.out _index_put_impl _index_put_impl.out _logcumsumexp _logcumsumexp.out
-        _nnpack_spatial_convolution _nnpack_spatial_convolution.out _reshape_copy _stack _stack.out batch_norm_backward_elemt
-        batch_norm_backward_elemt.out batch_norm_backward_reduce batch_norm_elemt batch_norm_elemt.out batch_norm_gather_stats
-        batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats conv_depthwise3d conv_depthwise3d.out glu_backward_jvp
-        glu_backward_jvp.out glu_jvp glu_jvp.out is_set_to lift max_pool2d_backward max_pool2d_backward.out native_norm native_norm.ScalarOpt_dim_dtype
-        native_norm.ScalarOpt_dim_dtype_out native_norm.out rrelu_with_noise.out rrelu_with_noise_functional slice_inverse slow_conv_dilated2d
-        slow_conv_dilated2d.out slow_conv_dilated3d slow_conv_dilated3d.out slow_conv_transpose2d slow_conv_transpose2d.out slow_conv_transpose3d
-        slow_conv_transpose3d.out""",
+        _batch_norm_with_update_functional _conv_depthwise2d _index_put_impl _logcumsumexp _nnpack_spatial_convolution _reshape_copy _stack
+        batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats batch_norm_gather_stats_with_counts
+        batch_norm_stats batch_norm_update_stats conv_depthwise3d glu_backward_jvp glu_jvp is_set_to lift max_pool2d_backward native_norm
+        native_norm.ScalarOpt_dim_dtype rrelu_with_noise.out rrelu_with_noise_functional slice_inverse slow_conv_dilated2d slow_conv_dilated3d
+        slow_conv_transpose2d slow_conv_transpose3d""",
     "chooses between leaky_relu and noise": "rrelu_with_noise rrelu_with_noise_",
 }
 # Kernels of their own here.
