@@ -405,6 +405,8 @@ std::tuple<Tensor, Tensor> batch_norm_gather_stats_with_counts_impl(const Tensor
 std::tuple<Tensor, Tensor> batch_norm_update_stats_impl(const Tensor& input, const std::optional<Tensor>& running_mean,
                                                         const std::optional<Tensor>& running_var, double momentum) {
   const auto [var, mean] = cresset::var_mean(input, all_but_channels(input), 0);
+  check_channels("running_mean", running_mean, input.size(1));
+  check_channels("running_var", running_var, input.size(1));
   const auto n = static_cast<double>(input.numel() / input.size(1));
   move_running(running_mean, mean, momentum);
   move_running(running_var, var * (n / (n - 1)), momentum);

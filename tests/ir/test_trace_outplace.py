@@ -26,7 +26,7 @@ RECORDED = [
     ("out=", lambda x: cresset.add(x, x, out=empty(3, 4)), "aten::add(", True),
     ("out= with a dimension", lambda x: cresset.cumsum(x, 1, out=empty(3, 4)), "aten::cumsum(", True),
     ("index_put_", lambda x: (x + 1).index_put_((tensor([0]),), x[1]), "aten::index_put(", True),
-    ("without a twin", lambda x: (x + 1).resize_(2, 2), "aten::resize_(", True),
+    ("resize_", lambda x: (x + 1).resize_(2, 2), "aten::resize(", True),
     ("an assignment to an element", lambda x: _assigned(x, (0, 1), 4), "aten::copy_(", True),
     ("an assignment to a part", lambda x: _assigned(x, 0, 4), "aten::fill_(", True),
     ("an assignment of a row", lambda x: _assigned(x, 0, x[1]), "aten::copy_(", True),

@@ -5,7 +5,7 @@
 
 namespace cresset {
 
-/// Are such bytes left out on this thread (else Python raises UnicodeDecodeError)? False at the start.
+/// Are such bytes left out in this process (else Python raises UnicodeDecodeError)? False at the start.
 CRESSET_API bool utf8_decoding_ignore() noexcept;
 CRESSET_API void set_utf8_decoding_ignore(bool ignore) noexcept;
 
