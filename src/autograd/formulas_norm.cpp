@@ -131,9 +131,11 @@ std::tuple<Tensor, Tensor, Tensor> double_backward(const Sets& sets, const Tenso
 
 }  // namespace
 
-Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
+Tensor batch_norm_jvp(bool moves, const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
                       const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const Tensor& mean,
                       const Tensor& invstd, bool training, double eps) {
+  CRESSET_CHECK(training || !moves || !(detail::any_fw(running_mean) || detail::any_fw(running_var)),
+                "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined");
   const Sets sets = channel_sets(x);
   Tensor m = (training ? mean : *running_mean).reshape(sets.parameters);
   Tensor s = training ? invstd.reshape(sets.parameters) : cresset::rsqrt(*running_var + eps).reshape(sets.parameters);

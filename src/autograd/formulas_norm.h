@@ -10,7 +10,8 @@
 
 namespace cresset::autograd::formulas {
 
-Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
+/// `moves`: do input, weight or bias have a tangent? Then the running statistics that are used may have none: RuntimeError.
+Tensor batch_norm_jvp(bool moves, const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
                       const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const Tensor& mean,
                       const Tensor& invstd, bool training, double eps);
 Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,

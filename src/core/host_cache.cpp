@@ -57,7 +57,9 @@ void HostCache::keep(char* p, std::size_t size, bool piece) {
 
 void HostCache::forget(char* p, std::size_t size) noexcept {
   const auto at = idle_.find(size);
-  at->second.erase(std::find_if(at->second.begin(), at->second.end(), [&](const Idle& block) { return block.p == p; }));
+  const auto last =
+      std::find_if(at->second.rbegin(), at->second.rend(), [&](const Idle& block) { return block.p == p; });  // reused ones lie there
+  at->second.erase(std::next(last).base());
   if (at->second.empty()) idle_.erase(at);
   stats_.idle_bytes -= static_cast<int64_t>(size);
 }

@@ -120,14 +120,14 @@ Tensor glu_jvp_impl(const Tensor& glu, const Tensor& x, const Tensor& dx, int64_
   const Tensor gate = cresset::sigmoid(b);
   return da * gate + glu * (1 - gate) * db;
 }
-// Of grad_x = (g s, g a s (1 - s)), where s = sigmoid(b).
-Tensor glu_backward_jvp_impl(const Tensor& /*grad_x*/, const Tensor& grad_glu, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
+// Of grad_x = (g s, g a s (1 - s)), where s = sigmoid(b); g s is read from grad_x.
+Tensor glu_backward_jvp_impl(const Tensor& grad_x, const Tensor& /*grad_glu*/, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
                              int64_t dim) {
   const auto [a, b] = halves(x, dim);
   const auto [da, db] = halves(dx, dim);
-  const Tensor gate = cresset::sigmoid(b), slope = gate * (1 - gate);
-  const Tensor first = dgrad_glu * gate + grad_glu * slope * db;
-  const Tensor second = (dgrad_glu * a + grad_glu * da) * slope + grad_glu * a * slope * (1 - 2 * gate) * db;
+  const Tensor gate = cresset::sigmoid(b), rest = 1 - gate, ga = halves(grad_x, dim).first;
+  const Tensor first = dgrad_glu * gate + ga * rest * db;
+  const Tensor second = (dgrad_glu * a * gate + ga * da + ga * a * (1 - 2 * gate) * db) * rest;
   return cresset::cat({first, second}, dim);
 }
 

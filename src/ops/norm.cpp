@@ -270,7 +270,7 @@ ScalarType check_group_norm(const Tensor& input, const std::optional<Tensor>& we
     CRESSET_CHECK(!*t || ((*t)->dim() == 1 && (*t)->numel() == c), "Expected ", name,
                   " to be a vector of size equal to the number of channels in input, but got ", name, " of shape ", (*t)->sizes(),
                   " and input of shape ", input.sizes());
-  CRESSET_CHECK(input.dim() >= 2 && input.numel() == n * c * hxw,
+  CRESSET_CHECK(input.dim() >= 2 && n >= 0 && c >= 0 && hxw >= 0 && input.numel() == n * c * hxw,
                 "native_group_norm: an input of at least two dimensions and N * C * HxW elements was required; got ", input.sizes(),
                 " with N = ", n, ", C = ", c, " and HxW = ", hxw, ".");
   return statistics_type(input, weight, bias);
@@ -278,8 +278,8 @@ ScalarType check_group_norm(const Tensor& input, const std::optional<Tensor>& we
 
 void check_group_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd,
                                const std::optional<Tensor>& weight, int64_t n, int64_t c, int64_t hxw, int64_t group) {
-  CRESSET_CHECK(group > 0 && c % group == 0 && input.numel() == n * c * hxw && grad_out.sizes() == input.sizes() &&
-                    mean.numel() == n * group && rstd.numel() == n * group,
+  CRESSET_CHECK(group > 0 && n >= 0 && c >= 0 && hxw >= 0 && c % group == 0 && input.numel() == n * c * hxw &&
+                    grad_out.sizes() == input.sizes() && mean.numel() == n * group && rstd.numel() == n * group,
                 "native_group_norm_backward: N * C * HxW elements and N * group statistics were required; got ", input.sizes(), ", ",
                 grad_out.sizes(), ", ", mean.sizes(), " and ", rstd.sizes(), ".");
   check_channels("weight", weight, c);
@@ -368,10 +368,18 @@ Tensor by_channel(const Tensor& values, const Tensor& input) {
   sizes[1] = -1;
   return values.view(sizes);
 }
-void move_running(const std::optional<Tensor>& running, const Tensor& now, double momentum) {
-  if (!running || !running->defined()) return;
+// Both are computed before either is written: an error leaves them as they were.
+void move_running(const std::optional<Tensor>& running_mean, const Tensor& mean, const std::optional<Tensor>& running_var,
+                  const Tensor& var, double momentum) {
   const NoGradGuard none;
-  running->mul_(1 - momentum).add_(now.to(running->scalar_type()), momentum);
+  const auto moved = [&](const char* name, const std::optional<Tensor>& running, const Tensor& now) {
+    if (!running || !running->defined()) return Tensor();
+    check_channels(name, running, now.numel());
+    return (*running * (1 - momentum) + now.to(running->scalar_type()) * momentum).to(running->scalar_type());
+  };
+  const Tensor new_mean = moved("running_mean", running_mean, mean), new_var = moved("running_var", running_var, var);
+  if (new_mean.defined()) Tensor(*running_mean).copy_(new_mean.view(running_mean->sizes()));
+  if (new_var.defined()) Tensor(*running_var).copy_(new_var.view(running_var->sizes()));
 }
 
 }  // namespace
@@ -397,19 +405,16 @@ std::tuple<Tensor, Tensor> batch_norm_gather_stats_with_counts_impl(const Tensor
   const Tensor rows = counts.to(mean.scalar_type()).view({-1, 1}), total = rows.sum();
   const Tensor joint = (mean * rows).sum(0) / total, off = mean - joint;
   const Tensor var = ((invstd.reciprocal().square() - eps + off * off) * rows).sum(0) / total;
-  move_running(running_mean, joint, momentum);
-  move_running(running_var, var * (total / (total - 1)), momentum);
+  move_running(running_mean, joint, running_var, var * (total / (total - 1)), momentum);
   return {joint, (var + eps).rsqrt()};
 }
 
 std::tuple<Tensor, Tensor> batch_norm_update_stats_impl(const Tensor& input, const std::optional<Tensor>& running_mean,
                                                         const std::optional<Tensor>& running_var, double momentum) {
+  CRESSET_CHECK(input.numel() > 0, "input tensor must have at least one element, but got input_sizes = ", input.sizes());
   const auto [var, mean] = cresset::var_mean(input, all_but_channels(input), 0);
-  check_channels("running_mean", running_mean, input.size(1));
-  check_channels("running_var", running_var, input.size(1));
-  const auto n = static_cast<double>(input.numel() / input.size(1));
-  move_running(running_mean, mean, momentum);
-  move_running(running_var, var * (n / (n - 1)), momentum);
+  const double n = static_cast<double>(input.numel()) / static_cast<double>(input.size(1));
+  move_running(running_mean, mean, running_var, var * (n / (n - 1)), momentum);
   return {mean, var};
 }
 

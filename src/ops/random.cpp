@@ -237,4 +237,10 @@ Tensor& feature_dropout_inplace(Tensor& self, double p, bool train) { return sel
 Tensor& alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(alpha_dropout_impl(self, p, train)); }
 Tensor& feature_alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(feature_alpha_dropout_impl(self, p, train)); }
 
+Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                           std::optional<Device> device, std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  CRESSET_CHECK(high.dim() == 0 && high.is_cpu(), "high must be a scalar tensor and on CPU");
+  return cresset::randint_like(self, high.item<int64_t>(), dtype, layout, device, pin_memory, memory_format);
+}
+
 }  // namespace cresset::ops

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
+#include <span>
 
 #include "ops/shared/promotion.h"
 #include "python/bind.h"
@@ -14,6 +14,7 @@
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/printed_name.h"
+#include "python/python_table.h"
 #include "python/tensor_new.h"
 
 namespace cresset::python {
@@ -381,35 +382,12 @@ struct PyPacket {
   uint64_t definitions;  // when the overloads were looked up
 };
 
-// Packets whose overload without a name is asked first, as PyTorch's are, although functions and methods ask it after the others (and node
-// names count it so): `ops.aten.std(x, False)` is unbiased=False, not dim=0.
-constexpr std::string_view kNamelessFirst[] = {"aten::_upsample_bicubic2d_aa",
-                                               "aten::_upsample_bilinear2d_aa",
-                                               "aten::_upsample_lanczos2d_aa",
-                                               "aten::_upsample_nearest_exact1d",
-                                               "aten::_upsample_nearest_exact2d",
-                                               "aten::_upsample_nearest_exact3d",
-                                               "aten::bernoulli",
-                                               "aten::count_nonzero",
-                                               "aten::linalg_pinv",
-                                               "aten::sort",
-                                               "aten::std",
-                                               "aten::std_mean",
-                                               "aten::stft",
-                                               "aten::upsample_bicubic2d",
-                                               "aten::upsample_bilinear2d",
-                                               "aten::upsample_linear1d",
-                                               "aten::upsample_nearest1d",
-                                               "aten::upsample_nearest2d",
-                                               "aten::upsample_nearest3d",
-                                               "aten::upsample_trilinear3d",
-                                               "aten::var",
-                                               "aten::var_mean"};
-
 std::vector<OperatorHandle> overloads_in_order(const std::string& name) {
   std::vector<OperatorHandle> all = Dispatcher::singleton().overloadsOf(name);
-  if (std::binary_search(std::begin(kNamelessFirst), std::end(kNamelessFirst), name))
-    std::stable_partition(all.begin(), all.end(), [](const OperatorHandle& op) { return op.operator_name().overload_name.empty(); });
+  const std::span first(first_overloads, first_overloads_size);
+  if (const auto row = std::ranges::find(first, name, [](const auto& r) { return r.first; }); row != first.end())
+    std::stable_partition(all.begin(), all.end(),
+                          [&](const OperatorHandle& op) { return op.operator_name().overload_name == row->second; });
   return all;
 }
 

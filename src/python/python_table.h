@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace cresset::python {
 
@@ -34,5 +35,9 @@ extern const std::size_t operator_table_size;
 // The functions that make a tensor without taking one, in their first overload.
 extern const char* const factory_names[];
 extern const std::size_t factory_names_size;
+
+// (name, overload): what torch.ops asks before the other overloads of a name, although functions ask it after them.
+extern const std::pair<const char*, const char*> first_overloads[];
+extern const std::size_t first_overloads_size;
 
 }  // namespace cresset::python

@@ -69,7 +69,7 @@ def collect(table):
 
 def emit(table, out):
     names = collect(table)
-    out.add("python", "src/python/python_table.cpp", _table_source(names))
+    out.add("python", "src/python/python_table.cpp", _table_source(table, names))
     emit_stubs.emit(names, out)
     out.add("data", "data/operators.json", _json(table))
     out.add("data", "data/RegistrationDeclarations.h", "".join(declaration(op) + "\n" for op in table.ops()))
@@ -83,7 +83,7 @@ def _where(places):
     return " | ".join(PLACES[p] for p in places) or "0"
 
 
-def _table_source(names):
+def _table_source(table, names):
     """python_table.cpp; the structures are those of src/python/python_table.h."""
     parts, entries = ["namespace {\n\n"], []
     for i, name in enumerate(names):
@@ -99,6 +99,9 @@ def _table_source(names):
     parts.append(f"const TableEntry operator_table[] = {{\n{''.join(entries)}}};\nconst std::size_t operator_table_size = {len(names)};\n")
     factories = [n.name for n in names if n.overloads[0].op.schema.is_factory and not n.overloads[0].op.schema.tensor_args]
     parts.append(f"const char* const factory_names[] = {{{', '.join(map(cpp.quote, factories))}}};\nconst std::size_t factory_names_size = {len(factories)};\n")
+    first = [(cpp.quote(row.schema.qualified), cpp.quote(row.schema.overload)) for row in table.rows() if row.get("packet")]
+    pairs = ", ".join(f"{{{name}, {overload}}}" for name, overload in first)
+    parts.append(f"const std::pair<const char*, const char*> first_overloads[] = {{{pairs}}};\nconst std::size_t first_overloads_size = {len(first)};\n")
     return source(None, ['"python/python_table.h"'], "".join(parts), "cresset::python")
 
 

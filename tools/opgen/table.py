@@ -27,6 +27,7 @@ ROW_KEYS = {
     "autocast",
     "batch",
     "number_is_tensor",
+    "packet",
     "pointwise",
     "dtype",
     "types",
@@ -541,6 +542,8 @@ def _check_derivatives(row):
         if not isinstance(text, str) or not text.strip():
             raise row.error(f"the formula for '{left}' must be a non-empty string.", "grad")
         row.formulas[names] = text.strip()
+    if data.get("packet", "first") != "first":
+        raise row.error("'packet' is \"first\", or is left out: torch.ops asks the overloads in the order of their rows.", "packet")
     nondiff = data.get("nondiff", [])
     outputs = schema.result_names
     nondiff = outputs if nondiff is True else ([nondiff] if isinstance(nondiff, str) else nondiff)

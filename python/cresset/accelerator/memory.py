@@ -90,7 +90,7 @@ def empty_cache():
 
 
 def empty_host_cache():
-    """Give the system back what the host's allocator keeps for reuse."""
+    """Give the system back what the host's allocator keeps for reuse, but for pieces of blocks of which others are in use."""
     _C._empty_host_cache()
 
 

@@ -1,6 +1,9 @@
 // Each is a call by name: what it runs is registered from Python, where sparse and quantized tensors are written.
 #include <cresset/ops/python_operators.h>
 
+#include <iterator>
+#include <span>
+
 #include <cresset/dispatch/dispatcher.h>
 
 namespace cresset {
@@ -22,23 +25,32 @@ OperatorHandle operator_of(const char* name, const char* overload) {
   return *op;
 }
 
+Stack run(const char* name, const char* overload, std::span<IValue> arguments) {
+  Stack stack(std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
+  operator_of(name, overload).callBoxed(&stack);
+  return stack;
+}
+IValue run_for_one(const char* name, const char* overload, std::span<IValue> arguments) {
+  return std::move(run(name, overload, arguments).back());
+}
+Tensor run_for_tensor(const char* name, const char* overload, std::span<IValue> arguments) {
+  return run_for_one(name, overload, arguments).toTensor();
+}
 template <class... A>
 IValue call(const char* name, const char* overload, A&&... arguments) {
-  Stack stack;
-  (stack.emplace_back(std::forward<A>(arguments)), ...);
-  operator_of(name, overload).callBoxed(&stack);
-  return std::move(stack.back());
+  IValue values[] = {IValue(std::forward<A>(arguments))...};
+  return run_for_one(name, overload, values);
 }
 template <class... A>
 Tensor tensor_of(const char* name, const char* overload, A&&... arguments) {
-  return call(name, overload, std::forward<A>(arguments)...).toTensor();
+  IValue values[] = {IValue(std::forward<A>(arguments))...};
+  return run_for_tensor(name, overload, values);
 }
 
 template <std::size_t n, class... A>
 auto tensors_of(const char* name, const char* overload, A&&... arguments) {
-  Stack stack;
-  (stack.emplace_back(std::forward<A>(arguments)), ...);
-  operator_of(name, overload).callBoxed(&stack);
+  IValue values[] = {IValue(std::forward<A>(arguments))...};
+  const Stack stack = run(name, overload, values);
   return [&]<std::size_t... i>(std::index_sequence<i...>) { return std::tuple(stack[i].toTensor()...); }(std::make_index_sequence<n>());
 }
 
