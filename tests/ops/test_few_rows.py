@@ -44,7 +44,8 @@ def test_products_of_few_rows_keep_what_is_not_a_number():
     assert cresset.mm(cresset.from_numpy(drawn(4, 1024)), cresset.from_numpy(drawn(1024, 1024)), out=out).isfinite().all()
 
 
-@pytest.mark.parametrize("m, k, n", [(64, 512, 64), (16, 1030, 257), (40, 130, 515), (515, 130, 40), (300, 700, 20), (8, 600, 520), (2, 700, 700), (128, 128, 128), (40, 1024, 515)])
+@pytest.mark.parametrize("m, k, n", [(64, 512, 64), (16, 1030, 257), (40, 130, 515), (515, 130, 40), (300, 700, 20), (8, 600, 520), (2, 700, 700), (128, 128, 128), (40, 1024, 515),
+                                     (33, 700, 300), (49, 1600, 161), (197, 768, 770), (256, 1024, 512), (257, 150, 600)])
 @pytest.mark.parametrize("first_by_columns", [False, True])
 def test_products_of_a_second_operand_by_columns(m, k, n, first_by_columns):
     a, b, c = drawn(m, k), drawn(n, k), drawn(m, n + 3)

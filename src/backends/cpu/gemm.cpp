@@ -18,8 +18,7 @@
 #include "backends/cpu/convert.h"
 #include "backends/cpu/few_rows_loops.h"
 #include "backends/cpu/packed_loops.h"
-#include "backends/cpu/panel_loops.h"
-#include "backends/cpu/rows_apart.h"
+#include "backends/cpu/panel_products.h"
 #include "backends/cpu/tile_products.h"
 #include "ops/shared/structured.h"
 
@@ -177,6 +176,12 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
 struct Parts {
   int64_t rows = 1, columns = 1;
   int64_t height, width;
+
+  // Of m rows, with heights that are multiples of `unit`.
+  Parts of_rows(int64_t m, int64_t unit) const {
+    const int64_t higher = (height + unit - 1) / unit * unit;
+    return {(m + higher - 1) / higher, columns, higher, width};
+  }
 };
 constexpr int64_t kPartUnit = 16;                // elements that OpenBLAS's kernels compute side by side: parts do not change how
 constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds worth waking a thread for
@@ -254,7 +259,7 @@ Tensor by_rows(const float* data, int64_t rows, int64_t columns, MatrixRef strid
 // product is as quick as it is. Figures: docs/design/pointwise.md, Products.
 bool column_gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, MatrixRef ar, const float* b, MatrixRef br, float beta,
                  float* c, int64_t ldc) {
-  constexpr int64_t kFewColumns = 16, kShortLines = 128, kManyRows = 16;
+  constexpr int64_t kShortLines = 128, kManyRows = 16;
   const PanelLoops& loops = find_panel_loops();
   const Operand x = operand(ar, m, k), y = operand(br, k, n);
   if (loops.panel == 0 || y.transpose == CblasNoTrans || m == 1 || n == 1 || !goes_to_onednn<float>(m, n, k, x, y)) return false;
@@ -280,13 +285,9 @@ bool column_gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* a, M
   }
   for (int64_t i = 0; i < m && beta != 0 && beta != 1; ++i)
     for (int64_t j = 0; j < n; ++j) c[i * ldc + j] *= beta;
-  const bool few = loops.is_few(m, br.column) || n <= kFewColumns;
-  const RowsApart apart(a, ar.row, few ? 0 : m, k, n);
-  each_part(parts_of(m, n, k, number_of_parts(m * n * k, false, threads_here())), m, n,
-            [&](int64_t row, int64_t column, int64_t height, int64_t width) {
-              (few ? loops.run_few : loops.run)({apart.x + row * apart.ld, apart.ld, height, k, width, b + column * br.column, br.column,
-                                                 nullptr, nullptr, beta != 0, c + row * ldc + column, ldc});
-            });
+  const PanelProducts products({a, ar.row, m, k, n, b, br.column, nullptr, nullptr, beta != 0, c, ldc});
+  each_part(parts_of(m, n, k, number_of_parts(m * n * k, false, threads_here())).of_rows(m, products.rows_together()), m, n,
+            [&](int64_t row, int64_t column, int64_t height, int64_t width) { products.run(row, height, column, width); });
   return true;
 }
 

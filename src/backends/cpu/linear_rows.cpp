@@ -5,8 +5,7 @@
 #include <cresset/base/parallel.h>
 #include <cresset/ops/functions_creation.h>
 
-#include "backends/cpu/panel_loops.h"
-#include "backends/cpu/rows_apart.h"
+#include "backends/cpu/panel_products.h"
 
 namespace cresset::cpu {
 
@@ -30,7 +29,7 @@ std::unique_ptr<const LinearRows> LinearRows::make(const Tensor& weight, const s
   const PanelLoops& loops = find_panel_loops();
   if (loops.panel > 0 && weight.numel() <= kSmall) {
     out->turned_ = detail::empty_cpu({(out->outputs_ + loops.panel - 1) / loops.panel * loops.panel * out->inputs_}, kFloat);
-    loops.turn(out->weight_.const_data_ptr<float>(), out->outputs_, out->inputs_, out->turned_.data_ptr<float>());
+    loops.turn(out->weight_.const_data_ptr<float>(), out->inputs_, out->outputs_, out->inputs_, out->turned_.data_ptr<float>());
   }
   if (bias) out->bias_ = bias->contiguous();
   return out;
@@ -56,7 +55,7 @@ Tensor LinearRows::run(const Tensor& x, TensorList operands) const {
 void LinearRows::run(const float* x, int64_t rows, const std::vector<const float*>& operands, float* y) const {
   constexpr int64_t kWorthThreads = 1'500'000, kRowsOfPart = 48;        // multiply-adds, and at least so many rows
   constexpr int64_t kCachedResult = 1 << 15, kCachedWeights = 1 << 17;  // elements
-  constexpr int64_t kMostOutputs = 256, kLeastOutputs = 64;             // of a chunk
+  constexpr int64_t kMostOutputs = 192, kLeastOutputs = 96;             // of a chunk
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   const bool divides = threads > 1 && rows * inputs_ * outputs_ >= kWorthThreads;
   const int64_t share = divides ? outputs_ / (4 * threads) / kLeastOutputs * kLeastOutputs : kMostOutputs;
@@ -66,18 +65,17 @@ void LinearRows::run(const float* x, int64_t rows, const std::vector<const float
   if (divides && chunks * parts < 2 * threads) parts = std::max(parts, threads);
   parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(1, rows / kRowsOfPart));
   const int64_t tasks = chunks * parts;
-  const PanelLoops& loops = find_panel_loops();
-  const float* const turned = turned_.defined() ? turned_.const_data_ptr<float>() : nullptr;
-  const bool few = loops.is_few(rows, inputs_) && !turned;
-  const RowsApart apart(x, inputs_, few ? 0 : rows, inputs_, outputs_);
+  const PanelProducts products({x, inputs_, rows, inputs_, outputs_, weight_.const_data_ptr<float>(), inputs_,
+                                turned_.defined() ? turned_.const_data_ptr<float>() : nullptr,
+                                bias_ ? bias_->const_data_ptr<float>() : nullptr, false, y, outputs_});
+  const auto begin_of = [&](int64_t part) {
+    return part == parts ? rows : rows * part / parts / products.rows_together() * products.rows_together();
+  };
   parallel_for(0, tasks, divides ? 1 : tasks, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t chunk = task / parts, part = task % parts, first = rows * part / parts, last = rows * (part + 1) / parts;
+      const int64_t chunk = task / parts, part = task % parts, first = begin_of(part), last = begin_of(part + 1);
       const int64_t column = chunk * chunk_outputs, columns = std::min(chunk_outputs, outputs_ - column);
-      (few ? loops.run_few
-           : loops.run)({apart.x + first * apart.ld, apart.ld, last - first, inputs_, columns,
-                         weight_.const_data_ptr<float>() + column * inputs_, inputs_, turned ? turned + column * inputs_ : nullptr,
-                         bias_ ? bias_->const_data_ptr<float>() + column : nullptr, false, y + first * outputs_ + column, outputs_});
+      products.run(first, last - first, column, columns);
       if (steps_.empty()) continue;
       const bool whole = columns == outputs_;  // then rows are neighbours
       for (int64_t r = first; r < last; r += whole ? last - first : 1) {

@@ -5,6 +5,8 @@
 // models come from memory each time, which takes as long as a sixth of the products; so each panel asks for the next one while it is used.
 // oneDNN's code (2.6) does not (figures: docs/design/engines.md).
 //
+// Some rows, less than a weight has: they are turned instead, once for the whole product, and so are the results.
+//
 // Few rows: both operands are read along their rows, and the lanes of the sums are added at the end.
 #include "backends/cpu/panel_loops.h"
 
@@ -52,33 +54,35 @@ struct Ahead {
   int64_t stride, rows;
 };
 
-// c[r * ldc + j] (+)= bias[j] + sum of a[r * lda + i] * panel[i * kPanel + j].
+// c[r * ldc + h * kLanes + j] (+)= bias[h * kLanes + j] + sum of a[r * lda + i] * panel[h][i * kPanel + j].
 struct Tile {
   const float* a;
   int64_t lda, depth;
-  const float* panel;
-  const float* bias;  // null: none
+  std::array<const float*, 3> panel;  // for each register of c
+  const float* bias;                  // null: none
   bool adds;
   float* c;
   int64_t ldc;
 };
 
-template <int R>
+// R rows of H registers. Each sum is of so many chains: a product takes four cycles.
+template <int R, int H, int kChains>
 void tile(const Tile& t, Ahead ahead) {
-  constexpr int kChains = R >= 6 ? 1 : R >= 3 ? 2 : 4;  // independent sums: a product takes four cycles
-  FloatRegister sums[kChains][R][2] = {};
+  FloatRegister sums[kChains][R][H] = {};
   for (int r = 0; r < R; ++r)
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < H; ++h) {
       if (t.bias) sums[0][r][h] = load_register(t.bias + h * kLanes);
       if (t.adds) sums[0][r][h] += load_register(t.c + r * t.ldc + h * kLanes);
     }
-  const auto step = [&](int64_t i, FloatRegister(&to)[R][2]) __attribute__((always_inline)) {
-    const FloatRegister x = load_register(t.panel + i * kPanel), y = load_register(t.panel + i * kPanel + kLanes);
-#pragma GCC unroll 16
+  const auto step = [&](int64_t i, FloatRegister(&to)[R][H]) __attribute__((always_inline)) {
+    FloatRegister x[H];
+#pragma GCC unroll 3
+    for (int h = 0; h < H; ++h) x[h] = load_register(t.panel[h] + i * kPanel);
+#pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const FloatRegister factor = t.a[r * t.lda + i] - FloatRegister{};
-      to[r][0] = multiply_add(factor, x, to[r][0]);
-      to[r][1] = multiply_add(factor, y, to[r][1]);
+#pragma GCC unroll 3
+      for (int h = 0; h < H; ++h) to[r][h] = multiply_add(factor, x[h], to[r][h]);
     }
   };
   int64_t i = 0;
@@ -90,7 +94,7 @@ void tile(const Tile& t, Ahead ahead) {
   }
   for (; i < t.depth; ++i) step(i, sums[0]);
   for (int r = 0; r < R; ++r)
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < H; ++h) {
       FloatRegister sum = sums[0][r][h];
       for (int u = 1; u < kChains; ++u) sum += sums[u][r][h];
       store_register(sum, t.c + r * t.ldc + h * kLanes);
@@ -99,7 +103,7 @@ void tile(const Tile& t, Ahead ahead) {
 
 template <int... r>
 constexpr auto tiles_of(std::integer_sequence<int, r...>) {
-  return std::array{tile<r + 1>...};
+  return std::array{tile<r + 1, 2, (r + 1 >= 6 ? 1 : r + 1 >= 3 ? 2 : 4)>...};
 }
 constexpr auto tiles = tiles_of(std::make_integer_sequence<int, kMostRows>());  // tiles[r - 1] is for r rows
 
@@ -115,8 +119,9 @@ void edge_tile(Tile t, int64_t rows, int64_t columns, Ahead ahead) {
   for (int64_t r = 0; r < rows; ++r) std::copy_n(part + r * kPanel, columns, c + r * ldc);
 }
 
-// to[i * kPanel + j] = from[j * ld + i] for i, j < kLanes.
-void turn_square(const float* from, int64_t ld, float* to) {
+// Calls take(i, lanes) for i < kLanes, where lane j has from[j * ld + i].
+template <class F>
+__attribute__((always_inline)) inline void turn_square(const float* from, int64_t ld, const F& take) {
   __m512 a[16], b[16];
   for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_ps(from + i * ld);
   for (int i = 0; i < 16; i += 2) {
@@ -133,10 +138,10 @@ void turn_square(const float* from, int64_t ld, float* to) {
   for (int i = 0; i < 4; ++i) {
     const __m512 even = _mm512_shuffle_f32x4(a[i], a[4 + i], 0x88), odd = _mm512_shuffle_f32x4(a[i], a[4 + i], 0xDD);
     const __m512 even_below = _mm512_shuffle_f32x4(a[8 + i], a[12 + i], 0x88), odd_below = _mm512_shuffle_f32x4(a[8 + i], a[12 + i], 0xDD);
-    _mm512_storeu_ps(to + i * kPanel, _mm512_shuffle_f32x4(even, even_below, 0x88));
-    _mm512_storeu_ps(to + (4 + i) * kPanel, _mm512_shuffle_f32x4(odd, odd_below, 0x88));
-    _mm512_storeu_ps(to + (8 + i) * kPanel, _mm512_shuffle_f32x4(even, even_below, 0xDD));
-    _mm512_storeu_ps(to + (12 + i) * kPanel, _mm512_shuffle_f32x4(odd, odd_below, 0xDD));
+    take(i, _mm512_shuffle_f32x4(even, even_below, 0x88));
+    take(4 + i, _mm512_shuffle_f32x4(odd, odd_below, 0x88));
+    take(8 + i, _mm512_shuffle_f32x4(even, even_below, 0xDD));
+    take(12 + i, _mm512_shuffle_f32x4(odd, odd_below, 0xDD));
   }
 }
 
@@ -145,13 +150,13 @@ void turn_panel(const float* weight, int64_t ldw, int64_t depth, int64_t columns
   int64_t i = 0;
   if (columns == kPanel)
     for (; i + kLanes <= depth; i += kLanes)
-      for (int64_t half = 0; half < kPanel; half += kLanes) turn_square(weight + half * ldw + i, ldw, panel + i * kPanel + half);
+      for (int64_t half = 0; half < kPanel; half += kLanes)
+        turn_square(weight + half * ldw + i, ldw, [&](int64_t at, __m512 v) { _mm512_storeu_ps(panel + (i + at) * kPanel + half, v); });
   for (; i < depth; ++i)
     for (int64_t j = 0; j < kPanel; ++j) panel[i * kPanel + j] = j < columns ? weight[j * ldw + i] : 0;
 }
-void turn(const float* weight, int64_t outputs, int64_t inputs, float* turned) {
-  for (int64_t column = 0; column < outputs; column += kPanel)
-    turn_panel(weight + column * inputs, inputs, inputs, std::min(kPanel, outputs - column), turned + column * inputs);
+void turn(const float* rows, int64_t ld, int64_t n, int64_t inputs, float* turned) {
+  for (int64_t row = 0; row < n; row += kPanel) turn_panel(rows + row * ld, ld, inputs, std::min(kPanel, n - row), turned + row * inputs);
 }
 
 void run(const PanelProduct& p) {
@@ -174,8 +179,14 @@ void run(const PanelProduct& p) {
       for (int64_t b = 0; b < row_blocks; ++b) {
         const int64_t rows = (p.rows - row) / (row_blocks - b), from = next.rows * b / row_blocks;
         const Ahead ahead{next.from + from * next.stride, next.stride, next.rows * (b + 1) / row_blocks - from};
-        const Tile t{p.x + row * p.ldx + at,     p.ldx, depth, panel, p.bias && at == 0 ? p.bias + column : nullptr, p.adds || at > 0,
-                     p.y + row * p.ldy + column, p.ldy};
+        const Tile t{p.x + row * p.ldx + at,
+                     p.ldx,
+                     depth,
+                     {panel, panel + kLanes},
+                     p.bias && at == 0 ? p.bias + column : nullptr,
+                     p.adds || at > 0,
+                     p.y + row * p.ldy + column,
+                     p.ldy};
         if (columns < kPanel)
           edge_tile(t, rows, columns, ahead);
         else
@@ -186,7 +197,7 @@ void run(const PanelProduct& p) {
   });
 }
 
-constexpr int64_t kRowsTogether = 6, kFewRows = 32, kFewSplitRows = 6;
+constexpr int64_t kRowsTogether = 6, kFewRows = 28, kFewSplitRows = 6, kTurnedRows = 160;
 __m256 half_of(FloatRegister v) { return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)); }
 
 #elif CRESSET_ISA_HAS_AVX2
@@ -265,16 +276,100 @@ void run_few(const PanelProduct& p) {
   }
 }
 
+#if CRESSET_ISA_VECTOR_BYTES == 64
+
+constexpr int64_t kGroup = 48;           // outputs: whole tiles and squares
+constexpr int64_t kWidest = 3 * kLanes;  // rows
+
+// y[r * ldy + j] (+)= bias[j] + part[j * kWidest + r].
+void turn_results(const float* part, int64_t columns, int64_t rows, const float* bias, bool adds, float* y, int64_t ldy) {
+  for (int64_t column = 0; column < columns; column += kLanes) {
+    const int64_t width = std::min(kLanes, columns - column);
+    const auto lanes = static_cast<__mmask16>((1U << width) - 1);
+    const __m512 start = bias ? _mm512_maskz_loadu_ps(lanes, bias + column) : _mm512_setzero_ps();
+    for (int64_t row = 0; row < rows; row += kLanes)
+      turn_square(part + column * kWidest + row, kWidest, [&](int64_t at, __m512 v) {
+        if (row + at >= rows) return;
+        float* const to = y + (row + at) * ldy + column;
+        const __m512 sum = _mm512_add_ps(v, start);
+        _mm512_mask_storeu_ps(to, lanes, adds ? _mm512_add_ps(sum, _mm512_maskz_loadu_ps(lanes, to)) : sum);
+      });
+  }
+}
+
+// Tiles of columns by H registers of rows, the larger ones first: of rows that are whole pages apart, as columns of a weight may be, the
+// first cache holds eight. All have one chain, so that parts of a product do not change its sums.
+struct TurnedTile {
+  int64_t columns;
+  void (*run)(const Tile& t, Ahead ahead);
+};
+template <int H>
+constexpr std::array<TurnedTile, 3> turned_tiles = {{{8, tile<8, H, 1>}, {4, tile<4, H, 1>}, {1, tile<1, H, 1>}}};
+
+// `rows` rows of the product, whose inputs are `together` registers of x, two or three; each group of columns asks for the next one.
+void run_registers(const PanelProduct& p, const std::array<const float*, 3>& x, int64_t together, int64_t rows) {
+  alignas(64) float part[kGroup * kWidest] = {};
+  for (int64_t column = 0; column < p.outputs; column += kGroup) {
+    const int64_t columns = std::min(kGroup, p.outputs - column), left = std::clamp<int64_t>(p.outputs - column - kGroup, 0, kGroup);
+    const float *const weight = p.weight + column * p.ldw, *const next = weight + kGroup * p.ldw;
+    const TurnedTile* tile = (together == 3 ? turned_tiles<3> : turned_tiles<2>).data();
+    for (int64_t j = 0, asked = 0; j < columns; j += tile->columns) {
+      while (tile->columns > columns - j) ++tile;
+      const int64_t ahead = left * (j + tile->columns) / columns - asked;
+      for (int64_t r = rows * j / columns; r < rows * (j + tile->columns) / columns; ++r)
+        for (int64_t i = 0; i < columns; i += kLanes) __builtin_prefetch(p.y + r * p.ldy + column + i, 1, 2);
+      tile->run({weight + j * p.ldw, p.ldw, p.inputs, x, nullptr, false, part + j * kWidest, kWidest},
+                {next + asked * p.ldw, p.ldw, ahead});
+      asked += ahead;
+    }
+    turn_results(part, columns, rows, p.bias ? p.bias + column : nullptr, p.adds, p.y + column, p.ldy);
+  }
+}
+
+// The second cache holds the weights of some outputs while all rows go over them. Rows that do not fill half of a register are left to
+// run_few.
+void run_turned(const PanelProduct& p) {
+  constexpr int64_t kOutputs = 2 * kGroup;
+  const int64_t over = p.rows % kLanes, rest = over <= kLanes / 2 ? over : 0, whole = p.rows - rest;
+  const int64_t registers = (whole + kLanes - 1) / kLanes, parts = (registers + 2) / 3;
+  for_blocks(p.inputs, [&](int64_t at, int64_t depth) {
+    for (int64_t column = 0; column < p.outputs; column += kOutputs) {
+      PanelProduct block = p;
+      block.inputs = depth;
+      block.outputs = std::min(kOutputs, p.outputs - column);
+      block.weight += column * p.ldw + at;
+      block.adds = p.adds || at > 0;
+      block.bias = p.bias && at == 0 ? p.bias + column : nullptr;
+      block.y += column;
+      for (int64_t part = 0, first = 0; part < parts; ++part) {
+        const int64_t together = registers - first > 2 * (parts - part) ? 3 : 2, rows = std::min(together * kLanes, whole - first * kLanes);
+        std::array<const float*, 3> x{};
+        for (int64_t h = 0; h < together; ++h)
+          x[static_cast<std::size_t>(h)] = p.turned + (first + h) / 2 * kPanel * p.inputs + at * kPanel + (first + h) % 2 * kLanes;
+        run_registers(block, x, together, rows);
+        block.y += rows * p.ldy;
+        first += together;
+      }
+      if (rest == 0) continue;
+      block.x += whole * p.ldx + at;
+      block.rows = rest;
+      run_few(block);
+    }
+  });
+}
+
+#endif
+
 #endif
 
 }  // namespace
 
 #if CRESSET_ISA_VECTOR_BYTES == 64
-extern const PanelLoops panel_loops = {kPanel, kFewRows, kFewSplitRows, turn, run, run_few};
+extern const PanelLoops panel_loops = {kPanel, kFewRows, kFewSplitRows, kTurnedRows, turn, run, run_turned, run_few};
 #elif CRESSET_ISA_HAS_AVX2
-extern const PanelLoops panel_loops = {0, kFewRows, kFewSplitRows, nullptr, nullptr, run_few};
+extern const PanelLoops panel_loops = {0, kFewRows, kFewSplitRows, 0, nullptr, nullptr, nullptr, run_few};
 #else
-extern const PanelLoops panel_loops = {0, 0, 0, nullptr, nullptr, nullptr};
+extern const PanelLoops panel_loops = {0, 0, 0, 0, nullptr, nullptr, nullptr, nullptr};
 #endif
 
 }  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE

@@ -14,7 +14,7 @@ struct PanelProduct {
   int64_t ldx, rows, inputs, outputs;
   const float* weight;  // (outputs, inputs); not read where there is a copy
   int64_t ldw;
-  const float* turned;  // a copy, for `run` only, or null
+  const float* turned;  // a copy by `turn`: of the weight, or null, for `run`; of x for `run_turned`
   const float* bias;    // (outputs) or null
   bool adds;
   float* y;  // (rows, outputs)
@@ -22,17 +22,21 @@ struct PanelProduct {
 };
 
 struct PanelLoops {
-  /// Outputs of a panel; 0 where oneDNN's products are quicker, and `turn` and `run` are null.
+  /// Rows of a panel; 0 where oneDNN's products are quicker, and `turn`, `run` and `run_turned` are null.
   int64_t panel;
   /// Up to so many rows `run_few` is quicker than `run` of a weight without a copy: where rows of the weight begin at lines of the cache,
   /// and where not. 0 and null where oneDNN is.
   int64_t few_rows, few_split_rows;
-  /// A copy of a dense weight: the outputs, of whole panels, times the inputs.
-  void (*turn)(const float* weight, int64_t outputs, int64_t inputs, float* turned);
+  /// From few_rows up to so many rows it is quicker to turn them than the weight.
+  int64_t turned_rows;
+  /// Panels of n rows, which begin ld elements apart, zeros behind the last one: as many rows as fill them, times the inputs.
+  void (*turn)(const float* rows, int64_t ld, int64_t n, int64_t inputs, float* turned);
   void (*run)(const PanelProduct& p);
+  void (*run_turned)(const PanelProduct& p);
   void (*run_few)(const PanelProduct& p);
 
   bool is_few(int64_t rows, int64_t ldw) const { return rows <= (ldw % (64 / sizeof(float)) == 0 ? few_rows : few_split_rows); }
+  bool turns_rows(int64_t rows, int64_t outputs) const { return rows > few_rows && rows <= turned_rows && rows < outputs; }
   bool takes(int64_t rows, int64_t ldw) const { return panel > 0 || is_few(rows, ldw); }
 };
 
