@@ -56,6 +56,26 @@ CALLS = {
     "rsub": (lambda a, b: cresset.rsub(a, b), lambda a, b: b - a),
     "in place": (lambda a, b: a.clone().mul_(b), lambda a, b: a * b),
     "out": (lambda a, b: cresset.add(a, b, out=cresset.empty_like(a)), lambda a, b: a + b),
+    "div": (lambda a, b: a / b, lambda a, b: a / b),
+    # Numbers are not rounded to the type of memory.
+    "times a number": (lambda a, b: a * 1.1, lambda a, b: a * np.float32(1.1)),
+    "number in place": (lambda a, b: b.clone().sub_(1e-3), lambda a, b: b - np.float32(1e-3)),
+    "number first": (lambda a, b: 2.3 - a, lambda a, b: np.float32(2.3) - a),
+    "over a number": (lambda a, b: a / 3, lambda a, b: a / np.float32(3)),
+    "times one element": (lambda a, b: a * cresset.tensor(0.7), lambda a, b: a * np.float32(0.7)),
+    "neg": (lambda a, b: -a, lambda a, b: -a),
+    "abs": (lambda a, b: a.abs(), lambda a, b: abs(a)),
+    "clamp": (lambda a, b: a.clamp(-0.3, 0.7), lambda a, b: a.clip(np.float32(-0.3), np.float32(0.7))),
+    "clamp from below": (lambda a, b: a.clamp(min=0.7), lambda a, b: np.maximum(a, np.float32(0.7))),
+    "maximum": (lambda a, b: cresset.maximum(a, b), np.maximum),
+    "fmin": (lambda a, b: cresset.fmin(a, b), np.fmin),
+    # Products by powers of two, and of two such numbers, are exact in float, so it does not matter where one is rounded.
+    "addcmul": (lambda a, b: cresset.addcmul(a, b, b, value=0.5), lambda a, b: a + b * b / 2),
+    "lerp": (lambda a, b: cresset.lerp(a, b, 0.25), lambda a, b: a + (b - a) / 4),
+    "leaky_relu": (lambda a, b: cresset.nn.functional.leaky_relu(a, 0.25), lambda a, b: np.where(a > 0, a, a / 4)),
+    "square": (lambda a, b: a**2, lambda a, b: a * a),
+    "cube": (lambda a, b: a.pow(3), lambda a, b: a * a * a),
+    "root": (lambda a, b: a.pow(0.5), lambda a, b: np.sqrt(a + np.float32(0))),
 }
 
 

@@ -177,13 +177,16 @@ def _repeats_last(row):
     return len(_tensors(row)) == 2 and row.get("dtype", "promote") in ("promote", "float", "compare") and "(" not in row.get("pointwise")
 
 
-_CHEAP = re.compile(r"-self|(abs|reciprocal|relu|rsqrt|sqrt)\(self\)")
+# Functions of scalar_math.h that are a few instructions.
+_CHEAP = {"abs", "clamp_max", "clamp_min", "clamp_optional", "conj", "fmax", "fmin", "hardsigmoid", "hardswish", "hardtanh",
+          "leaky_relu", "lerp", "maximum", "minimum", "pow_scalar", "quotient", "reciprocal", "relu", "rsqrt", "sqrt", "T"}  # fmt: skip
+_OF_THE_SIGN = {"-self": "from_[i_] ^ 0x8000", "abs(self)": "from_[i_] & 0x7FFF"}  # what the expression is of the bits of a half type
 
 
 def _is_reduced(row):
     """Has the row loops for Half and BFloat16 as they are in memory? Where the arithmetic is so cheap that blocks of floats would show."""
-    cheap = _repeats_last(row) or _CHEAP.fullmatch(row.get("pointwise"))
-    return cheap and row.get("dtype", "promote") != "compare" and "f" in row.get("types", "ifc")
+    cheap = _CHEAP.issuperset(re.findall(r"(\w+)\(", row.get("pointwise")))
+    return cheap and row.get("dtype", "promote") in ("promote", "float", "abs") and "f" in row.get("types", "ifc")
 
 
 def _loop_tables(row):
@@ -203,14 +206,17 @@ def _loops(family, pointwise):
         if _repeats_last(row):
             parts.append(_loop(row, True))
         if _is_reduced(row):
-            parts.append(_reduced_loop(row))
+            parts += [_reduced_loop(row, repeating) for repeating in (False, True)[: 1 + _repeats_last(row)]]
     parts.append("}  // namespace\n\n")
     for row in pointwise:
         classes = row.get("types", "ifc")
         for kind, member in _loop_tables(row):
             name = f"{row.main.ident}_{member}"
-            types = [t if c in classes else "" for c, t in COMPUTE_TYPES] if kind == "PointwiseLoops" else ["Half", "BFloat16"]
-            entries = ", ".join(f"{name[:-1]}<{t}>" if t else "nullptr" for t in types)
+            if kind == "PointwiseLoops":
+                loops = [f"{name[:-1]}<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES]
+            else:
+                loops = [f"{row.main.ident}_{loop}<{t}>" for loop in ("reduced_loop", "reduced_repeating_loop")[: 1 + _repeats_last(row)] for t in ("Half", "BFloat16")]
+            entries = ", ".join(loops)
             parts.append(f"extern const {kind} {name};\nconst {kind} {name} = {{{entries}}};\n")
     includes = [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"']
     if family.scalar_header:
@@ -241,24 +247,30 @@ def _named_arguments(row):
     return lines
 
 
+def _promoting_arguments(row):
+    """The numbers that take part in promotion as constants of the loop, behind the tensors' pointers."""
+    lines = []
+    for i, arg in enumerate(promoting_scalars(row)):
+        at = f"ptrs_[{1 + len(_tensors(row)) + i}]"
+        if arg.type.opt:
+            lines.append(f"  const std::optional<T> {arg.name} = optional_param<T>({at});")
+        else:
+            lines.append(f"  const T {arg.name} = *static_cast<const T*>({at});")
+    return lines
+
+
 def _loop(row, repeating):
     """The loop template of one row; repeating: the last operand is one element. Its own variables end in `_`, so that they cannot
     meet an argument's name."""
     ident, rule = row.main.ident, row.get("dtype", "promote")
     function = f"{ident}_repeating_loop" if repeating else f"{ident}_loop"
     tensors = _tensors(row)
-    promoting, args = promoting_scalars(row), loop_arguments(row)
+    args = loop_arguments(row)
     result = f"ResultType<PointwiseRule::{RULES[rule]}, T>"
     element = lambda i: "bool" if rule == "bool_first" and i == 0 else "T"
     lines = [f"template <class T>\nvoid {function}(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
              "  using namespace scalar_math;"]
-    lines += _named_arguments(row)
-    for i, arg in enumerate(promoting):
-        at = f"ptrs_[{1 + len(tensors) + i}]"
-        if arg.type.opt:
-            lines.append(f"  const std::optional<T> {arg.name} = optional_param<T>({at});")
-        else:
-            lines.append(f"  const T {arg.name} = *static_cast<const T*>({at});")
+    lines += [*_named_arguments(row), *_promoting_arguments(row)]
     # Bools are read as bytes, any of which but 0 is true: memory may hold others than 1, and g++ 12 does not vectorise a selection by a loaded bool.
     streams = tensors[:-1] if repeating else tensors
     if repeating:
@@ -285,13 +297,21 @@ def _loop(row, repeating):
     return "\n".join(lines)
 
 
-def _reduced_loop(row):
-    """The loop of one row, all of whose operands and whose result are of type E in memory; arithmetic is float's."""
+def _reduced_loop(row, repeating):
+    """The loop of one row, all of whose operands and whose result are of type E in memory; arithmetic is float's. Repeating: the last
+    operand is one float."""
     ident, tensors, args = row.main.ident, _tensors(row), loop_arguments(row)
-    each = range(len(tensors))
-    lines = [f"template <class E>\nvoid {ident}_reduced_loop(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
-             "  using namespace scalar_math;", "  using T [[maybe_unused]] = float;", *_named_arguments(row),
-             f"  by_strips<E, {len(tensors)}>(ptrs_, n_, [&](const float (&in_)[{len(tensors)}][kStrip], float (&out_)[kStrip]) __attribute__((always_inline)) {{",
-             "    for (int i_ = 0; i_ < kStrip; ++i_) {", *(f"      [[maybe_unused]] const float {tensors[i]} = in_[{i}][i_];" for i in each),
-             f"      out_[i_] = static_cast<float>({_expression(row)});", "    }", "  });", "}\n\n"]  # fmt: skip
+    function = f"{ident}_reduced_repeating_loop" if repeating else f"{ident}_reduced_loop"
+    lines = [f"template <class E>\nvoid {function}(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{"]
+    if bits := _OF_THE_SIGN.get(row.get("pointwise")):
+        lines += ["  const auto* const from_ = static_cast<const uint16_t*>(ptrs_[1]);", "  auto* const to_ = static_cast<uint16_t*>(ptrs_[0]);",
+                  f"  for (int64_t i_ = 0; i_ < n_; ++i_) to_[i_] = static_cast<uint16_t>({bits});", "}\n\n"]  # fmt: skip
+        return "\n".join(lines)
+    streams = tensors[:-1] if repeating else tensors
+    lines += ["  using namespace scalar_math;", "  using T [[maybe_unused]] = float;", *_named_arguments(row), *_promoting_arguments(row)]
+    if repeating:
+        lines.append(f"  const float {tensors[-1]} = *static_cast<const float*>(ptrs_[{len(tensors)}]);")
+    lines += [f"  by_strips<E, {len(streams)}>(ptrs_, n_, [&](const float (&in_)[{len(streams)}][kStrip], float (&out_)[kStrip]) __attribute__((always_inline)) {{",
+              "    for (int i_ = 0; i_ < kStrip; ++i_) {", *(f"      [[maybe_unused]] const float {name} = in_[{i}][i_];" for i, name in enumerate(streams)),
+              f"      out_[i_] = static_cast<float>({_expression(row)});", "    }", "  });", "}\n\n"]  # fmt: skip
     return "\n".join(lines)

@@ -67,6 +67,8 @@ inline void convert_row(To* to, const Stored<From>* from, int64_t n) {
   if constexpr (has_strips<From> && std::is_same_v<To, float>) {
     for (; i + kStrip <= n; i += kStrip) widen_strip(from + i, to + i);
   } else if constexpr (has_strips<To> && std::is_same_v<From, float>) {
+    if constexpr (kPairsStrips && std::is_same_v<To, BFloat16>)
+      for (; i + 2 * kStrip <= n; i += 2 * kStrip) narrow_strips(from + i, from + i + kStrip, to + i);
     for (; i + kStrip <= n; i += kStrip) narrow_strip(from + i, to + i);
   }
   for (; i < n; ++i) to[i] = convert<To>(loaded<From>(from[i]));

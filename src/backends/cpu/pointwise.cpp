@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include <cresset/base/parallel.h>
 
@@ -22,9 +23,9 @@ PointwiseLoop repeating_loop_of(const PointwiseKernel& kernel, ComputeType type)
   const PointwiseLoops* loops = kernel.repeating_loops[static_cast<int>(isa())];
   return loops ? (*loops)[static_cast<int>(type)] : nullptr;
 }
-PointwiseLoop reduced_loop_of(const PointwiseKernel& kernel, ScalarType type) {
+PointwiseLoop reduced_loop_of(const PointwiseKernel& kernel, ScalarType type, bool repeating = false) {
   const ReducedLoops* loops = kernel.reduced_loops[static_cast<int>(isa())];
-  return loops && (type == kHalf || type == kBFloat16) ? (*loops)[type == kBFloat16] : nullptr;
+  return loops && (type == kHalf || type == kBFloat16) ? (*loops)[2 * repeating + (type == kBFloat16)] : nullptr;
 }
 
 ScalarType result_of(PointwiseRule rule, ScalarType common) {
@@ -69,11 +70,13 @@ struct Plain {
   int64_t n;
   int count;  // result and operands
   int num_constants;
-  bool repeated = false;  // some operand is one element for the whole call
+  bool repeated = false;     // some operand is one element for the whole call
+  bool last_number = false;  // it is the last one, and the loop takes it as one float
   bool repeats[kMaxOperands];
   int64_t element[kMaxOperands];
   void* pointers[kMaxOperands + ops::kMaxPointwiseScalars];
   alignas(16) char constants[ops::kMaxPointwiseScalars][16];
+  float last;
 
   bool prepare(const PointwiseKernel& kernel, const ops::PointwiseCall& call);
   void run(const Tensor& out, const ops::PointwiseCall& call, const void* params);
@@ -124,10 +127,14 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
   for (int i = 0; i < call.num_checked; ++i)
     if (!call.checked[i].value->isIntegral(false) && !(own == 2 && call.checked[i].value->isFloatingPoint())) return false;
   if (own == 0 && call.num_checked) return false;
-  if (reduced && (repeated || call.num_scalars)) return false;  // numbers are not rounded to the type of memory
+  if (reduced && repeated) {
+    for (int i = 1; i < call.num_inputs; ++i)
+      if (repeats[i]) return false;
+    last_number = std::exchange(repeated, false);
+  }
   for (int i = 0; reduced && i < call.num_checked; ++i)
     if (!(std::abs(call.checked[i].value->toDouble()) <= kGreatestHalf)) return false;  // may be refused
-  loop = reduced ? reduced_loop_of(kernel, common_) : loop_of(kernel, compute_);
+  loop = reduced ? reduced_loop_of(kernel, common_, last_number) : loop_of(kernel, compute_);
   if (!loop) return false;
   n = first.numel();
   count = call.num_inputs + 1;
@@ -142,12 +149,16 @@ inline void Plain::run(const Tensor& out, const ops::PointwiseCall& call, const 
     pointers[count + i] = call.scalars[i] ? constants[i] : nullptr;
     if (call.scalars[i]) convert_scalar(*call.scalars[i], common_, compute_, constants[i]);
   }
+  if (last_number) {  // numbers are not rounded to the type of memory
+    load_function(call.inputs[count - 2]->scalar_type(), compute_)(&last, {static_cast<char*>(pointers[count - 1]), 0, 0}, 1, 1);
+    pointers[count - 1] = &last;
+  }
   if (!repeated && n < 2 * kParallelGrain) {
     loop(pointers, n, params);
     return;
   }
   element[0] = out.element_size();
-  for (int k = 1; k < count; ++k) element[k] = call.inputs[k - 1]->element_size();
+  for (int k = 1; k < count; ++k) element[k] = last_number && k == count - 1 ? 0 : call.inputs[k - 1]->element_size();
   if (repeated) {
     run_repeated(call, params);
     return;

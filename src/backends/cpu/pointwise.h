@@ -42,8 +42,8 @@ inline constexpr int kNumComputeTypes = 7;
 using PointwiseLoops = PointwiseLoop[kNumComputeTypes];
 
 // Loops of one row for one instruction set whose operands and result are all Half, or all BFloat16, in memory: they compute in float and
-// round once, without blocks of floats between.
-using ReducedLoops = PointwiseLoop[2];
+// round once, without blocks of floats between. The second pair is for a last operand that is one float; null where the row has none.
+using ReducedLoops = PointwiseLoop[4];
 
 struct PointwiseKernel {
   const ops::PointwiseOp* op;

@@ -10,6 +10,7 @@ namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
 constexpr int kStrip = 16;
+constexpr bool kPairsStrips = CRESSET_ISA_VECTOR_BYTES == 64;  // of BFloat16
 template <class E>
 [[maybe_unused]] constexpr bool has_strips = std::is_same_v<E, Half> || std::is_same_v<E, BFloat16>;
 
@@ -25,12 +26,21 @@ inline __attribute__((always_inline)) void widen_strip(const BFloat16* from, flo
 inline __attribute__((always_inline)) void narrow_strip(const float* from, Half* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(_mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
 }
-inline __attribute__((always_inline)) void narrow_strip(const float* from, BFloat16* to) {
+// In the upper half of each lane.
+inline __attribute__((always_inline)) __m512i bfloat16_words(const float* from) {
   const __m512 v = _mm512_loadu_ps(from);
-  const __m512i bits = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
-  const __m512i words = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_epi32(0x7FC0));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(words));
+  const __m512i bits = _mm512_castps_si512(v), up = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF));
+  const __m512i rounded = _mm512_mask_add_epi32(up, _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000)), up, _mm512_set1_epi32(1));
+  return _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_epi32(0x7FC00000));
+}
+inline __attribute__((always_inline)) void narrow_strip(const float* from, BFloat16* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(_mm512_srli_epi32(bfloat16_words(from), 16)));
+}
+// Two strips at once, with half of the steps behind the rounding.
+inline __attribute__((always_inline)) void narrow_strips(const float* first, const float* second, BFloat16* to) {
+  alignas(64) constexpr uint16_t kUpper[] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                             33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(bfloat16_words(first), _mm512_load_si512(kUpper), bfloat16_words(second)));
 }
 #elif CRESSET_ISA_HAS_AVX2
 inline __attribute__((always_inline)) void widen_strip(const Half* from, float* to) {
@@ -73,9 +83,20 @@ template <class E, int operands, class F>
 inline __attribute__((always_inline)) void by_strips(void* const* ptrs, int64_t n, const F& compute) {
   float in[operands][kStrip], out[kStrip];
   int64_t i = 0;
+  const auto compute_at = [&](int64_t at, float(&result)[kStrip]) __attribute__((always_inline)) {
+    for (int k = 0; k < operands; ++k) widen_strip(static_cast<const E*>(ptrs[k + 1]) + at, in[k]);
+    compute(in, result);
+  };
+  if constexpr (kPairsStrips && std::is_same_v<E, BFloat16>) {
+    float second[kStrip];
+    for (; i + 2 * kStrip <= n; i += 2 * kStrip) {
+      compute_at(i, out);
+      compute_at(i + kStrip, second);
+      narrow_strips(out, second, static_cast<E*>(ptrs[0]) + i);
+    }
+  }
   for (; i + kStrip <= n; i += kStrip) {
-    for (int k = 0; k < operands; ++k) widen_strip(static_cast<const E*>(ptrs[k + 1]) + i, in[k]);
-    compute(in, out);
+    compute_at(i, out);
     narrow_strip(out, static_cast<E*>(ptrs[0]) + i);
   }
   if (i == n) return;
