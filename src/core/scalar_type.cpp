@@ -21,6 +21,32 @@ const char* toString(ScalarType t) {
   }
 }
 
+const char* TypeMeta::name() const {
+  switch (type_) {
+    case kByte: return "unsigned char";
+    case kChar: return "signed char";
+    case kShort: return "short int";
+    case kInt: return "int";
+    case kLong: return "long int";
+    case kUInt16: return "short unsigned int";
+    case kUInt32: return "unsigned int";
+    case kUInt64: return "long unsigned int";
+    case kFloat: return "float";
+    case kDouble: return "double";
+    case kBool: return "bool";
+    case kHalf: return "c10::Half";
+    case kBFloat16: return "c10::BFloat16";
+    case kComplexHalf: return "c10::complex<c10::Half>";
+    case kComplexFloat: return "c10::complex<float>";
+    case kComplexDouble: return "c10::complex<double>";
+    case kQInt8: return "c10::qint8";
+    case kQUInt8: return "c10::quint8";
+    case kQInt32: return "c10::qint32";
+    case ScalarType::Undefined: return "nullptr (uninitialized)";
+    default: return toString(type_);
+  }
+}
+
 const char* dtype_name(ScalarType t) {
   switch (t) {
 #define CRESSET_CASE(T, Name, number, text) \

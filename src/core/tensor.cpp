@@ -17,7 +17,7 @@ std::string to_string(const TensorBase& t) {
 
 std::string TensorBase::toString() const {
   if (!defined()) return "UndefinedType";
-  return str(DeviceTypeName(device().type(), false), scalar_type(), "Type ", sizes());
+  return str(layout() == Layout::Sparse ? "Sparse" : "", DeviceTypeName(device().type(), false), scalar_type(), "Type");
 }
 
 void TensorBase::raise_dim(int64_t d) const {

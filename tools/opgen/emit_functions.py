@@ -103,7 +103,7 @@ def _options_params(args):
     out = []
     for arg in args:
         if arg.name == "dtype":
-            out.append(Param("TensorOptions", "options", "{}"))
+            out.append(Param("TensorOptions", "options", "kLong" if arg.default == "long" else "{}"))
         elif arg.name not in ("layout", "device", "pin_memory"):
             out.append(Param(arg.type.cpp_arg(), arg.name, arg.cpp_default()))
     return out

@@ -188,7 +188,8 @@ class TypeMeta {
     return CppTypeToScalarType<T>::value;
   }
   std::size_t itemsize() const { return element_size(type_); }
-  const char* name() const { return toString(type_); }
+  /// The C++ type's: "float", "long int", "c10::Half"; "nullptr (uninitialized)" of none.
+  CRESSET_API const char* name() const;
   template <class T>
   bool Match() const {
     return type_ == CppTypeToScalarType<T>::value;

@@ -210,6 +210,9 @@ class CRESSET_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
         register_module(name, std::move(given));
     }
   }
+  void update(std::initializer_list<std::pair<std::string, std::shared_ptr<Module>>> modules) {
+    update<std::initializer_list<std::pair<std::string, std::shared_ptr<Module>>>>(modules);
+  }
   std::shared_ptr<Module> pop(const std::string& name);
   void clear() { children_.clear(); }
   bool contains(const std::string& name) const { return children_.contains(name); }

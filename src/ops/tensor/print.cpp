@@ -2,7 +2,10 @@
 #include <cresset/ops/print.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <iostream>
 #include <limits>
 #include <sstream>
 #include <vector>
@@ -122,22 +125,61 @@ void print_matrix(std::ostream& out, const Tensor& t, int64_t line_width, bool i
   }
 }
 
+// The fewest digits that read back as the same number.
+std::string shortest(double v) {
+  if (!std::isfinite(v)) return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+  constexpr double kLeastFixed = 1e-4, kMostFixed = 1e16;
+  const bool fixed = v == 0 || (std::fabs(v) >= kLeastFixed && std::fabs(v) < kMostFixed);
+  std::array<char, 40> text;
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), v, fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  return {text.data(), end.ptr};
+}
+
 }  // namespace
+
+std::ostream& operator<<(std::ostream& out, Layout layout) {
+  constexpr std::array kNames = {"Strided", "Sparse", "SparseCsr", "Mkldnn", "SparseCsc", "SparseBsr", "SparseBsc", "Jagged"};
+  const auto i = static_cast<std::size_t>(layout);
+  return out << (i < kNames.size() ? kNames[i] : "Unknown");
+}
+
+std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
+  constexpr std::array kNames = {"Contiguous", "Preserve", "ChannelsLast", "ChannelsLast3d"};
+  return out << kNames[static_cast<std::size_t>(format)];
+}
+
+std::ostream& operator<<(std::ostream& out, const Scalar& number) {
+  if (number.isBoolean()) return out << (number.toBool() ? "true" : "false");
+  if (number.isComplex()) return out << '(' << number.toComplexDouble().real() << ',' << number.toComplexDouble().imag() << ')';
+  return number.isFloatingPoint() ? out << number.toDouble() : out << to_string(number);
+}
+
+std::ostream& operator<<(std::ostream& out, const TensorOptions& options) {
+  const auto flag = [](bool v) { return v ? "true" : "false"; };
+  const auto given = [](bool v) { return v ? "" : " (default)"; };
+  out << "TensorOptions(dtype=" << options.dtype() << given(options.has_dtype()) << ", device=" << options.device()
+      << given(options.has_device()) << ", layout=" << options.layout() << given(options.has_layout())
+      << ", requires_grad=" << flag(options.requires_grad()) << given(options.has_requires_grad())
+      << ", pinned_memory=" << flag(options.pinned_memory()) << given(options.has_pinned_memory()) << ", memory_format=";
+  if (const auto format = options.memory_format_opt())
+    out << *format;
+  else
+    out << "(nullopt)";
+  return out << ")";
+}
+
+void print(const Tensor& t, int64_t line_width) { print(std::cout, t, line_width); }
 
 std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_width) {
   if (!t.defined()) return out << "[ Tensor (undefined) ]";
-  if (t.device().type() == kMeta || !t.has_storage()) return out << "[ " << t.toString() << " ]";
   const int64_t dim = t.dim();
-  if (dim == 0) {
-    constexpr int kDigits = 17;
-    std::ostringstream text;
-    text.precision(kDigits);
-    text << (t.is_complex() ? complex_texts(t)[0] : "");
-    if (!t.is_complex()) text << values_of(t)[0];
-    out << text.str() << "\n";
-  } else if (t.numel() != 0 && dim == 1) {
+  if (t.device().type() == kMeta || !t.has_storage() || t.numel() == 0) {
+  } else if (dim == 0) {
+    out << (t.is_complex() ? complex_texts(t)[0] : shortest(values_of(t)[0])) << "\n";
+  } else if (dim == 1) {
     print_vector(out, t);
-  } else if (t.numel() != 0) {
+  } else {
     const int64_t rows = t.size(-2), columns = t.size(-1);
     const Tensor parts = t.detach().reshape({-1, rows, columns});
     for (int64_t m = 0; m < parts.size(0); ++m) {
@@ -154,7 +196,7 @@ std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_width) {
       print_matrix(out, parts[m], line_width, dim > 2);
     }
   }
-  out << "[ " << t.type().toString() << "{";
+  out << "[ " << t.toString() << "{";
   for (int64_t d = 0; d < dim; ++d) out << (d ? "," : "") << t.size(d);
   return out << "} ]";
 }
