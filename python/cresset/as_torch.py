@@ -166,6 +166,8 @@ def install():
     for name, module in list(sys.modules.items()):
         if _is_own(name) and isinstance(module, types.ModuleType):
             _rename(module)
+    for results in cresset._C._return_types.values():  # those made so far
+        results.__module__ = "torch.return_types"
     from cresset._devices import load_torch_backends
 
     load_torch_backends()
