@@ -3,6 +3,8 @@ name them so, and PyTorch finds them there."""
 
 import types
 
+from . import _C
+
 __all__ = ["settle"]
 
 
@@ -10,9 +12,15 @@ def _private(module):
     return any(part.startswith("_") and part != "_C" for part in module.split(".")[1:])
 
 
+def _is_elsewhere(value):
+    if type(value) is types.BuiltinFunctionType:
+        return (value.__module__ or "").endswith("._C")
+    return (isinstance(value, (type, types.FunctionType)) or type(value) is _C.overridable) and _private(value.__module__)
+
+
 def settle(namespace, names=None):
     """What the module with the globals `namespace` gives under its own name (`names`, else its `__all__`) from a private one is its own."""
     for name in namespace["__all__"] if names is None else names:
         value = namespace.get(name)
-        if isinstance(value, (type, types.FunctionType)) and value.__name__ == name and _private(value.__module__):
+        if _is_elsewhere(value) and value.__name__ == name:
             value.__module__ = namespace["__name__"]

@@ -46,8 +46,9 @@ def _is_own(name):
 
 def _rename(module):
     """Classes and functions of a module say that they are torch's: they print so, and so pickles name them."""
+    kinds = (type, types.FunctionType, types.BuiltinFunctionType, sys.modules["cresset"]._C.overridable)
     for value in list(vars(module).values()):
-        if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and _is_own(getattr(value, "__module__", None)):
+        if isinstance(value, kinds) and _is_own(getattr(value, "__module__", None)):
             if value.__module__ in _KEEP:
                 continue
             try:

@@ -119,7 +119,7 @@ early = cresset.min(cresset.ones(1, 2), 1)
 as_torch.install()
 import pickle, pickletools, torch
 named = lambda obj: [arg for op, arg, _ in pickletools.genops(pickle.dumps(obj, 2)) if op.name == "GLOBAL"]
-for obj in (torch.nn.functional.gelu, torch.linalg.eigh, torch.relu, torch.einsum, type(early), type(torch.max(torch.ones(1, 2), 1))):
+for obj in (torch.nn.functional.gelu, torch.nn.functional.relu, torch.as_tensor, torch.linalg.eigh, torch.relu, torch.einsum, type(early), type(torch.max(torch.ones(1, 2), 1))):
     print(*named(obj), pickle.loads(pickle.dumps(obj)) is obj)
 print(repr(early).split("(")[0])
 """
@@ -129,6 +129,8 @@ def test_functions_and_results_say_torch():
     done = subprocess.run([sys.executable, "-c", PLACES], capture_output=True, text=True)
     assert done.stdout.splitlines() == [
         "torch._C._nn gelu True",
+        "torch.nn.functional relu True",
+        "torch as_tensor True",
         "torch._C._linalg linalg_eigh True",
         "torch relu True",
         "torch einsum True",

@@ -31,6 +31,8 @@ def test_functions_are_pickled_by_name(module):
         (cresset.special.erf, "cresset._C._special special_erf"),
         (cresset.relu, "cresset relu"),
         (cresset.einsum, "cresset einsum"),
+        (cresset.atleast_1d, "cresset atleast_1d"),
+        (cresset.from_numpy, "cresset from_numpy"),
         (cresset.finfo, "cresset finfo"),
         (cresset.func.grad, "cresset.func grad"),
         (cresset.optim.Muon, "cresset.optim Muon"),
