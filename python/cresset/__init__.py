@@ -100,8 +100,8 @@ _place_part("_distributed_c10d", "_distributed_c")
 _place_part("_distributed_rpc", "_distributed_rpc_c")
 
 from . import _c_names  # noqa: E402,F401
+from ._homes import settle as _settle  # noqa: E402
 
-_sys.modules[f"{__name__}._C._nn"] = _C._nn
 torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice
 
 # Loaded on first use: what a program does not mention costs it nothing.
@@ -191,6 +191,7 @@ def __getattr__(name):
     elif name in _LAZY_NAMES:
         value = getattr(_importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), _OTHER_NAMES.get(name, name))
         globals()[name] = value
+        _settle(globals(), (name,))
         return value
     elif name in _OLD_QUESTIONS:
         _importlib.import_module("warnings").warn(f"'{name}' is deprecated, please use 'torch.backends.{_OLD_QUESTIONS[name]}()'", stacklevel=2)
@@ -210,3 +211,6 @@ def __dir__():
     import importlib.util
 
     return sorted({*globals(), *_LAZY_NAMES, *(n for n in _LAZY if importlib.util.find_spec(f"{__name__}.{n}"))})
+
+
+_settle(globals(), [name for name in globals() if not name.startswith("_")])

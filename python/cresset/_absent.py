@@ -40,7 +40,7 @@ def _refusal(name, what):
         raise NotImplementedError(message)
 
     refuse._is_absent, refuse._script_refusal = True, message
-    refuse.__name__ = name
+    refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Raises NotImplementedError: {what} are not part of Cresset."
     return refuse
 
@@ -75,7 +75,7 @@ def _removal(name, instead):
     def refuse(*args, **kwargs):
         raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. Please use {instead}.")
 
-    refuse.__name__ = name
+    refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Raises RuntimeError: use {instead}."
     return refuse
 

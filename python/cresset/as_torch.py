@@ -46,8 +46,9 @@ def _is_own(name):
 
 def _rename(module):
     """Classes and functions of a module say that they are torch's: they print so, and so pickles name them."""
+    kinds = (type, types.FunctionType, types.BuiltinFunctionType, sys.modules["cresset"]._C.overridable)
     for value in list(vars(module).values()):
-        if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and _is_own(getattr(value, "__module__", None)):
+        if isinstance(value, kinds) and _is_own(getattr(value, "__module__", None)):
             if value.__module__ in _KEEP:
                 continue
             try:
@@ -166,6 +167,8 @@ def install():
     for name, module in list(sys.modules.items()):
         if _is_own(name) and isinstance(module, types.ModuleType):
             _rename(module)
+    for results in cresset._C._return_types.values():  # those made so far
+        results.__module__ = "torch.return_types"
     from cresset._devices import load_torch_backends
 
     load_torch_backends()

@@ -37,8 +37,9 @@ Tensor distance(const Tensor& self, const Tensor& target) {
 }  // namespace
 
 Tensor mse_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
+  const ScalarType type = promoteTypes(self.scalar_type(), target.scalar_type());
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(type), "\"mse_cpu\" not implemented for '", type, "'");
   const Tensor d = distance(self, target);
-  CRESSET_CHECK_NOT_IMPLEMENTED(!d.is_complex(), "\"mse_cpu\" not implemented for '", d.scalar_type(), "'");
   return reduce_loss(d * d, reduction);
 }
 Tensor mse_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
@@ -290,6 +291,10 @@ Tensor binary_cross_entropy_with_logits_impl(const Tensor& self, const Tensor& t
 }
 
 Tensor kl_div_impl(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
+  for (const ScalarType type : {self.scalar_type(), target.scalar_type()})
+    CRESSET_CHECK(!isComplexType(type), "kl_div: Complex inputs not supported.");
+  for (const ScalarType type : {self.scalar_type(), target.scalar_type()})
+    CRESSET_CHECK(isFloatingType(type), "kl_div: Integral inputs not supported.");
   const Tensor loss = log_target ? target.exp() * (target - self) : cresset::xlogy(target, target) - target * self;
   return reduce_loss(loss, reduction);
 }

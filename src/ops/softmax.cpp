@@ -11,8 +11,9 @@
 namespace cresset::ops {
 
 namespace {
-TensorSpec forward_shape(const char* name, const Tensor& self, int64_t dim, bool half_to_float) {
-  maybe_wrap_dim(dim, self.dim());
+TensorSpec forward_shape(const char* kind, const Tensor& self, int64_t dim, bool half_to_float) {
+  const bool last = maybe_wrap_dim(dim, self.dim()) >= self.dim() - 1;
+  const std::string name = std::string(kind) + (last ? "_lastdim" : "") + "_kernel_impl";
   CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"", name, "\" not implemented for '", self.scalar_type(), "'");
   CRESSET_CHECK(!half_to_float || isReducedFloatingType(self.scalar_type()), name, ": half_to_float needs a half type; got ",
                 self.scalar_type(), ".");
@@ -46,11 +47,9 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> d
   const Tensor nothing = cresset::all(cresset::eq(self, -std::numeric_limits<double>::infinity()), dim, /*keepdim=*/true);
   return cresset::masked_fill(out, nothing, 0);
 }
-TensorSpec softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
-  return forward_shape("softmax_kernel_impl", self, dim, half_to_float);
-}
+TensorSpec softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) { return forward_shape("softmax", self, dim, half_to_float); }
 TensorSpec log_softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
-  return forward_shape("log_softmax_lastdim_kernel_impl", self, dim, half_to_float);
+  return forward_shape("log_softmax", self, dim, half_to_float);
 }
 TensorSpec softmax_backward_shape(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype) {
   return backward_shape("_softmax_backward_data", grad_output, output, dim, input_dtype);

@@ -160,7 +160,7 @@ bool accepts(const Parameter& p, PyObject* o, bool lenient) {
     case Kind::Ints: return sequence_of_ints(o) || (p.length > 0 && is_size(o));
     case Kind::Float:
       return PyFloat_Check(o) || PyLong_Check(o) || is_numpy_scalar(o) || (lenient && is_zero_dim(o) && !unwrap(o).is_complex());
-    case Kind::Floats: return all_items(o, [](PyObject* e) { return PyFloat_Check(e) || PyLong_Check(e); });
+    case Kind::Floats: return all_items(o, [](PyObject* e) { return PyFloat_Check(e) || PyLong_Check(e) || is_numpy_scalar(e); });
     case Kind::Bool:
     case Kind::RequiresGrad: return PyBool_Check(o) || (is_numpy_scalar(o) && std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0);
     case Kind::Bools: return all_items(o, [](PyObject* e) { return PyBool_Check(e); });
@@ -480,23 +480,12 @@ void Plan::parse(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
 
 namespace {
 
-std::string argument_text(PyObject* o) {
-  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
-    const bool tuple = PyTuple_Check(o);
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    std::string s = tuple ? "tuple of (" : "list of [";
-    for (Py_ssize_t i = 0; i < n && i < 8; ++i) s += (i ? ", " : "") + type_name(Py_TYPE(PySequence_Fast_GET_ITEM(o, i)));
-    return s + (n > 8 ? ", ..." : "") + (tuple ? ")" : "]");
-  }
-  return type_name(Py_TYPE(o));
-}
-
 // Of a list of numbers the first element that is none, else the object's type.
 std::string wrong_type_text(Kind kind, PyObject* o) {
   const bool list = PyTuple_Check(o) || PyList_Check(o);
   for (Py_ssize_t i = 0; list && (kind == Kind::Ints || kind == Kind::Floats) && i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (!is_size(item) && !(kind == Kind::Floats && PyFloat_Check(item)))
+    if (!is_size(item) && !(kind == Kind::Floats && (PyFloat_Check(item) || is_numpy_scalar(item))))
       return "but found element of type " + type_name(Py_TYPE(item)) + " at pos " + std::to_string(i);
   }
   return "not " + type_name(Py_TYPE(o));
@@ -559,12 +548,20 @@ void Plan::raise(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
   }
   if (texts.empty()) CRESSET_THROW(TypeError, name_, "() cannot be called: no operator of that name is defined.");
   if (std::all_of(texts.begin(), texts.end(), [&](const std::string& t) { return t == texts[0]; })) throw TypeError(texts[0]);
-  std::string got;
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  // When so many arguments fit one signature only, its own complaint says most.
+  const auto takes_so_many = [&](const Signature* s) {
+    const Py_ssize_t given = n + keywords + (s->self >= 0);
+    const auto needed = std::count_if(s->parameters.begin(), s->parameters.end(), [](const Parameter& p) { return !p.has_default; });
+    return needed <= given && given <= static_cast<Py_ssize_t>(s->parameters.size());
+  };
+  if (std::count_if(shown.begin(), shown.end(), takes_so_many) == 1)
+    throw TypeError(texts[static_cast<std::size_t>(std::find_if(shown.begin(), shown.end(), takes_so_many) - shown.begin())]);
+  std::string got;
   for (Py_ssize_t i = 0; i < n + keywords; ++i) {
     if (i) got += ", ";
     if (i >= n) got += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, i - n))) + "=";
-    got += argument_text(args[i]);
+    got += type_name(Py_TYPE(args[i]));
   }
   std::string text = name_ + "() received an invalid combination of arguments - got (" + got + "), but expected one of:\n";
   for (std::size_t i = 0; i < shown.size(); ++i) text += " * " + shown[i]->text + "\n      " + texts[i] + "\n";

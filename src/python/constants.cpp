@@ -1,6 +1,7 @@
 // dtype, layout and memory_format objects, and the functions about dtypes.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <cresset/core/dtype_codes.h>
@@ -92,7 +93,7 @@ PyTypeObject* make_type(PyObject* module, const char* name, PyMethodDef* methods
   slots.push_back({0, nullptr});
   PyType_Spec spec{name, sizeof(PyConstant), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
   auto* type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
-  checked(PyModule_AddObjectRef(module, type_name(type).c_str(), reinterpret_cast<PyObject*>(type)));
+  checked(PyModule_AddObjectRef(module, strrchr(type->tp_name, '.') + 1, reinterpret_cast<PyObject*>(type)));
   return type;
 }
 

@@ -61,6 +61,24 @@ bool takes_versions(PyObject* max_version) {
   return major >= 1;
 }
 
+// The tensor on the device that the consumer names as DLPack numbers it, its own when that is None.
+Tensor moved_to(const Tensor& t, PyObject* dl_device, PyObject* copy) {
+  if (dl_device == Py_None || !has_dlpack_device(t)) return t;
+  int kind = 0, index = 0;
+  CRESSET_CHECK_TYPE(PyTuple_Check(dl_device) && PyArg_ParseTuple(dl_device, "ii", &kind, &index),
+                     "__dlpack__: dl_device must be a tuple of two ints, not ", type_name(Py_TYPE(dl_device)));
+  const DLDevice own = dlpack_device(t.device());
+  if (own.device_type == kind && (t.is_cpu() || own.device_id == index)) return t;
+  std::optional<Device> device;
+  try {
+    device = device_of_dlpack({static_cast<DLDeviceType>(kind), index});
+  } catch (const Error&) {
+    CRESSET_THROW(BufferError, "Unsupported device_type: ", kind);
+  }
+  CRESSET_CHECK_VALUE(copy != Py_False, "cannot move (i.e. copy=False) tensor from ", t.device(), " to ", *device, " without copying.");
+  return without_lock(may_wait(t), [&] { return t.to(TensorOptions(*device)); });
+}
+
 PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
@@ -68,7 +86,7 @@ PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &version, &device, &copy))
     return nullptr;
   CRESSET_CHECK_TYPE(stream == Py_None || PyLong_Check(stream), "stream must be ``int`` or ``none``");
-  const Tensor& t = unwrap(self);
+  const Tensor t = moved_to(unwrap(self), device, copy);
   if (t.is_cpu() || has_dlpack_device(t)) let_consumer_follow(t, stream);
   const bool copies = copy == Py_True;
   const Tensor given = copies ? without_lock(may_wait(t), [&] { return cresset::clone(t); }) : t;

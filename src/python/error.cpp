@@ -178,9 +178,11 @@ std::string to_text(PyObject* object) {
 }
 
 std::string type_name(PyTypeObject* type) {
-  // Built-in types and Tensor by their bare names, as PyTorch's messages have them.
-  const char* dot = strrchr(type->tp_name, '.');
-  return dot ? dot + 1 : type->tp_name;
+  // As PyTorch's messages have them: Tensor is a class of Python, types of C name their module ("torch.dtype", "numpy.ndarray").
+  const std::string name = type->tp_name;
+  if (name == "cresset.Tensor") return "Tensor";
+  if (name == "cresset._C.builtin_function") return "builtin_function_or_method";
+  return name.rfind("cresset.", 0) == 0 ? "torch" + name.substr(7) : name;
 }
 
 PyObject* interned(const char* text) { return checked(PyUnicode_InternFromString(text)).release(); }

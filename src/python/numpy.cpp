@@ -140,7 +140,8 @@ PyObject* py_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"force", nullptr};
   int force = 0;
   if (PyTuple_GET_SIZE(args) > 0)
-    CRESSET_THROW(TypeError, "numpy() takes 0 positional arguments but ", static_cast<int64_t>(PyTuple_GET_SIZE(args)), " were given");
+    CRESSET_THROW(TypeError, "numpy() takes 0 positional arguments but ", static_cast<int64_t>(PyTuple_GET_SIZE(args)),
+                  PyTuple_GET_SIZE(args) == 1 ? " was given" : " were given");
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(names), &force)) return nullptr;
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("NumPy array");
   return tensor_to_numpy(unwrap(self), force);

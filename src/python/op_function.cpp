@@ -2,9 +2,11 @@
 #include "python/op_function.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "python/bind.h"
 #include "python/override.h"
+#include "python/printed_name.h"
 #include "python/tensor_new.h"
 
 namespace cresset::python {
@@ -14,6 +16,9 @@ namespace {
 PyTypeObject* function_type = nullptr;  // cresset._C.builtin_function
 PyTypeObject* method_type = nullptr;    // the same with binding
 PyObject* return_types = nullptr;       // dict of the named tuples made so far
+
+// Modules of _C with the operators that are functions elsewhere than in the package.
+constexpr std::pair<uint8_t, const char*> submodules[] = {{kNn, "_nn"}, {kLinalg, "_linalg"}, {kSpecial, "_special"}, {kFft, "_fft"}};
 
 OpFunction* function_of(PyObject* o) { return reinterpret_cast<OpFunction*>(o); }
 bool is_method(const OpFunction* f) { return (f->where & kMethod) != 0; }
@@ -102,7 +107,17 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
 
 PyObject* function_name(PyObject* o, void*) { return Py_NewRef(function_of(o)->name); }
 PyObject* get_qualname(PyObject* o, void*) { return Py_NewRef(function_of(o)->qualname); }
-PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("cresset"); }
+// Where a function lies, so that pickles find it there: operators of torch.linalg, .fft, .special and .nn.functional are no functions
+// of the package itself.
+PyObject* get_module(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  // Other names of operators are found there, too: special_erf of erf.
+  const uint8_t where = std::strncmp(function_of(o)->entry->name, "special_", 8) == 0 ? kSpecial : function_of(o)->where;
+  for (const auto& [place, name] : submodules)
+    if (where == place) return PyUnicode_FromFormat("%s._C.%s", printed_name.c_str(), name);
+  return PyUnicode_FromString(printed_name.c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
 PyObject* get_objclass(PyObject* o, void*) {
   if (!is_method(function_of(o))) {
     PyErr_SetString(PyExc_AttributeError, "__objclass__");
@@ -192,7 +207,7 @@ Ref make_function(const TableEntry& entry, uint8_t where) {
 PyObject* named_tuple_repr(PyObject* o) {
   CRESSET_PY_TRY
   const auto* members = Py_TYPE(o)->tp_members;
-  std::string text = std::string(Py_TYPE(o)->tp_name) + "(";
+  std::string text = printed_name + (Py_TYPE(o)->tp_name + sizeof("cresset") - 1) + "(";
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
     text += std::string(i ? "," : "") + "\n" + members[i].name + "=" + to_text(checked(PyObject_Repr(PyTuple_GET_ITEM(o, i))).get());
   return PyUnicode_FromString((text + ")").c_str());
@@ -209,7 +224,7 @@ PyTypeObject* named_tuple(const FunctionSchema& schema, const std::string& name)
   PyStructSequence_Desc desc{PyUnicode_AsUTF8(interned(full.c_str())), nullptr, fields.data(), static_cast<int>(fields.size()) - 1};
   const Ref type = checked(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&desc)));
   reinterpret_cast<PyTypeObject*>(type.get())->tp_repr = &named_tuple_repr;
-  checked(PyObject_SetAttrString(type.get(), "__module__", checked(PyUnicode_FromString("cresset.return_types")).get()));
+  checked(PyObject_SetAttrString(type.get(), "__module__", checked(PyUnicode_FromString((printed_name + ".return_types").c_str())).get()));
   checked(PyDict_SetItemString(return_types, name.c_str(), type.get()));
   return reinterpret_cast<PyTypeObject*>(type.get());
 }
@@ -280,19 +295,17 @@ void init_op_functions(PyObject* module) {
 
   struct Place {
     uint8_t where;
-    const char* name;
     PyObject* module;
   };
-  Place places[] = {{kFunction, "_VariableFunctions", nullptr},
-                    {kNn, "_nn", nullptr},
-                    {kLinalg, "_linalg", nullptr},
-                    {kSpecial, "_special", nullptr},
-                    {kFft, "_fft", nullptr}};
-  for (Place& p : places) {
-    const std::string full = std::string("cresset._C.") + p.name;
-    p.module = checked(PyModule_New(full.c_str())).release();
-    checked(PyModule_AddObject(module, p.name, p.module));
-  }
+  std::vector<Place> places;
+  const auto add_place = [&](uint8_t where, const char* name) {
+    PyObject* added = PyImport_AddModule((std::string("cresset._C.") + name).c_str());  // borrowed
+    if (!added) throw ErrorAlreadySet();
+    checked(PyModule_AddObjectRef(module, name, added));
+    places.push_back({where, added});
+  };
+  add_place(kFunction, "_VariableFunctions");
+  for (const auto& [where, name] : submodules) add_place(where, name);
   for (std::size_t i = 0; i < operator_table_size; ++i) {
     const TableEntry& entry = operator_table[i];
     uint8_t where = 0;

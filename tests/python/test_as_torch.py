@@ -110,3 +110,31 @@ def test_layers_of_the_package_are_its_own(tmp_path):
     (tmp_path / "program.py").write_text(REWRITTEN)
     done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True)
     assert done.stdout.splitlines() == ["['norm']", "torch.Size([2, 3])"], done.stderr
+
+
+PLACES = """
+from cresset import as_torch
+import cresset
+early = cresset.min(cresset.ones(1, 2), 1)
+as_torch.install()
+import pickle, pickletools, torch
+named = lambda obj: [arg for op, arg, _ in pickletools.genops(pickle.dumps(obj, 2)) if op.name == "GLOBAL"]
+for obj in (torch.nn.functional.gelu, torch.nn.functional.relu, torch.as_tensor, torch.linalg.eigh, torch.relu, torch.einsum, type(early), type(torch.max(torch.ones(1, 2), 1))):
+    print(*named(obj), pickle.loads(pickle.dumps(obj)) is obj)
+print(repr(early).split("(")[0])
+"""
+
+
+def test_functions_and_results_say_torch():
+    done = subprocess.run([sys.executable, "-c", PLACES], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "torch._C._nn gelu True",
+        "torch.nn.functional relu True",
+        "torch as_tensor True",
+        "torch._C._linalg linalg_eigh True",
+        "torch relu True",
+        "torch einsum True",
+        "torch.return_types min True",
+        "torch.return_types max True",
+        "torch.return_types.min",
+    ], done.stderr

@@ -275,3 +275,44 @@ def test_hardtanh_has_limits_where_none_are_given():
     q = torch.quantize_per_tensor(torch.tensor([-3.0, 0.5, 9.0]), 0.5, 10, torch.quint8)
     assert torch.nn.functional.hardtanh(q).dequantize().tolist() == [-1, 0.5, 1]
     assert torch.nn.functional.hardtanh_(q, 0, 1).dequantize().tolist() == [0, 0.5, 1] == q.dequantize().tolist()
+
+
+def test_a_tensor_becomes_a_view_of_itself():
+    q = torch.quantize_per_tensor(torch.arange(6.0).view(2, 3), 0.5, 3, torch.quint8)
+    row = q[0]
+    assert q.t_() is q and q.shape == (3, 2) and q.stride() == (1, 3) and not q.is_contiguous()
+    row.fill_(9.0)
+    assert q.dequantize().tolist() == [[9, 3], [9, 4], [9, 5]] and q.int_repr().tolist() == [[21, 9], [21, 11], [21, 13]]
+    assert q.unsqueeze_(0).shape == (1, 3, 2) and q.squeeze_().shape == (3, 2) and q.swapaxes_(0, 1).shape == q.transpose_(0, 0).shape == (2, 3)
+    assert q.as_strided_((2,), (1,)).dequantize().tolist() == [9, 9] and q.q_scale() == 0.5
+    channels = torch.quantize_per_channel(torch.ones(2, 3), torch.tensor([0.5, 0.25]), torch.tensor([0, 1]), 0, torch.qint8)
+    assert channels.unsqueeze_(0).q_per_channel_axis() == 1 and channels.dequantize().tolist() == [[[1, 1, 1], [1, 1, 1]]]
+    with pytest.raises(RuntimeError, match="only on uniformly quantized tensor"):
+        channels.transpose_(0, 1)
+
+
+def test_to_the_tensors_own_dtype():
+    q = torch.quantize_per_tensor(torch.ones(2), 0.5, 3, torch.quint8)
+    assert q.to(torch.quint8) is q and q.to("cpu", torch.quint8) is q and q.to() is q
+    copied = q.to(dtype=torch.quint8, copy=True)
+    assert copied is not q and copied.q_zero_point() == 3 and copied.dequantize().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda q: q.index_select(0, torch.tensor([0])), "Only per_tensor quantized quantized tensors are supported by index_select"),
+        (lambda q: q.topk(1), "Top-K is only supported on per-tensor quantization"),
+        (lambda q: torch.cat([q, q]), "Only per-tensor quantization is supported in 'cat'!"),
+        (lambda q: q.max(), "Max operator for quantized tensors only works for per tensor quantized tensors."),
+        (lambda q: torch.nn.functional.pad(q, (1, 1)), "Only per-tensor padding is supported"),
+        (lambda q: q.sigmoid(), "kPerTensorAffine"),
+        (lambda q: q.tanh(), "kPerTensorAffine"),
+        (lambda q: q.copy_(torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 1, torch.qint8)), "Quantized Copy only works with same qscheme"),
+    ],
+)
+def test_what_one_scale_is_for(call, words):
+    q = torch.quantize_per_channel(torch.ones(2, 3), torch.tensor([0.5, 0.25]), torch.tensor([0, 1]), 0, torch.qint8)
+    with pytest.raises(RuntimeError) as raised:
+        call(q)
+    assert words in str(raised.value)

@@ -199,7 +199,7 @@ def _question(name):
     def ask(input):
         return getattr(input, name)()
 
-    ask.__name__ = name
+    ask.__name__ = ask.__qualname__ = name
     ask.__doc__ = f"Tensor.{name} of a quantized tensor."
     return ask
 
@@ -234,7 +234,7 @@ def _max_pool(name, dims):
         function = getattr(cresset.nn.functional, f"max_pool{dims}d")
         return function(input, kernel_size, stride or None, padding, dilation, ceil_mode)
 
-    pool.__name__ = name
+    pool.__name__ = pool.__qualname__ = name
     pool.__doc__ = f"max_pool{dims}d of a quantized tensor; NotImplementedError for another."
     return pool
 

@@ -23,7 +23,19 @@ _COPIES = {"narrow_copy": "narrow", "unsafe_split": "split", "unsafe_split_with_
     for view in "alias as_strided detach diagonal expand permute select slice split split_with_sizes squeeze t transpose unbind unfold unsqueeze view".split()
 }
 _SCATTERS = {f"{view}_scatter": view for view in ("as_strided", "diagonal", "select", "slice")}
+_TURNS = frozenset("transpose_ t_ squeeze_ unsqueeze_ as_strided_".split())  # a tensor becomes a view of itself
 _SAME = frozenset("detach alias clone contiguous".split())  # of a tensor with several scales too
+# What operators of one scale say of a tensor with several.
+_ONE_SCALE = {
+    "index_select": "Only per_tensor quantized quantized tensors are supported by index_select",
+    "topk": "Top-K is only supported on per-tensor quantization",
+    "cat": "Only per-tensor quantization is supported in 'cat'!",
+    "constant_pad_nd": "Only per-tensor padding is supported",
+} | {
+    name: f"{name.title()} operator for quantized tensors only works for per tensor quantized tensors. Please open an issue on "
+    "https://github.com/pytorch/pytorch/issues if you need per channel quantized tensor support."
+    for name in ("max", "min")
+}
 _COMPARED = frozenset("eq ne lt le gt ge".split())
 # Computed with real numbers, the result with the same scale.
 _REAL = frozenset(
@@ -57,6 +69,8 @@ def apply(func, args, kwargs):
     if "nearest" in name and isinstance(q, PerTensor) and first._numbers.dtype is not cresset.uint8:  # other numbers are resized as real ones, exactly
         real = func(*(a.double() if a is first._numbers else a for a in _plain(args)), **{k: _plain(v) for k, v in kwargs.items()})
         return _wrapped(real.to(first._numbers.dtype), first)
+    if name in _TURNS:
+        return _turned(first, getattr(cresset.ops.aten, name[:-1])(*args, **kwargs))
     if name in _SAME or (name in _MOVES and isinstance(q, PerTensor)):
         return _wrapped(func(*_plain(args), **{k: _plain(v) for k, v in kwargs.items()}), first)
     if name in _CUTS and isinstance(q, PerChannel) and not q.zero_points.is_floating_point():
@@ -66,7 +80,7 @@ def apply(func, args, kwargs):
     if name in ("squeeze", "unsqueeze") and isinstance(q, PerChannel):
         return _resized(func, args)
     if name in _MOVES:
-        raise RuntimeError("Setting strides is possible only on uniformly quantized tensor")
+        raise RuntimeError(_ONE_SCALE.get(name, "Setting strides is possible only on uniformly quantized tensor"))
     if name in _COMPARED:
         return func(*_real(args), **kwargs)
     if name in _REAL:
@@ -99,6 +113,13 @@ def _cut(func, name, args, kwargs):
 
     cut = func(channels, *args[1:], **kwargs)
     return with_scales(parts, cut) if isinstance(parts, cresset.Tensor) else tuple(map(with_scales, parts, cut))
+
+
+def _turned(t, view):
+    """`t` with the sizes, numbers and quantizer of a view of it."""
+    t._numbers, t._quantizer = view._numbers, view._quantizer
+    _C._take_sizes(t, t._numbers)
+    return t
 
 
 def _reshaped(func, args):
@@ -187,7 +208,7 @@ def _clamped(t, low=None, high=None):
 
 def _joined(tensors, dim=0, *, stacked=False):
     first = next(_quantized_among(tensors))
-    quantizer = first._uniform()
+    quantizer = first._uniform(_ONE_SCALE["cat"])
     numbers = [t._numbers if t._quantizer == quantizer else quantized(t.dequantize(), quantizer)._numbers for t in tensors]
     return first._with((cresset.stack if stacked else cresset.cat)(numbers, dim))
 
@@ -196,8 +217,10 @@ def _copy_(target, source, non_blocking=False):
     if not isinstance(target, QuantizedTensor):
         raise RuntimeError("Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a float Tensor from a quantized Tensor")
     if isinstance(source, QuantizedTensor):
-        if source._quantizer.qscheme is not target._quantizer.qscheme or source.dtype is not target.dtype:
-            raise RuntimeError("Quantized Copy only works with same quantized dtypes and schemes")
+        if source._quantizer.qscheme is not target._quantizer.qscheme:
+            raise RuntimeError("Quantized Copy only works with same qscheme")
+        if source.dtype is not target.dtype:
+            raise RuntimeError("Expected self.scalar_type() == src.scalar_type() to be true, but got false.")
         target._quantizer = source._quantizer
         target._numbers.copy_(source._numbers)
     else:
@@ -238,7 +261,11 @@ def _fixed(function, low, high):
         middle = (smallest + largest + 1) // 2 if low < 0 else smallest
         return PerTensor(dtype, (high - low) / (largest - smallest + 1), 0 if dtype is cresset.qint32 else middle)
 
-    return lambda t: quantized(function(t.dequantize()), quantizer_of(t.dtype))
+    def made(t):
+        t._uniform()
+        return quantized(function(t.dequantize()), quantizer_of(t.dtype))
+
+    return made
 
 
 def _in_place(name):
@@ -254,7 +281,7 @@ def _in_place(name):
 
 
 def _constant_pad(t, pad, value=0):
-    whole = quantized(cresset.tensor([float(value)]), t._uniform())._numbers.item()
+    whole = quantized(cresset.tensor([float(value)]), t._uniform(_ONE_SCALE["constant_pad_nd"]))._numbers.item()
     return t._with(cresset.constant_pad_nd(t._numbers, pad, whole))
 
 

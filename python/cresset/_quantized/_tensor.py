@@ -76,9 +76,9 @@ class QuantizedTensor(Tensor):
         """Raises RuntimeError: the older constructor does not know how to quantize."""
         raise RuntimeError("new(): expected key in DispatchKeySet(CPU, CUDA, HIP, XLA, MPS, IPU, XPU, HPU, Lazy, PrivateUse1, Meta) but got: QuantizedCPU")
 
-    def _uniform(self):
+    def _uniform(self, words="Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false."):
         if not isinstance(self._quantizer, PerTensor):
-            raise RuntimeError("Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false.")
+            raise RuntimeError(words)
         return self._quantizer
 
     def _channels(self):
@@ -130,6 +130,12 @@ class QuantizedTensor(Tensor):
 
     def _with(self, numbers, quantizer=None):
         return QuantizedTensor(numbers, quantizer or self._quantizer)
+
+    def to(self, *args, **kwargs):
+        # The parser knows dtypes of plain tensors only; the tensor's own asks nothing.
+        if kwargs.get("dtype") is self.dtype:
+            del kwargs["dtype"]
+        return super().to(*(a for a in args if a is not self.dtype), **kwargs)
 
     def element_size(self):
         return self._numbers.element_size()

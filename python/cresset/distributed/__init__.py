@@ -7,6 +7,8 @@ The transport is Gloo. A build without it (Debian: libgloo-dev) has `is_availabl
 import importlib
 import importlib.util
 
+from cresset._homes import settle
+
 _NOT_BUILT = "this build has no communication between processes: install libgloo-dev (tools/setup does) and pybind11, then build again."
 _SUBMODULES = (
     "_composable", "_functional_collectives", "_shard", "_tensor", "algorithms", "autograd", "c10d_logger", "checkpoint", "collective_utils",
@@ -31,6 +33,7 @@ if is_available():
     ]
     globals().update({name: getattr(distributed_c10d, name) for name in distributed_c10d.__all__ + _private})
     __all__ = ["is_available", *distributed_c10d.__all__]
+    settle(globals())
 else:
     __all__ = ["ProcessGroup", "is_available", "is_initialized", "is_torchelastic_launched"]
 

@@ -1,5 +1,7 @@
 """`cresset.export`: modules as programs: flat graphs of operators with their tensors, that can be changed, saved, and loaded elsewhere."""
 
+from cresset._homes import settle
+
 from . import dynamic_shapes, exported_program, graph_signature
 from ._export import export
 from ._load import load, register_dataclass
@@ -14,3 +16,5 @@ __all__ = [
     "ModuleCallSignature", "OutputKind", "OutputSpec", "ShapesCollection", "UnflattenedModule", "default_decompositions", "dims", "dynamic_shapes", "export",
     "exported_program", "graph_signature", "load", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip
+
+settle(globals())

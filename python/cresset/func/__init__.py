@@ -1,5 +1,6 @@
 """Transforms of functions: derivatives, batches, and modules as functions of their parameters."""
 
+from cresset._homes import settle
 from cresset._subclasses.functional_tensor import functionalize
 from cresset._vmap import vmap
 
@@ -11,3 +12,5 @@ __all__ = [
     "grad", "grad_and_value", "vmap", "replace_all_batch_norm_modules_", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp",
     "functional_call", "stack_module_state", "debug_unwrap", "functionalize", "rearrange",
 ]  # fmt: skip
+
+settle(globals())

@@ -5,6 +5,7 @@ import copy
 import warnings
 
 import cresset
+from cresset._homes import settle
 
 from . import _names
 from ._codegen import (  # noqa: F401
@@ -371,3 +372,5 @@ reflectable_magic_methods = {
     "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}", "xor": "{} ^ {}", "getitem": "{}[{}]",
     "matmul": "{} @ {}",
 }  # fmt: skip
+
+settle(globals())

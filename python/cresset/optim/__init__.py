@@ -24,3 +24,6 @@ __all__ = [
     "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop",
     "Rprop", "SGD", "SparseAdam", "lr_scheduler", "swa_utils", "swap_in_optimizer_params_and_state",
 ]  # fmt: skip
+
+# As PyTorch has them.
+Adafactor.__module__ = Muon.__module__ = swap_in_optimizer_params_and_state.__module__ = __name__

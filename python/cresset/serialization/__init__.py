@@ -12,6 +12,7 @@ import warnings
 from tempfile import mkdtemp  # noqa: F401  where PyTorch has it
 
 import cresset
+from cresset._homes import settle
 
 from . import _files
 from ._errors import FileError, damage
@@ -315,3 +316,5 @@ def _refusal(why):
         f"error message.\n\tWeightsUnpickler error: {why}\n\nWhat weights_only accepts by default stands in docs/guide/files.md."
     )
 
+
+settle(globals())

@@ -226,3 +226,18 @@ def test_asarray_of_a_tensor_keeps_its_history_or_cuts_it(leaf, copy, wanted):
 def test_asarray_of_numbers_requires_grad_only_when_asked():
     assert not torch.asarray([1.0]).requires_grad
     assert torch.asarray([1.0], requires_grad=True).requires_grad
+
+
+def test_dlpack_for_a_device():
+    x = torch.arange(3)
+    for device in (None, (1, 0), (1, 3)):
+        assert torch.from_dlpack(x.__dlpack__(dl_device=device, copy=False)).data_ptr() == x.data_ptr()
+    with pytest.raises(BufferError, match="Unsupported device_type: 99"):
+        x.__dlpack__(dl_device=(99, 0))
+    with pytest.raises(TypeError, match="dl_device must be a tuple of two ints, not str"):
+        x.__dlpack__(dl_device="cpu")
+
+
+def test_numpy_takes_no_positional_argument():
+    with pytest.raises(TypeError, match="takes 0 positional arguments but 1 was given"):
+        torch.ones(1).numpy(True)

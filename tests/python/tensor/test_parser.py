@@ -139,3 +139,33 @@ def test_a_method_needs_a_tensor():
         torch.Tensor.add(1, 2)
     with pytest.raises(TypeError, match="needs an argument"):
         torch.Tensor.add()
+
+
+def test_the_one_signature_of_so_many_arguments_complains():
+    with pytest.raises(TypeError, match=r"^arange\(\): argument 'end' \(position 1\) must be Number, not str$"):
+        torch.arange("a")
+    with pytest.raises(TypeError, match=r"^randint\(\): argument 'size' \(position 2\) must be tuple of ints, not int$"):
+        torch.randint(5, 2)
+
+
+def test_types_in_messages():
+    numpy = pytest.importorskip("numpy")
+    for call, words in [
+        (lambda: torch.ones(1).to(torch.float32, "a"), r"got \(torch.dtype, str\), but"),
+        (lambda: torch.ones(2).view([2.5, 2]), r"got \(list\), but"),
+        (lambda: torch.relu(numpy.ones(2)), r"must be Tensor, not numpy.ndarray"),
+        (lambda: torch.relu(torch.float32), r"must be Tensor, not torch.dtype"),
+        (lambda: torch.relu(torch.relu), r"must be Tensor, not builtin_function_or_method"),
+        (lambda: torch.cat([torch.ones(1), numpy.float64(1)]), r"expected Tensor as element 1 in argument 0, but got numpy.float64"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            call()
+
+
+def test_numbers_of_numpy_in_lists_of_floats():
+    numpy = pytest.importorskip("numpy")
+    image = torch.ones(1, 1, 2, 2)
+    for factors in ([numpy.float32(2), 1], [numpy.int64(2), 1.0], [2.0, numpy.bool_(True)]):
+        assert torch._C._nn.upsample_nearest2d(image, None, factors).shape == (1, 1, 4, 2)
+    with pytest.raises(TypeError, match="upsample_nearest2d"):
+        torch._C._nn.upsample_nearest2d(image, None, [torch.tensor(2.0), 1.0])

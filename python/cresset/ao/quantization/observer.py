@@ -7,6 +7,7 @@ from typing import List
 from collections import OrderedDict
 
 import cresset
+from cresset._homes import settle
 
 from ._granularity import (
     AffineQuantizedObserverBase, Granularity, MappingType, PerAxis, PerBlock, PerGroup, PerRow, PerTensor, PerToken, TorchAODType, ZeroPointDomain, get_block_size,
@@ -29,6 +30,8 @@ __all__ = [
     "RecordingObserver", "ReuseInputObserver", "UniformQuantizationObserverBase", "AffineQuantizedObserverBase", "Granularity", "MappingType", "PerAxis",
     "PerBlock", "PerGroup", "PerRow", "PerTensor", "PerToken", "TorchAODType", "ZeroPointDomain", "get_block_size",
 ]  # fmt: skip
+
+settle(globals())
 
 _ObserverBase = UniformQuantizationObserverBase
 

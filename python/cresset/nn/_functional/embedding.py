@@ -80,7 +80,7 @@ def embedding_bag(
                 "found offsets of type <class 'cresset.Tensor'>"
             )
         bags, length = input.size(0), input.size(1)
-        # Without a last offset here whatever the argument says: the bags are the rows.
+        include_last_offset = False  # whatever the argument says: the bags are the rows
         if length > 0:
             offsets = cresset.arange(0, input.numel(), length, dtype=input.dtype, device=input.device)
         else:

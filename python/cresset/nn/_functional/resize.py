@@ -1,6 +1,7 @@
 """Resizing images, and sampling them at the positions of a grid."""
 
 import math
+import numbers
 import warnings
 
 from typing import List, Optional
@@ -35,6 +36,12 @@ def _factors(factor: Floats1, n: int) -> List[float]:
         return [float(factor)] * n
     factors = [float(f) for f in factor]
     return factors * n if is_scripting() and len(factor) == 1 else factors
+
+
+def _check_factors(factor):
+    for f in factor if isinstance(factor, (list, tuple)) else [factor]:
+        if not isinstance(f, (numbers.Real, cresset.SymInt, cresset.SymFloat)):
+            raise TypeError(f"interpolate(): argument 'scale_factor' must be float or tuple of floats, but found element of type {type(f).__name__}")
 
 
 def _nearest(input: Tensor, size: Optional[List[int]], scales: Optional[List[float]]) -> Tensor:
@@ -123,6 +130,8 @@ def interpolate(
         if mode == "area" or (recompute_scale_factor is not None and recompute_scale_factor):
             size = [int(math.floor(float(n) * s)) for n, s in zip(input.shape[2:], scales)]
             scales = None
+        elif not is_scripting():
+            _check_factors(scale_factor)
     else:
         raise ValueError("either size or scale_factor should be defined")
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):

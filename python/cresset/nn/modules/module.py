@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 import cresset
 import cresset.__future__ as _conversion
+from cresset._homes import settle
 from cresset import Tensor
 from cresset._dtype_info import NUMBER_DTYPES
 from cresset._hints import with_hint
@@ -31,6 +32,7 @@ from ._hooks import (  # noqa: F401  (PyTorch's place of the dictionaries, which
 from ._state import _EXTRA as _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys, _StatefulModule, _WrappedHook  # noqa: F401
 
 __all__ = ["Module", *_hooks.__all__]
+settle(globals(), _hooks.__all__)
 
 
 def _addindent(text, spaces):

@@ -14,6 +14,8 @@ class DataParallel(Module):
     is. Parameters must lie on the first device (RuntimeError otherwise), and gradients arrive there.
     """
 
+    __module__ = "cresset.nn.parallel.data_parallel"  # its public place
+
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
         self.dim = dim
