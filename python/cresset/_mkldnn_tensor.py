@@ -163,6 +163,41 @@ def _plain(x):
     return x._dense if isinstance(x, MkldnnTensor) else x
 
 
+def among(values):
+    """Is there a tensor of this layout among the values?"""
+    return any(isinstance(x, MkldnnTensor) for x in values)
+
+
+def apply_function(function, args):
+    """`function.apply(*args)` of an autograd.Function: the graph sees the strided tensors, the function those of this layout."""
+    separate = function.setup_context is not cresset.autograd.Function.setup_context
+    given, made = [isinstance(x, MkldnnTensor) for x in args], []
+
+    def opaque(values, which):
+        return tuple(MkldnnTensor(x) if there and x is not None else x for x, there in zip(values, which, strict=True))
+
+    def dense(result):
+        parts = result if isinstance(result, tuple) else (result,)
+        made[:] = [isinstance(x, MkldnnTensor) for x in parts]
+        return tuple(map(_plain, parts)) if isinstance(result, tuple) else _plain(result)
+
+    def results(value):
+        return opaque(value, made) if isinstance(value, tuple) else opaque((value,), made)[0]
+
+    def forward(*values):
+        ctx, values = ((), values) if separate else (values[:1], values[1:])
+        return dense(function.forward(*ctx, *opaque(values, given)))
+
+    def backward(ctx, *gradients):
+        found = function._resolve_backward()(ctx, *opaque(gradients, made))
+        return tuple(map(_plain, found)) if isinstance(found, tuple) else _plain(found)
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward), "vjp": cresset.autograd.Function.vjp}
+    if separate:
+        methods["setup_context"] = staticmethod(lambda ctx, inputs, output: function.setup_context(ctx, opaque(inputs, given), results(output)))
+    return results(type(function.__name__, (function,), methods).apply(*map(_plain, args)))
+
+
 _HANDLERS = {}
 
 

@@ -194,12 +194,14 @@ def _schemas_for_operator(name):
 
 
 def _operation(qualname):
-    """(the operator "ns::name" with all its overloads, their names), or (None, None) where there is none."""
-    if "." in qualname or not _schemas_for_operator(qualname):
+    """(the operator "ns::name" with all its overloads, their names: behind the others those that only scripts know), or (None, None) where there is none."""
+    schemas = [] if "." in qualname else _schemas_for_operator(qualname)
+    if not schemas:
         return None, None
     namespace, _, name = qualname.partition("::")
     packet = getattr(getattr(ops, namespace), name)
-    return packet, ["" if overload == "default" else overload for overload in packet.overloads()]
+    names = ["" if overload == "default" else overload for overload in packet.overloads()]
+    return packet, names + [s.overload_name for s in schemas if s.overload_name not in names]
 
 
 _C.parse_schema, _C._jit_get_all_schemas, _C._jit_get_schemas_for_operator = parse_schema, _all_schemas, _schemas_for_operator

@@ -305,6 +305,8 @@ def test_operations_by_name_and_memory_of_tensors():
     packet, overloads = cresset._C._jit_get_operation("aten::abs")
     assert packet(cresset.tensor([-1.0])).item() == 1 and overloads == ["", "out"]
     assert cresset._C._jit_get_operation("aten::no_such") == (None, None)
+    overloads = cresset._C._jit_get_operation("aten::add")[1]  # those of scripts are behind the dispatcher's
+    assert overloads[:4] == ["Tensor", "out", "Scalar", "Scalar_out"] and {"int", "complex", "str"} <= set(overloads[4:])
     assert [cresset._C._has_storage(t) for t in (cresset.ones(2), cresset.ones(2, device="meta"), cresset.ones(2).to_sparse())] == [True, True, False]
 
 

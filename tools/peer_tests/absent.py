@@ -217,7 +217,10 @@ class _Rewrite(ast.NodeTransformer):
             for part in ast.walk(statement):
                 if hasattr(part, "lineno"):
                     ast.copy_location(part, node)
-        return made
+        # Never run, and still seen by the compiler: it calls methods of names that are imported by other instructions, and torch.compile takes
+        # the source of a function only where that gives the function's instructions.
+        never = ast.copy_location(ast.If(ast.copy_location(ast.Constant(False), node), [node], []), node)
+        return [*made, never]
 
 
 def compiled(source, path, package):

@@ -37,15 +37,23 @@ def make_dual(tensor, tangent, *, level=None):
     if _C._current_dual_level() < 0:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
     tensor.is_floating_point, tangent.is_floating_point  # AttributeError for what is no tensor
-    return _C._make_dual(tensor, tangent, level)
+    return _keeping_types(_C._make_dual, (tensor, tangent), tensor, tangent, level)
 
 
 def unpack_dual(tensor, *, level=None):
     """(primal, tangent); the tangent is None when there is none."""
     if _C._current_dual_level() < 0:
         return UnpackedDualTensor(tensor, None)
-    primal, tangent = _C._unpack_dual(tensor, level)
-    return UnpackedDualTensor(primal, tangent)
+    return UnpackedDualTensor(*_keeping_types(_C._unpack_dual, (tensor,), tensor, level))
+
+
+def _keeping_types(function, tensors, *args):
+    """A call of the function, which types of tensors and modes may take over; theirs are the results."""
+    if _C._has_torch_function(tensors):
+        from cresset.overrides import handle_torch_function
+
+        return handle_torch_function(function, tensors, *args)
+    return function(*args)
 
 
 _levels = threading.local()  # .recorded: func.jvp calls inside of another one, whose tangents are those of a recorded graph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from _thread import _local
 
@@ -159,6 +160,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             args = cls._bind(args, kwargs, separate)
         elif separate:
             args = cls._bind(args, {}, separate)
+        if _C._has_torch_function(args):
+            opaque = sys.modules.get("cresset._mkldnn_tensor")
+            if opaque is not None and opaque.among(args):
+                return opaque.apply_function(cls, args)
         return _C._function_apply(cls, cls._backward_cls, separate, cls.jvp is not Function.jvp, *args)
 
     @classmethod

@@ -126,9 +126,20 @@ def unchecked_cast(the_type, the_value):
 
 
 def fork(func, *args, **kwargs):
-    """Run a function; scripts start it on another thread and give a Future. In Python it is called at once."""
+    """Run a function; scripts start it on another thread and give a Future. In Python it is called at once, and a trace has it as a fork where only
+    those that wait for it use what it makes."""
     future = Future()
-    future.set_result(func(*args, **kwargs))
+    if not _C._is_tracing():
+        future.set_result(func(*args, **kwargs))
+        return future
+    _C._trace_fork_begin()
+    try:
+        result = func(*args, **kwargs)
+        future.set_result(result)
+    except BaseException:
+        _C._trace_fork_failed()
+        raise
+    _C._trace_fork_end(future, result)
     return future
 
 

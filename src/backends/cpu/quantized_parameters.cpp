@@ -149,11 +149,29 @@ intrusive_ptr<Packed<4>> made_of(std::type_identity<Packed<4>>, const CellState&
 template <int N>
 using StateOf = std::conditional_t<N == 1 || N == 2, IValue, decltype(state_of(std::declval<const Packed<N>&>()))>;
 
+// Of a convolution: which of the groups of numbers behind the first three, one number a dimension.
+enum Geometry : std::ptrdiff_t { kStride, kPadding, kDilation, kOutputPadding };
+template <int N, Geometry which>
+std::vector<int64_t> geometry(const intrusive_ptr<Packed<N>>& p) {
+  const auto first = p->numbers.begin() + 3 + which * (N + 1);
+  return {first, first + N + 1};
+}
+
 template <int N>
 void register_packed(Library& m, const char* name, const std::string& doc) {
   using P = Packed<N>;
-  m.class_<P>(name, doc)
-      .def(init<typename P::Tensors, std::vector<int64_t>>())
+  auto made = m.class_<P>(name, doc);
+  if constexpr (N < 3) made.def("bias", [](const intrusive_ptr<P>& p) { return p->tensors.get(1); });
+  if constexpr (N == 1 || N == 2) {
+    made.def("weight", [](const intrusive_ptr<P>& p) { return p->tensors.get(0).value(); })
+        .def("stride", &geometry<N, kStride>)
+        .def("padding", &geometry<N, kPadding>)
+        .def("dilation", &geometry<N, kDilation>)
+        .def("output_padding", &geometry<N, kOutputPadding>)
+        .def("groups", [](const intrusive_ptr<P>& p) { return p->numbers.at(2); })
+        .def("transpose", [](const intrusive_ptr<P>& p) { return p->numbers.at(1) != 0; });
+  }
+  made.def(init<typename P::Tensors, std::vector<int64_t>>())
       .def("tensors", [](const intrusive_ptr<P>& p) { return p->tensors; })
       .def("numbers", [](const intrusive_ptr<P>& p) { return p->numbers; })
       .def(

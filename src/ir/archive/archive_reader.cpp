@@ -159,6 +159,7 @@ class ArchiveReader {
       const auto& arguments = set_state->getSchema().arguments();
       CRESSET_CHECK(arguments.size() == 2 && restore_type(state, arguments[1].type), "archive: the state of an object of '", cls->name,
                     "' is not what its __setstate__ takes.");
+      if (auto* function = dynamic_cast<GraphFunction*>(set_state)) importer_->compile(*function);
       (*set_state)(Stack{IValue(made), std::move(state)});
     } else {
       CRESSET_CHECK(state.isGenericDict(), "archive: the attributes of an object of '", cls->name, "' are no dict.");

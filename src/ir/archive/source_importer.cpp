@@ -162,10 +162,14 @@ void SourceImporter::compile_all() {
   // Compiling meets further functions.
   for (std::size_t i = 0; i < declared_.size(); ++i) {
     check_signals();
-    declared_[i]->ensure_defined();
-    mark_by_comments(*declared_[i]);
-    show_original_places(*declared_[i]);
+    compile(*declared_[i]);
   }
+}
+
+void SourceImporter::compile(GraphFunction& f) {
+  f.ensure_defined();
+  mark_by_comments(f);
+  show_original_places(f);
 }
 
 void SourceImporter::mark_by_comments(GraphFunction& f) {

@@ -32,6 +32,8 @@ class SourceImporter : public Resolver, public std::enable_shared_from_this<Sour
   intrusive_ptr<Function> find_function(const std::string& qualified);
   /// Compiles everything met so far, so that mistakes show while loading. Afterwards nodes say where they come from originally.
   void compile_all();
+  /// The same for one function, which runs while the objects are read.
+  void compile(GraphFunction& f);
 
   SugaredValuePtr resolveValue(const std::string& name, GraphFunction& m, const SourceRange& range) override;
   TypePtr resolveType(const std::string& name, const SourceRange& range) override;

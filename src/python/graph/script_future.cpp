@@ -5,6 +5,7 @@
 #include "python/convert.h"
 #include "python/graph/ir.h"
 #include "python/graph/script_convert.h"
+#include "python/graph/tracer.h"
 
 namespace cresset::python {
 
@@ -35,6 +36,7 @@ Object wait(PyObject* o) {
     const GilRelease release;
     value = jit::wait(future);
   }
+  note_traced_wait(future);
   return Object(to_python(std::move(value), false));
 }
 

@@ -118,6 +118,7 @@ void begin(std::vector<std::string> names, PyObject* inputs, PyObject* self, boo
   const IValue values = traced_value(inputs);
   if (!names.empty()) tracer::check_input(values);
   for (std::size_t i = 0; i < names.size(); ++i) state->add_input(names[i], values.toTupleElements()[i]);
+  forget_traced_forks();
   tracer::set_current(state);
 }
 
@@ -134,6 +135,7 @@ std::shared_ptr<Graph> end(PyObject* output) {
                   "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op.");
     s->names_values = false;  // the program has returned: the variables here are not its own
     s->set_output(traced_value(output));
+    finish_traced_forks();
   }
   s->make_methods();
   tracer::clean_up(s->graph);
@@ -157,6 +159,8 @@ void add_method(PyObject* module, const std::string& name, const std::shared_ptr
 }
 
 }  // namespace
+
+IValue traced_result(PyObject* o) { return traced_value(o); }
 
 void warn_tracer(const char* text) {
   if (!warns) return;
@@ -267,7 +271,7 @@ void init_tracer(PyObject* module) {
     begin(names, inputs, self, force_outplace);
   });
   def(module, "_trace_end", [](PyObject* output) { return end(output); });
-  def(module, "_trace_abandon", [] { tracer::set_current(nullptr); }, "Ends a trace that failed.");
+  def(module, "_trace_abandon", [] { forget_traced_forks(), tracer::set_current(nullptr); }, "Ends a trace that failed.");
   def(
       module, "_trace_module",
       [](std::string name, std::optional<PyObject*> inside_of) {
@@ -288,6 +292,7 @@ void init_tracer(PyObject* module) {
     CRESSET_CHECK(f, "a function with a graph was required.");
     f->setSchema(tracer::traced_schema(*f->graph(), f->name()));
   });
+  init_tracer_forks(module);
 }
 
 }  // namespace cresset::python

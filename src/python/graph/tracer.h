@@ -29,6 +29,18 @@ void note_subscript(bool slice, std::initializer_list<PyObject*> parts);
 /// Does an assignment to a subscript run now?
 void note_assignment(bool runs);
 
+/// Tensors in tuples, lists and dictionaries as a value of the graph. Raises for others.
+IValue traced_result(PyObject* o);
+
+// jit.fork (tracer_forks.cpp).
+/// A future is waited for: what it gives is a value of the trace.
+void note_traced_wait(const intrusive_ptr<ivalue::Future>& future);
+/// The trace ends: forks get their graphs. Before modules get methods.
+void finish_traced_forks();
+/// A trace begins, or is given up.
+void forget_traced_forks();
+
 void init_tracer(PyObject* module);
+void init_tracer_forks(PyObject* module);
 
 }  // namespace cresset::python

@@ -122,6 +122,12 @@ def test_packed_weights():
     assert ops.conv2d_unpack(packed)[0].q_scale() == 0.029999999329447746  # kept in float32
     again = copy.deepcopy(packed)
     assert torch.equal(ops.conv2d_unpack(again)[0], packed.unpack()[0]) and ops.conv2d_stride(again) == [2, 1]
+    # What the objects themselves say.
+    weight = torch.quantize_per_tensor(torch.ones(2, 3, 1, 2, 3), 0.5, 0, torch.qint8)
+    packed = ops.conv_transpose3d_prepack(weight, torch.ones(3), [2, 3, 4], [0, 1, 2], [1, 0, 2], [1, 2, 3], 1)
+    assert torch.equal(packed.weight(), weight) and packed.bias().tolist() == [1, 1, 1] and packed.transpose() is True
+    assert (packed.stride(), packed.padding(), packed.output_padding(), packed.dilation()) == ([2, 3, 4], [0, 1, 2], [1, 0, 2], [1, 2, 3])
+    assert packed.groups() == 1 and ops.linear_prepack(weight[0, :, 0, 0], None).bias() is None
 
 
 def test_embeddings():

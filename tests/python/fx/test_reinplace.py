@@ -100,11 +100,25 @@ def products_of_the_place(x):
     return a.addmm(a.view(4, 4), a.view(4, 4))
 
 
+def a_tensor_is_resized(x):
+    a = x + 1
+    a.resize_(5, 5)
+    a.fill_(2)
+    return a.view(25) + 1
+
+
+def the_smaller_one_is_read_later(x):
+    a = x + 1
+    b = torch.ops.aten.resize(a, [2, 2])
+    return a * 3, b.mul(2)
+
+
 # Function, operators of the result that write (in the order of the graph).
 CASES = [
     (simple, ["add_", "mul_", "relu_"]), (input_is_kept, None), (old_value_is_read, None), (dtype_changes, ["add_"]), (one_place_many_elements, []),
     (twice, []), (constant, None), (out_of_a_part, ["add_"]), (into_another_part, ["copy_"]), (base_is_read_later, None), (mutated_views, None), (diagonal, None),
     (mutated_input, None), (parts_of_a_split, None), (another_name_of_the_place, ["add_"]), (another_order_of_the_places, []), (products_of_the_place, []),
+    (a_tensor_is_resized, ["resize_", "fill_", "add_"]), (the_smaller_one_is_read_later, ["mul_", "mul_"]),
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """tools/peer_tests: a folder of made-up tests beside a made-up PyTorch gives each cause its row."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -181,3 +182,14 @@ def test_a_file_that_does_not_load_loses_all_the_tests_of_the_control(folders):
 def test_what_does_not_exist_is_said(folders):
     done = subprocess.run([sys.executable, ROOT / "tools/peer_tests", folders[0], "--files", "test_none.py"], capture_output=True, text=True)
     assert done.returncode and "has no test_none.py" in done.stderr
+
+
+def test_functions_of_a_file_that_was_rewritten_have_the_instructions_of_its_source(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools/peer_tests"))
+    absent = importlib.import_module("absent")
+    text = "import torch\nfrom torch import nn\n\ndef f(x):\n    return torch.clamp(nn.functional(x), 0)\n"
+
+    def function(code):
+        return next(c for c in code.co_consts if getattr(c, "co_name", "") == "f")
+
+    assert function(absent.compiled(text, "file.py", "")) == function(compile(text, "file.py", "exec"))

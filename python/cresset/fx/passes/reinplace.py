@@ -121,6 +121,9 @@ class _Graph:
         target = node.args[0] if node.args else None
         if written is None or not isinstance(target, cresset.fx.Node) or not self.may_be_written(target):
             return
+        if written is _aten.resize_.default:
+            self.resize(node, target)
+            return
         result, value = self.values[node], self.values[target]
         pointwise = cresset.Tag.pointwise in node.target.tags  # reads a place before it writes this place
         others = [self.values[n] for n in node.all_input_nodes if n is not target]
@@ -133,6 +136,17 @@ class _Graph:
             self.values |= seen
             node.replace_all_uses_with(target)
             node.target = written
+
+    def resize(self, node, target):
+        """Make a resized copy the tensor itself with other sizes, where nothing looks at that tensor's memory any more."""
+        memory, later = _memory(self.values[target]), node.next
+        while later.op != "root":
+            if memory in self.read(later):
+                return
+            later = later.next
+        self.values[target] = self.values[node]
+        node.replace_all_uses_with(target)
+        node.target = _aten.resize_.default
 
     def write_part(self, node):
         """Make an operator that gives a tensor with one part changed a copy into that part, or nothing where the part is there already."""
