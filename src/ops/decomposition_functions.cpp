@@ -40,8 +40,9 @@ Tensor matrix_exp_impl(const Tensor& self) {
   const impl::ExcludeDispatchKeyGuard no_autocast(autocast_dispatch_keyset);  // its products are steps of one factorisation
   if (self.is_meta() || self.numel() == 0) return cresset::empty(self.sizes(), self.options());
   if (self.size(-1) == 1) return cresset::exp(self).contiguous();
-  if (self.scalar_type() == kHalf || self.scalar_type() == kBFloat16)
-    return cresset::to(matrix_exp_impl(cresset::to(self, kFloat)), self.scalar_type());
+  // Where the norm is near the bound the denominator cancels, which in float would cost a tenth of its digits.
+  if (self.scalar_type() != kDouble && self.scalar_type() != kComplexDouble)
+    return cresset::to(matrix_exp_impl(cresset::to(self, self.is_complex() ? kComplexDouble : kDouble)), self.scalar_type());
   constexpr double kTheta = 5.371920351148152;
   const int64_t n = self.size(-1);
   const Tensor a = self.reshape({-1, n, n});

@@ -177,7 +177,7 @@ CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
 // The argument memory_format of a method, when it is given.
 std::optional<MemoryFormat> format_argument(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   PyObject* f = one_argument(name, "memory_format", args, n, kwnames);
-  if (!f) return std::nullopt;
+  if (!f || f == Py_None) return std::nullopt;
   CRESSET_CHECK_TYPE(is_memory_format(f), name, "(): argument 'memory_format' must be torch.memory_format, not ", type_name(Py_TYPE(f)));
   return static_cast<MemoryFormat>(constant_value(f));
 }
@@ -340,8 +340,10 @@ PyObject* py_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n,
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyObject* py_is_set_to(PyObject* self, PyObject* other) {
+PyObject* py_is_set_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
+  PyObject* const other = one_argument("is_set_to", "tensor", args, n, kwnames);
+  CRESSET_CHECK_TYPE(other, "is_set_to() missing 1 required positional arguments: \"tensor\"");
   if (CRESSET_UNLIKELY(may_override(self) || !is_plain(other))) {
     const Ref others = checked(PyTuple_Pack(1, other));
     if (PyObject* r = override_method(self, "is_set_to", others.get())) return r;
@@ -354,8 +356,10 @@ PyObject* py_is_set_to(PyObject* self, PyObject* other) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyObject* py_is_same_size(PyObject* self, PyObject* other) {
+PyObject* py_is_same_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
+  PyObject* const other = one_argument("is_same_size", "other", args, n, kwnames);
+  CRESSET_CHECK_TYPE(other, "is_same_size() missing 1 required positional arguments: \"other\"");
   if (CRESSET_UNLIKELY(may_override(self) || !is_plain(other))) {
     const Ref others = checked(PyTuple_Pack(1, other));
     if (PyObject* r = override_method(self, "is_same_size", others.get())) return r;
@@ -474,8 +478,8 @@ PyMethodDef own_methods[] = {
                  "another device; itself when nothing changes."),
     CRESSET_FAST(type, "type() names the kind of tensor; type(dtype) converts."),
     CRESSET_FAST(requires_grad_, "requires_grad_(requires_grad=True)\n\nSets requires_grad of a leaf; returns the tensor."),
-    {"is_set_to", py_is_set_to, METH_O, "Same storage, sizes and strides?"},
-    {"is_same_size", py_is_same_size, METH_O, "Same sizes?"},
+    CRESSET_FAST(is_set_to, "is_set_to(tensor)\n\nSame storage, sizes and strides?"),
+    CRESSET_FAST(is_same_size, "is_same_size(other)\n\nSame sizes?"),
     {"as_subclass", py_as_subclass, METH_O, "as_subclass(cls)\n\nA view of this tensor as an instance of a subclass."},
     {"_dispatch_keys", py_data_ptr_impl_keys, METH_NOARGS, nullptr},
     CRESSET_KEYWORDS(
