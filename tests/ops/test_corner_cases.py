@@ -97,7 +97,7 @@ REFUSED = [
     (lambda: cresset.eye(2**32, out=cresset.empty(0)), RuntimeError, "numel: integer multiplication overflow"),
     (lambda: cresset.empty(0).resize_(2**32, 2**32), RuntimeError, "numel: integer multiplication overflow"),
     (lambda: cresset.arange(0, 64, 0.5, dtype=cresset.int64), ValueError, "step must be nonzero"),
-    (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "invalid size"),
+    (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "value cannot be converted to type int64_t"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).double(), [4], cresset.ones(4), None, 1e-5), RuntimeError, "share same datatype"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).half(), [4], cresset.ones(4).bfloat16(), None, 1e-5), RuntimeError, "scalar type of Float"),
     (lambda: F.binary_cross_entropy(HALF, ONE, weight=cresset.ones(2)), RuntimeError, r"shape \[1\] doesn't match the broadcast shape \[2\]"),
@@ -662,6 +662,8 @@ def test_one_tensor_is_flattened_as_a_view():
     flat = cresset.ops.aten.flatten_dense_tensors([x])
     assert flat.shape == (4,) and flat.data_ptr() == x.data_ptr()
     assert cresset.ops.aten.flatten_dense_tensors([x.t()]).tolist() == [0, 2, 1, 3]
+    back = cresset._C._nn.unflatten_dense_tensors(flat, tensors=[x])
+    assert back[0].equal(x)
 
 
 def test_a_bias_does_not_enlarge_the_result_of_linear():
@@ -686,3 +688,32 @@ def test_layer_norm_s_gradient_checks_sizes_under_vmap():
     x, rows = cresset.ones(2, 3), cresset.ones(2, 1)
     with pytest.raises(RuntimeError, match=r"Given normalized_shape=\[2\]"):
         cresset.vmap(lambda t, r: cresset.ops.aten.native_layer_norm_backward(t, t, [2], r, r, None, None, [True, False, False])[:1])(x, rows)
+
+
+@pytest.mark.parametrize("sizes", [(2, 4, 0), (0, 4, 3), (1, 0, 3)])
+def test_types_of_norms_are_checked_where_there_is_nothing_to_do(sizes):
+    with pytest.raises(NotImplementedError, match="\"GroupNormKernelImpl\" not implemented for 'Int'"):
+        cresset.group_norm(cresset.ones(sizes, dtype=cresset.int32), 2)
+    with pytest.raises(NotImplementedError, match="\"LayerNormKernelImpl\" not implemented for 'Int'"):
+        cresset.layer_norm(cresset.ones(sizes, dtype=cresset.int32), sizes[1:])
+    x = cresset.ones(sizes, requires_grad=True)
+    y = cresset.nn.functional.group_norm(x, 1)
+    y.sum().backward()
+    assert y.shape == sizes == x.grad.shape
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_steps_that_are_no_numbers():
+    """Words of PyTorch 2.13."""
+    nan, inf = math.nan, math.inf
+    for call in (cresset.range, cresset.ops.aten.range, cresset.arange):
+        for ends, words in [((3, 0, nan), "step must be nonzero"), ((3, -0.5, inf), "inconsistent with step sign")]:
+            with pytest.raises(RuntimeError, match=words):
+                call(*ends)
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+            call(0, 3, inf, dtype=cresset.int32)
+
+
+def test_integrals_of_half_numbers_are_scaled_before_they_are_added():
+    y = cresset.full((4,), 20000.0, dtype=cresset.float16)
+    assert cresset.cumulative_trapezoid(y, dx=0.5).tolist() == [10000, 20000, 30000]
