@@ -268,10 +268,10 @@ def _special_elsewhere(name):
 def _of_lists(name):
     """A function of `_utils` on lists of tensors, which is loaded when it is called."""
 
-    def call(*args):
+    def call(*args, **kwargs):
         from . import _utils
 
-        return getattr(_utils, name)(*args)
+        return getattr(_utils, name)(*args, **kwargs)
 
     call.__name__ = name[1:]
     return call

@@ -10,10 +10,7 @@ from ._overridable import tensor_attribute, tensor_method
 _TYPES = {f"{word}Tensor": dtype for dtype, word in DTYPE_WORDS.items() if not dtype.is_complex}
 
 
-_NO_CONSTRUCTOR = (
-    "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
-    "Use torch.tensor(...) or torch.as_tensor(...) instead."
-)
+_NO_CONSTRUCTOR = "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use torch.tensor(...) or torch.as_tensor(...) instead."
 _NO_NEW = "Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead."
 
 
@@ -27,9 +24,7 @@ def _sizes(args):
     """The arguments as sizes. The first one decides that they are; bools behind it are numbers."""
     for place, value in enumerate(args, 1):
         if not (_is_size(value) or isinstance(value, bool)):
-            raise TypeError(
-                f"new(): argument 'size' failed to unpack the object at pos {place} with error \"type must be tuple of ints,but got {type(value).__name__}\""
-            )
+            raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {place} with error \"type must be tuple of ints,but got {type(value).__name__}\"")
     return list(map(operator.index, args))
 
 
@@ -61,8 +56,7 @@ def _make(dtype, args, device="cpu"):
         return cresset.empty(_sizes(args), dtype=dtype, device=device)
     if len(args) > 1:
         raise TypeError(
-            "new() received an invalid combination of arguments: sizes, or one sequence, tensor or storage were required; got "
-            f"{len(args)} arguments, the first one a {type(first).__name__}"
+            f"new() received an invalid combination of arguments: sizes, or one sequence, tensor or storage were required; got {len(args)} arguments, the first one a {type(first).__name__}"
         )
     if len(args) == 1 and hasattr(first, "__len__"):
         return cresset.tensor(first, dtype=dtype, device=device)
@@ -248,10 +242,7 @@ def resize_as(self, tensor):
 
 def _resized(self, size):
     if cresset.Size(size).numel() != self.numel():
-        raise RuntimeError(
-            f"requested resize to {list(size)}, but the given tensor has a size of {list(self.shape)}: the number of elements must stay. "
-            "Use resize_ to change it."
-        )
+        raise RuntimeError(f"requested resize to {list(size)}, but the given tensor has a size of {list(self.shape)}: the number of elements must stay. Use resize_ to change it.")
     return self.contiguous().view(size)
 
 
@@ -302,9 +293,7 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
     )
     start, end, step = (v.item() if isinstance(v, cresset.Tensor) else v for v in (start, end, step))
     if out is not None and out.requires_grad:
-        raise RuntimeError(
-            "aten::range(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
-        )
+        raise RuntimeError("aten::range(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
     if out is not None and dtype not in (None, out.dtype):
         raise RuntimeError(f"dtype {word_of(dtype)} does not match dtype of out parameter ({word_of(out.dtype)})")
     if out is not None and layout is not out.layout:
@@ -314,7 +303,9 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
     dtype = out.dtype if out is not None else dtype or cresset.float32
     if dtype == cresset.bool or dtype.is_complex:
         raise NotImplementedError(f"range: numbers of {dtype} have no steps; give an integral or a floating-point dtype.")
-    if step == 0:
+    if not dtype.is_floating_point and not all(-(2**63) <= v < 2**63 for v in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")

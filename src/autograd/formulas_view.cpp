@@ -82,7 +82,18 @@ Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArray
 Tensor as_strided_jvp(const Tensor& self_t, const Tensor& self, IntArrayRef size, IntArrayRef stride,
                       std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
-  return cresset::as_strided(self_t, size, stride, offset - self.storage_offset() + self_t.storage_offset());
+  const int64_t first = offset - self.storage_offset() + self_t.storage_offset();
+  if (!self_t.has_storage() || is_empty(size)) return cresset::as_strided(self_t, size, stride, first);
+  const int64_t there = static_cast<int64_t>(self_t.storage().nbytes() / self_t.itemsize());
+  if (first >= 0 && first + last_element(size, stride) < there) return cresset::as_strided(self_t, size, stride, first);
+  if (is_empty(self.sizes())) return cresset::zeros(size, self_t.options());
+  // A tangent has no memory around its elements, as self has: there are zeros.
+  const int64_t start = std::min(offset, self.storage_offset());
+  const int64_t length =
+      std::max(offset + last_element(size, stride), self.storage_offset() + last_element(self.sizes(), self.strides())) - start + 1;
+  const Tensor flat = cresset::as_strided_scatter(cresset::zeros({length}, self_t.options()), self_t, self.sizes(), self.strides(),
+                                                  self.storage_offset() - start);
+  return cresset::as_strided(flat, size, stride, offset - start);
 }
 
 namespace {

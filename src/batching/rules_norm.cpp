@@ -16,6 +16,7 @@
 
 #include "batching/batch_call.h"
 #include "ops/norm.h"
+#include "ops/ops_decl_norm.h"
 
 namespace cresset::batching {
 namespace {
@@ -51,7 +52,8 @@ Three layer_norm_rule(const Tensor& input, IntArrayRef shape, const std::optiona
 }
 
 Three layer_norm_backward_rule(const Tensor& grad_out, const Tensor& input, IntArrayRef shape, const Tensor& mean, const Tensor& rstd,
-                               const std::optional<Tensor>& weight, const std::optional<Tensor>&, std::array<bool, 3> mask) {
+                               const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, std::array<bool, 3> mask) {
+  ops::native_layer_norm_backward_meta(grad_out, input, shape, mean, rstd, weight, bias, {false, false, false});  // its checks
   DimVector outer, inner;
   const int64_t first = input.dim() - static_cast<int64_t>(shape.size());
   for (int64_t d = 0; d < input.dim(); ++d) (d < first ? outer : inner).push_back(d);

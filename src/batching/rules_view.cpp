@@ -9,6 +9,7 @@
 #include <cresset/ops/functions_view_copy.h>
 
 #include "batching/batch_call.h"
+#include "ops/shared/number_range.h"
 #include "ops/shared/shape_util.h"
 
 namespace cresset::batching {
@@ -224,7 +225,9 @@ Tensor as_strided_scatter_rule(const Tensor& self, const Tensor& src, IntArrayRe
 Tensor masked_fill_rule(const Tensor& self, const Tensor& mask, const Tensor& value) {
   CRESSET_CHECK(value.dim() == 0, "masked_fill only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
                 " dimension(s).");
-  return cresset::where(mask, value.to(self.scalar_type()), self);
+  const ScalarType type = self.scalar_type();
+  if (value.scalar_type() != type && type != kBool && value.is_cpu() && value.has_storage()) ops::check_number(value.item(), type);
+  return cresset::where(mask, value.to(type), self);
 }
 
 // --- values -------------------------------------------------------------------------------------------------------------------

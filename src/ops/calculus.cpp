@@ -81,7 +81,7 @@ Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
 Tensor cumulative_trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
   dim = checked_dim(dim, y);
   check_dx("cumulative_trapezoid", y, dx);
-  return cresset::mul(cresset::cumsum(sums_of_neighbours(y, dim), dim), dx.toDouble() / 2);
+  return cresset::cumsum(cresset::mul(sums_of_neighbours(y, dim), dx.toDouble() / 2), dim);
 }
 
 // ---- derivatives -------------------------------------------------------------------------------------------------------

@@ -116,11 +116,11 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
   check_mask(mask);
   CRESSET_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
                 " dimension(s).");
-  if (value.is_complex() && !self.is_complex() && self.scalar_type() != kBool) {  // a number that is real may be
-    if (!value.is_meta()) check_number(value.item(), self.scalar_type());
+  const ScalarType type = self.scalar_type();
+  if (value.scalar_type() != type && type != kBool && value.is_cpu() && value.has_storage()) check_number(value.item(), type);
+  if (value.is_complex() && !self.is_complex() && type != kBool)  // a number that is real may be
     return masked_fill_tensor(self, mask, cresset::real(value));
-  }
-  return filled_where(mask, value.to(self.scalar_type()), self);
+  return filled_where(mask, value.to(type), self);
 }
 
 Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value) {

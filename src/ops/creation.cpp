@@ -13,6 +13,7 @@
 
 #include "ops/ops_decl_creation.h"
 #include "ops/shared/fresh_memory.h"
+#include "ops/shared/number_range.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/sparse_factories.h"
 #include "ops/shared/structured.h"
@@ -230,6 +231,14 @@ Tensor scalar_tensor_impl(const Scalar& s, std::optional<ScalarType> dtype, std:
 
 // ---- ranges
 
+static void check_range(double from, double to, double by, ScalarType type) {
+  CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
+  CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
+  CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
+  if (isIntegralType(type))
+    for (const double number : {from, to, by}) check_number(Scalar(number), kLong);
+}
+
 TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   const bool integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
@@ -237,9 +246,7 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool && !isComplexType(type), "\"arange_cpu\" not implemented for '", type, "'");
   if (type == kLong) CRESSET_CHECK_VALUE(step.toLong() != 0 || step.toDouble() == 0, "step must be nonzero");
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
-  CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
-  CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-  CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
+  check_range(from, to, by, type);
   double count;
   if (integral) {
     const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
@@ -392,10 +399,8 @@ TensorSpec triu_indices_shape(int64_t row, int64_t col, int64_t offset, std::opt
 Tensor closed_range(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
                     std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
-  CRESSET_CHECK(by != 0, "step must be nonzero");
-  CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-  CRESSET_CHECK((to - from) / by >= 0, "upper bound and lower bound inconsistent with step sign");
   const ScalarType type = dtype.value_or(get_default_dtype());
+  check_range(from, to, by, type);
   const auto n = static_cast<int64_t>((to - from) / by) + 1;
   const bool whole = isIntegralType(type);
   const Tensor places = cresset::arange(n, whole ? kLong : kDouble, layout, device, pin_memory);

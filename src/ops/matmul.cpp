@@ -226,7 +226,10 @@ Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optiona
     const Tensor rows = input.reshape({-1, input.size(-1)});
     return cresset::addmm(*bias, rows, weight.t()).reshape(sizes);
   }
-  return cresset::matmul(input, weight.t()) + *bias;
+  const Tensor product = cresset::matmul(input, weight.t()), sum = product + *bias;
+  if (sum.dim() == product.dim() && sum.sizes() == product.sizes()) return sum;
+  CRESSET_CHECK(sum.numel() == product.numel(), "output with shape ", product.sizes(), " doesn't match the broadcast shape ", sum.sizes());
+  return sum.reshape(product.sizes());  // dimensions of 1 before it
 }
 
 Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other) {

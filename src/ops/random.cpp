@@ -233,9 +233,13 @@ std::tuple<Tensor, Tensor> rrelu_with_noise_functional_impl(const Tensor& self, 
   return {result, drawn};
 }
 
-Tensor& feature_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(feature_dropout_impl(self, p, train)); }
-Tensor& alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(alpha_dropout_impl(self, p, train)); }
-Tensor& feature_alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(feature_alpha_dropout_impl(self, p, train)); }
+// Where nothing is dropped self is not touched: it may be a leaf of autograd.
+static Tensor& changed_to(Tensor& self, const Tensor& values) { return values.is_same(self) ? self : self.copy_(values); }
+Tensor& feature_dropout_inplace(Tensor& self, double p, bool train) { return changed_to(self, feature_dropout_impl(self, p, train)); }
+Tensor& alpha_dropout_inplace(Tensor& self, double p, bool train) { return changed_to(self, alpha_dropout_impl(self, p, train)); }
+Tensor& feature_alpha_dropout_inplace(Tensor& self, double p, bool train) {
+  return changed_to(self, feature_alpha_dropout_impl(self, p, train));
+}
 
 Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                            std::optional<Device> device, std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {

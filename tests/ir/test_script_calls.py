@@ -78,3 +78,18 @@ def test_methods_and_gradients_go_through():
     x = cresset.tensor([3.0])
     module(x).backward()
     assert module(x).item() == 12.0 and module.weight.grad.item() == 6.0
+
+
+def test_numbers_at_the_end_are_a_list_only_where_its_length_is_open():
+    """As in PyTorch 2.13: neither `float[]?` nor `int[1]` takes several of them."""
+    unit = cresset.jit.CompilationUnit(
+        "def f(x):\n    return x.permute(0, 2, 1)\n"
+        "def g(x, out):\n    return torch.ops.aten.upsample_nearest1d(x, [2], 0.7, out=out)\n"
+        "def h(x, out):\n    return torch.ops.aten.upsample_nearest2d(x[None], [2, 2], 0.7, 0.7, out=out)\n"
+    )
+    x = cresset.arange(12.0).view(1, 3, 4)
+    assert unit.f(x).shape == (1, 4, 3)
+    assert unit.g(x, cresset.empty(0)).shape == (1, 3, 2) and unit.h(x, cresset.empty(0)).shape == (1, 1, 2, 2)
+    for wrong in ("torch.ops.aten.upsample_nearest2d(x, None, 2.0, 2.0)", "torch.roll(x, 1, 0, 1)"):
+        with pytest.raises(RuntimeError, match="Arguments for call are not valid"):
+            cresset.jit.CompilationUnit(f"def f(x):\n    return {wrong}\n")

@@ -97,7 +97,7 @@ REFUSED = [
     (lambda: cresset.eye(2**32, out=cresset.empty(0)), RuntimeError, "numel: integer multiplication overflow"),
     (lambda: cresset.empty(0).resize_(2**32, 2**32), RuntimeError, "numel: integer multiplication overflow"),
     (lambda: cresset.arange(0, 64, 0.5, dtype=cresset.int64), ValueError, "step must be nonzero"),
-    (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "invalid size"),
+    (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "value cannot be converted to type int64_t"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).double(), [4], cresset.ones(4), None, 1e-5), RuntimeError, "share same datatype"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).half(), [4], cresset.ones(4).bfloat16(), None, 1e-5), RuntimeError, "scalar type of Float"),
     (lambda: F.binary_cross_entropy(HALF, ONE, weight=cresset.ones(2)), RuntimeError, r"shape \[1\] doesn't match the broadcast shape \[2\]"),
@@ -629,3 +629,91 @@ def test_ranges_of_integers_between_fractions(ends, dtype, want):
     assert cresset.arange(*ends, dtype=dtype).tolist() == want
     out = cresset.empty(0, dtype=dtype)
     assert cresset.arange(*ends, out=out).tolist() == want and out.shape == (len(want),)
+
+
+@pytest.mark.parametrize("dtype, number", [
+    (cresset.uint8, cresset.tensor(300)), (cresset.int8, cresset.tensor(200, dtype=cresset.uint8)), (cresset.int64, cresset.tensor(math.nan)),
+    (cresset.float16, cresset.tensor(70000.0)), (cresset.bfloat16, cresset.tensor(2j)),
+])  # fmt: skip
+def test_masks_are_filled_with_numbers_that_the_type_has(dtype, number):
+    x, mask = cresset.ones(2, dtype=dtype), cresset.tensor([True, False])
+    for call in (
+        lambda: x.masked_fill(mask, number),
+        lambda: x.masked_fill_(mask, number),
+        lambda: cresset.vmap(lambda row: row.masked_fill(mask, number))(x[None]),
+    ):
+        with pytest.raises(RuntimeError, match=r"value cannot be converted to type \S+ without overflow"):
+            call()
+    assert cresset.ones(2).to(cresset.int16).masked_fill(mask, cresset.tensor(1.5)).tolist() == [1, 1]
+    assert cresset.ones(2, dtype=cresset.bool).masked_fill(mask, cresset.tensor(300)).all()
+
+
+@pytest.mark.parametrize("name", ["dropout_", "feature_dropout_", "alpha_dropout_", "feature_alpha_dropout_"])
+def test_a_leaf_from_which_nothing_is_dropped_is_not_changed(name):
+    leaf = cresset.ones(2, 2, requires_grad=True)
+    for p, train in [(0.0, True), (0.5, False)] if name != "dropout_" else []:
+        assert getattr(cresset, name)(leaf, p, train) is leaf and leaf._version == 0
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        getattr(cresset, name)(leaf, 0.5, True)
+
+
+def test_one_tensor_is_flattened_as_a_view():
+    x = cresset.arange(4.0).view(2, 2)
+    flat = cresset.ops.aten.flatten_dense_tensors([x])
+    assert flat.shape == (4,) and flat.data_ptr() == x.data_ptr()
+    assert cresset.ops.aten.flatten_dense_tensors([x.t()]).tolist() == [0, 2, 1, 3]
+    back = cresset._C._nn.unflatten_dense_tensors(flat, tensors=[x])
+    assert back[0].equal(x)
+
+
+def test_a_bias_does_not_enlarge_the_result_of_linear():
+    weight = cresset.ones(2, 4)
+    for bias in (cresset.ones(1, 2), cresset.ones(2)):
+        assert cresset.nn.functional.linear(cresset.ones(4), weight, bias).tolist() == [5, 5]
+    for x, bias in [(cresset.ones(4), cresset.ones(3, 2)), (cresset.ones(1, 1, 4), cresset.ones(5, 1, 2))]:
+        with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+            cresset.nn.functional.linear(x, weight, bias)
+
+
+def test_the_memory_around_a_tangent_is_zero():
+    base = cresset.arange(40.0)
+    x, change = base.as_strided((3, 4), (12, 3), 3), cresset.arange(1.0, 13).view(3, 4)
+    for view in (cresset.as_strided, cresset.as_strided_copy):
+        values, tangent = cresset.func.jvp(lambda t: view(t, [2, 2], [1, 10], 1), (x,), (change,))  # noqa: B023
+        assert values.tolist() == [[1, 11], [2, 12]] and tangent.tolist() == [[0, 0], [0, 4]]
+        assert cresset.func.jvp(lambda t: view(t, [2], [33], 6), (x,), (change,))[1].tolist() == [2, 0]  # noqa: B023
+
+
+def test_layer_norm_s_gradient_checks_sizes_under_vmap():
+    x, rows = cresset.ones(2, 3), cresset.ones(2, 1)
+    with pytest.raises(RuntimeError, match=r"Given normalized_shape=\[2\]"):
+        cresset.vmap(lambda t, r: cresset.ops.aten.native_layer_norm_backward(t, t, [2], r, r, None, None, [True, False, False])[:1])(x, rows)
+
+
+@pytest.mark.parametrize("sizes", [(2, 4, 0), (0, 4, 3), (1, 0, 3)])
+def test_types_of_norms_are_checked_where_there_is_nothing_to_do(sizes):
+    with pytest.raises(NotImplementedError, match="\"GroupNormKernelImpl\" not implemented for 'Int'"):
+        cresset.group_norm(cresset.ones(sizes, dtype=cresset.int32), 2)
+    with pytest.raises(NotImplementedError, match="\"LayerNormKernelImpl\" not implemented for 'Int'"):
+        cresset.layer_norm(cresset.ones(sizes, dtype=cresset.int32), sizes[1:])
+    x = cresset.ones(sizes, requires_grad=True)
+    y = cresset.nn.functional.group_norm(x, 1)
+    y.sum().backward()
+    assert y.shape == sizes == x.grad.shape
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_steps_that_are_no_numbers():
+    """Words of PyTorch 2.13."""
+    nan, inf = math.nan, math.inf
+    for call in (cresset.range, cresset.ops.aten.range, cresset.arange):
+        for ends, words in [((3, 0, nan), "step must be nonzero"), ((3, -0.5, inf), "inconsistent with step sign")]:
+            with pytest.raises(RuntimeError, match=words):
+                call(*ends)
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+            call(0, 3, inf, dtype=cresset.int32)
+
+
+def test_integrals_of_half_numbers_are_scaled_before_they_are_added():
+    y = cresset.full((4,), 20000.0, dtype=cresset.float16)
+    assert cresset.cumulative_trapezoid(y, dx=0.5).tolist() == [10000, 20000, 30000]

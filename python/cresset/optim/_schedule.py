@@ -65,7 +65,7 @@ class LRScheduler:
                     )
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
-        optimizer._opt_called = False
+        vars(optimizer).setdefault("_opt_called", False)
         self._initial_step()
 
     def _initial_step(self):

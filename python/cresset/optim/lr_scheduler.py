@@ -481,11 +481,11 @@ class CyclicLR(LRScheduler):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
-        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
-                self._set_momentum(group, high - (high - low) * height)
-        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
+                self._set_momentum(group, high - (high - low) * height * scale)
+        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)]
 
 
 class SequentialLR(LRScheduler):

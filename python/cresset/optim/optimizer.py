@@ -118,7 +118,8 @@ def _with_hooks(own_step):
 
     @functools.wraps(own_step)
     def wrapper(self, *args, **kwargs):
-        self._opt_called = True
+        if "_opt_called" in self.__dict__:  # a schedule asks
+            self._opt_called = True
         step = _device_step(self, own_step) if _C._registered_backends() and type(self).step is wrapper else own_step
         if _C._profiler_recording() and type(self).step is wrapper:
             step = _recorded_step(self, step)

@@ -232,6 +232,8 @@ MemoryFormat format_of(const Tensor& input, int64_t n, int64_t c) {
 std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                                            int64_t n, int64_t c, int64_t hxw, int64_t group, double eps) {
   const ScalarType kept = ops::check_group_norm(input, weight, bias, n, c, hxw, group), type = toOpMathType(input.scalar_type());
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(input.scalar_type()), "\"GroupNormKernelImpl\" not implemented for '", input.scalar_type(),
+                                "'");
   const MemoryFormat format = format_of(input, n, c);
   const Tensor mean = detail::empty_cpu({n, group}, type), rstd = detail::empty_cpu({n, group}, type);
   if (input.numel() == 0) {

@@ -34,6 +34,8 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
   int64_t n = 1;
   for (int64_t s : normalized_shape) n *= s;
   const int64_t rows = mean.numel();
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(input.scalar_type()), "\"LayerNormKernelImpl\" not implemented for '", input.scalar_type(),
+                                "'");
   if (rows == 0) return;
   if (n == 0) {
     Tensor(mean).fill_(0);

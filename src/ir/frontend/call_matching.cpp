@@ -126,8 +126,8 @@ class Planner {
   bool collects(const std::vector<Argument>& formals, std::size_t i, const std::vector<Value*>& positional, std::size_t next) {
     const Argument& formal = formals[i];
     const bool last = i + 1 == formals.size() || formals[i + 1].kwarg_only;
-    const TypePtr& type = without_optional(formal.type);
-    if (!last || type->kind != TypeKind::List || (formal.N && positional.size() - next == 1) || type->element()->kind == TypeKind::Var ||
+    const TypePtr& type = formal.type;  // not an optional list, nor one of given length: int[2]
+    if (!last || type->kind != TypeKind::List || formal.N || type->element()->kind == TypeKind::Var ||
         type->element()->kind == TypeKind::Any)
       return false;
     // A single number may be meant for another overload: hsplit(x, 2) is not hsplit(x, [2]).

@@ -246,3 +246,30 @@ def test_the_function_of_a_cycle_is_known_by_its_mode():
     restored = made()
     restored.load_state_dict(made(mode="triangular2").state_dict())
     assert "_scale_fn_ref" not in restored.state_dict() and restored._scale_fn_ref(3) == 0.25
+
+
+def test_a_step_of_the_optimizer_counts_for_schedules_that_are_made_later():
+    optimizer = optim.SGD([nn.Parameter(cresset.ones(1))], lr=1.0)
+    first = L.StepLR(optimizer, 1)
+    optimizer.step()
+    first.step()
+    later = L.StepLR(optimizer, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        later.step()
+    unseen = optim.SGD([nn.Parameter(cresset.ones(1))], lr=1.0)
+    unseen.step()  # before there is a schedule
+    schedule = L.StepLR(unseen, 1)
+    with pytest.warns(UserWarning, match="Detected call of `lr_scheduler.step"):
+        schedule.step()
+
+
+def test_the_height_of_a_cycle_is_rounded_before_it_is_scaled():
+    optimizer = optim.SGD([nn.Parameter(cresset.ones(1))], lr=1.0, momentum=0.9)
+    schedule = L.CyclicLR(optimizer, 0.1, 1.0, 3, 4, mode="exp_range", gamma=0.9)
+    rates = []
+    for _ in range(5):
+        optimizer.step()
+        schedule.step()
+        rates += schedule.get_last_lr()
+    assert rates == [0.3699999999999999, 0.5859999999999999, 0.7561000000000001, 0.5428675000000002, 0.3657204999999999]  # PyTorch's

@@ -78,8 +78,6 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, 
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     size = input.size()
-    if input.numel() == 0 and size[0] > 0:
-        raise RuntimeError(f"Expected at least one element in each group, but got input of shape {list(size)} and num_groups={num_groups}")
     rows = size[0] * size[1] // num_groups
     _more_than_one([rows, num_groups] + list(size[2:]), rows)
     return cresset.group_norm(input, num_groups, weight, bias, eps, True)
