@@ -18,6 +18,45 @@ struct PlainImpl : nn::Module {};
 CRESSET_MODULE(Plain);
 }  // namespace
 
+// As libtorch 2.13 writes them.
+TEST(Print, WhatTensorsAreMadeOf) {
+  EXPECT_EQ(written(TensorOptions()),
+            "TensorOptions(dtype=float (default), device=cpu (default), layout=Strided (default), requires_grad=false (default), "
+            "pinned_memory=false (default), memory_format=(nullopt))");
+  EXPECT_EQ(written(dtype(kDouble).device("cpu").layout(kSparseCsr).requires_grad(true).memory_format(MemoryFormat::ChannelsLast3d)),
+            "TensorOptions(dtype=double, device=cpu, layout=SparseCsr, requires_grad=true, pinned_memory=false (default), "
+            "memory_format=ChannelsLast3d)");
+  const std::pair<ScalarType, const char*> names[] = {{kByte, "unsigned char"},
+                                                      {kChar, "signed char"},
+                                                      {kShort, "short int"},
+                                                      {kInt, "int"},
+                                                      {kLong, "long int"},
+                                                      {kHalf, "c10::Half"},
+                                                      {kFloat, "float"},
+                                                      {kDouble, "double"},
+                                                      {kBool, "bool"},
+                                                      {kBFloat16, "c10::BFloat16"},
+                                                      {kComplexFloat, "c10::complex<float>"}};
+  for (const auto& [type, name] : names) EXPECT_EQ(written(TypeMeta(type)), name);
+  EXPECT_EQ(written(kMkldnn) + written(kSparse) + written(MemoryFormat::Preserve), "MkldnnSparsePreserve");
+  EXPECT_EQ(written(Scalar(true)) + " " + written(Scalar(3)) + " " + written(Scalar(123456.789)) + " " + written(Scalar(1e16)),
+            "true 3 123457 1e+16");
+  EXPECT_EQ(written(Scalar(std::complex<double>(1, 2))), "(1,2)");
+}
+
+TEST(Print, TensorsOfOneElementHaveTheFewestDigits) {
+  const std::pair<double, const char*> numbers[] = {{3, "3"},
+                                                    {0.1, "0.1"},
+                                                    {1e-5, "1e-05"},
+                                                    {1e-4, "0.0001"},
+                                                    {1e15, "1000000000000000"},
+                                                    {1e16, "1e+16"},
+                                                    {-0.0, "-0"},
+                                                    {1.0 / 3, "0.3333333333333333"}};
+  for (const auto& [number, text] : numbers) EXPECT_EQ(written(tensor(number, kDouble)), std::string(text) + "\n[ CPUDoubleType{} ]");
+  EXPECT_EQ(written(tensor(0.1)), "0.10000000149011612\n[ CPUFloatType{} ]");
+}
+
 TEST(Print, OptionsOfLayers) {
   EXPECT_EQ(written(nn::Dropout(0.25)), "torch::nn::Dropout(p=0.25, inplace=false)");
   EXPECT_EQ(written(nn::ReLU()), "torch::nn::ReLU()");
