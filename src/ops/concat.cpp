@@ -503,7 +503,7 @@ Tensor pad_enum(const Tensor& self, IntArrayRef pad, int64_t mode, std::optional
 Tensor flatten_dense_tensors_impl(TensorList tensors) {
   std::vector<Tensor> rows;
   for (const Tensor& t : tensors) rows.push_back(t.reshape({-1}));
-  return cresset::cat(rows);
+  return rows.size() == 1 ? rows.front() : cresset::cat(rows);
 }
 std::vector<Tensor> unflatten_dense_tensors_impl(const Tensor& flat, TensorList tensors) {
   std::vector<Tensor> parts;

@@ -233,9 +233,11 @@ std::tuple<Tensor, Tensor> rrelu_with_noise_functional_impl(const Tensor& self, 
   return {result, drawn};
 }
 
-Tensor& feature_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(feature_dropout_impl(self, p, train)); }
-Tensor& alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(alpha_dropout_impl(self, p, train)); }
-Tensor& feature_alpha_dropout_inplace(Tensor& self, double p, bool train) { return self.copy_(feature_alpha_dropout_impl(self, p, train)); }
+// Where nothing is dropped nothing is written either.
+static Tensor& replaced(Tensor& self, const Tensor& dropped) { return dropped.is_same(self) ? self : self.copy_(dropped); }
+Tensor& feature_dropout_inplace(Tensor& self, double p, bool train) { return replaced(self, feature_dropout_impl(self, p, train)); }
+Tensor& alpha_dropout_inplace(Tensor& self, double p, bool train) { return replaced(self, alpha_dropped(self, p, train, false)); }
+Tensor& feature_alpha_dropout_inplace(Tensor& self, double p, bool train) { return replaced(self, alpha_dropped(self, p, train, true)); }
 
 Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                            std::optional<Device> device, std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
