@@ -392,9 +392,9 @@ TensorSpec triu_indices_shape(int64_t row, int64_t col, int64_t offset, std::opt
 Tensor closed_range(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
                     std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
-  CRESSET_CHECK(by != 0, "step must be nonzero");
+  CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
-  CRESSET_CHECK((to - from) / by >= 0, "upper bound and lower bound inconsistent with step sign");
+  CRESSET_CHECK(by > 0 ? to >= from : to <= from, "upper bound and lower bound inconsistent with step sign");
   const ScalarType type = dtype.value_or(get_default_dtype());
   const auto n = static_cast<int64_t>((to - from) / by) + 1;
   const bool whole = isIntegralType(type);

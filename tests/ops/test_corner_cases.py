@@ -629,3 +629,20 @@ def test_ranges_of_integers_between_fractions(ends, dtype, want):
     assert cresset.arange(*ends, dtype=dtype).tolist() == want
     out = cresset.empty(0, dtype=dtype)
     assert cresset.arange(*ends, out=out).tolist() == want and out.shape == (len(want),)
+
+
+def test_steps_that_lead_away():
+    for end, step in ((-3, math.inf), (3, -math.inf), (1e-320, -1e300)):
+        with pytest.raises(RuntimeError, match="upper bound and lower bound inconsistent with step sign"):
+            cresset.ops.aten.range.step(0, end, step)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        cresset.ops.aten.range.step(0, 0, math.nan)
+
+
+def test_a_power_of_complex_zero_does_not_change_with_its_exponent():
+    # As PyTorch 2.13, whose derivative of a tensor of zeros says the same.
+    x = cresset.tensor([1.0 + 1j, 2.0], requires_grad=True)
+    for base in (0.0, 0j):
+        power = cresset.pow(base, x)
+        assert power.tolist() == [0, 0] and cresset.autograd.grad(power.abs().sum(), x)[0].tolist() == [0, 0]
+    assert cresset.func.jvp(lambda e: cresset.pow(1j, e), (x.detach(),), (cresset.ones_like(x),))[1][1].item() == pytest.approx(-1j * math.pi / 2, abs=1e-6)
