@@ -646,3 +646,15 @@ def test_a_power_of_complex_zero_does_not_change_with_its_exponent():
         power = cresset.pow(base, x)
         assert power.tolist() == [0, 0] and cresset.autograd.grad(power.abs().sum(), x)[0].tolist() == [0, 0]
     assert cresset.func.jvp(lambda e: cresset.pow(1j, e), (x.detach(),), (cresset.ones_like(x),))[1][1].item() == pytest.approx(-1j * math.pi / 2, abs=1e-6)
+
+
+def test_grids_of_less_than_no_images():
+    with pytest.raises(RuntimeError, match=r"negative dimension -1: \[-1, 2, 2, 2\]"):
+        cresset.ops.aten.affine_grid_generator(cresset.ones(1, 2, 3), [-1, 1, 2, 2], True)
+
+
+def test_drawn_slopes_have_no_derivative():
+    # As PyTorch 2.13.
+    backward = lambda g, noise: cresset.ops.aten.rrelu_with_noise_backward(g, g, noise, 0.1, 0.3, True, False)  # noqa: E731
+    values, changes = cresset.func.jvp(backward, (cresset.ones(2), cresset.tensor([0.5, 1.0])), (cresset.ones(2), cresset.ones(2)))
+    assert values.tolist() == changes.tolist() == [0.5, 1.0]
