@@ -265,6 +265,15 @@ def _special_elsewhere(name):
     return vars(_C._VariableFunctions)[name]
 
 
+def _depthwise(name):
+    """Convolutions of each channel, which torch._C._nn names too, are operators alone."""
+    if name not in ("_conv_depthwise2d", "conv_depthwise3d"):
+        raise AttributeError(f"module 'cresset._C._nn' has no attribute {name!r}")
+    import cresset
+
+    return getattr(cresset.ops.aten, name)
+
+
 def _of_lists(name):
     """A function of `_utils` on lists of tensors, which is loaded when it is called."""
 
@@ -287,6 +296,7 @@ for _name in _ABSENT:
 _C.has_lapack, _C.has_spectral = has_lapack, has_spectral  # where PyTorch's tests ask
 _C.__getattr__ = _ask_elsewhere(_C.__getattr__)
 _C._nn._parse_to = _parse_to
+_C._nn.__getattr__ = _depthwise
 _C._nn.flatten_dense_tensors, _C._nn.unflatten_dense_tensors = _of_lists("_flatten_dense_tensors"), _of_lists("_unflatten_dense_tensors")
 _C._TensorMeta = type(_C.Tensor)
 _C._VariableFunctions.__getattr__ = _function_elsewhere

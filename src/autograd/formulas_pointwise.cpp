@@ -60,14 +60,13 @@ Tensor pow_backward_exponent(const Tensor& grad, const Tensor& self, const Tenso
 }
 
 Tensor pow_backward_exponent(const Tensor& grad, const Scalar& base, const Tensor& exponent, const Tensor& result) {
-  if (base.isComplex()) return grad * (result * Scalar(std::log(base.toComplexDouble()))).conj();
-  const double number = base.toDouble();
-  if (number == 0) {
+  const std::complex<double> number = base.toComplexDouble();
+  if (number == 0.0) {
     const Tensor flat = (exponent.is_complex() ? real(exponent) : exponent) >= Scalar(0);
     return grad * where(flat, Scalar(0), result * Scalar(-std::numeric_limits<double>::infinity()));
   }
-  if (number < 0 && result.is_complex()) return grad * (result * Scalar(std::log(std::complex<double>(number)))).conj();
-  return grad * (result * std::log(number)).conj();
+  if (base.isComplex() || (number.real() < 0 && result.is_complex())) return grad * (result * Scalar(std::log(number))).conj();
+  return grad * (result * std::log(number.real())).conj();
 }
 
 Tensor abs_jvp(const Tensor& self_t, const Tensor& self_p) {

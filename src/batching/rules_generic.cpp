@@ -65,6 +65,11 @@ bool names_dims(const std::string& name) {
 bool adds_a_dim(std::string_view base) {
   return base == "unsqueeze" || base == "unsqueeze_" || base == "unsqueeze_copy" || base == "stack" || base == "diag_embed";
 }
+/// They take parts along a dimension, which a number does not have.
+bool takes_parts(std::string_view base) {
+  static constexpr std::string_view beginnings[] = {"narrow", "roll", "select", "slice", "split", "unbind", "unsafe_split"};
+  return std::any_of(std::begin(beginnings), std::end(beginnings), [&](std::string_view b) { return base.substr(0, b.size()) == b; });
+}
 /// In place they change what the tensor looks like, not its values.
 bool changes_view(std::string_view base) {
   return base == "unsqueeze_" || base == "squeeze_" || base == "transpose_" || base == "t_" || base == "swapaxes_";
@@ -136,6 +141,7 @@ void dim_rule(BatchCall& call) {
       v = IValue(maybe_wrap_dim(v.toInt(), named) + 1);
     }
   }
+  CRESSET_CHECK_INDEX(!scalar || flatten || !takes_parts(base), base, "() cannot be applied to a 0-dim tensor.");
   if (scalar && base == "transpose") {  // it is its own transpose, the same object
     const Tensor self = call.given(0).toTensor();
     cresset::drop(call.stack, call.args.size());

@@ -202,6 +202,9 @@ struct Targets {
   int64_t dim;
   Targets(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weights, int64_t ignore_index)
       : dim(self.dim() == 1 ? 0 : 1) {
+    const ScalarType type = target.scalar_type();
+    CRESSET_CHECK(type == kLong || type == kByte || type == kInt || type == kBool, "expected target dtype to be Long or Byte, but got ",
+                  type);
     const Tensor kept = cresset::ne(target, Scalar(ignore_index));
     const Tensor classes = cresset::mul(target, kept.to(target.scalar_type())).to(kLong);
     Tensor w = kept.to(self.scalar_type());

@@ -25,7 +25,8 @@ Tensor unsafe_view_rule(const Tensor& self, IntArrayRef size) {
   const Batch b(self);
   return b.wrap(cresset::reshape(b.front(self), with_front(b.size(), ops::infer_size(size, self.numel()))));
 }
-Tensor reshape_alias_rule(const Tensor& self, IntArrayRef size, IntArrayRef) { return view_rule(self, size); }
+/// As in PyTorch a reshape: where the examples lie their strides are others.
+Tensor reshape_alias_rule(const Tensor& self, IntArrayRef size, IntArrayRef) { return unsafe_view_rule(self, size); }
 
 Tensor expand_rule(const Tensor& self, IntArrayRef size, bool implicit) {
   const Batch b(self);

@@ -91,6 +91,8 @@ std::pair<Tensor, Tensor> halves(const Tensor& self, int64_t dim) {
   CRESSET_CHECK(size % 2 == 0, "Halving dimension must be even, but dimension ", maybe_wrap_dim(dim, self.dim()), " is size ", size);
   return {self.narrow(dim, 0, size / 2), self.narrow(dim, size / 2, size / 2)};
 }
+// The tangents ask for as many places as the gated numbers have, whatever else is there.
+Tensor upper_part(const Tensor& self, int64_t dim, int64_t size) { return self.narrow(dim, size, size); }
 
 }  // namespace
 
@@ -115,17 +117,16 @@ void check_hardtanh(const PointwiseOp& op, const PointwiseCall& call, ScalarType
 }
 
 Tensor glu_jvp_impl(const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim) {
-  const auto [a, b] = halves(x, dim);
-  const auto [da, db] = halves(dx, dim);
-  const Tensor gate = cresset::sigmoid(b);
-  return da * gate + glu * (1 - gate) * db;
+  const int64_t size = glu.size(dim);
+  const Tensor gate = cresset::sigmoid(upper_part(x, dim, size)), db = upper_part(dx, dim, size);
+  return dx.narrow(dim, 0, size) * gate + glu * (1 - gate) * db;
 }
 // Of grad_x = (g s, g a s (1 - s)), where s = sigmoid(b); g s is read from grad_x.
-Tensor glu_backward_jvp_impl(const Tensor& grad_x, const Tensor& /*grad_glu*/, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
+Tensor glu_backward_jvp_impl(const Tensor& grad_x, const Tensor& grad_glu, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
                              int64_t dim) {
-  const auto [a, b] = halves(x, dim);
-  const auto [da, db] = halves(dx, dim);
-  const Tensor gate = cresset::sigmoid(b), rest = 1 - gate, ga = halves(grad_x, dim).first;
+  const int64_t size = grad_glu.size(dim);
+  const Tensor gate = cresset::sigmoid(upper_part(x, dim, size)), rest = 1 - gate, db = upper_part(dx, dim, size);
+  const Tensor a = x.narrow(dim, 0, size), da = dx.narrow(dim, 0, size), ga = grad_x.narrow(dim, 0, size);
   const Tensor first = dgrad_glu * gate + ga * rest * db;
   const Tensor second = (dgrad_glu * a * gate + ga * da + ga * a * (1 - 2 * gate) * db) * rest;
   return cresset::cat({first, second}, dim);

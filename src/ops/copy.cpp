@@ -7,6 +7,7 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "ops/ops_decl_copy.h"
+#include "ops/shared/lifted.h"
 #include "ops/shared/operator_call.h"
 #include "ops/shared/pointwise.h"
 #include "ops/shared/promotion.h"
@@ -188,9 +189,9 @@ void assert_async_impl(const Tensor& self, std::string_view assert_msg) { check_
 Tensor pin_memory(const Tensor& self, std::optional<Device> device) { return cresset::pin_memory(self, device); }
 
 Tensor shape_as_tensor(const Tensor& self) {
-  Tensor sizes = cresset::empty({self.dim()}, kLong);
+  Tensor sizes = detail::empty_cpu({self.dim()}, kLong);
   std::copy(self.sizes().begin(), self.sizes().end(), sizes.data_ptr<int64_t>());
-  return sizes;
+  return lifted(std::move(sizes));  // a graph that records operators has them as a constant
 }
 
 Tensor all_true(const Tensor& self) {

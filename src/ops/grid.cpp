@@ -110,10 +110,11 @@ Tensor grid_sampler_impl(const Tensor& input, const Tensor& grid, int64_t interp
 Tensor affine_grid_generator_impl(const Tensor& theta, IntArrayRef size, bool align_corners) {
   const Tensor base = regular_grid(theta.options(), size, align_corners);
   const int64_t n = static_cast<int64_t>(size.size()) - 2;
-  const Tensor points = base.unsqueeze(0).expand({size[0], base.size(0), n + 1});
   DimVector sizes{size[0]};
   for (int64_t d = 2; d < n + 2; ++d) sizes.push_back(size[static_cast<std::size_t>(d)]);
   sizes.push_back(n);
+  CRESSET_CHECK(size[0] >= 0, "Trying to create tensor with negative dimension ", size[0], ": ", IntArrayRef(sizes));
+  const Tensor points = base.unsqueeze(0).expand({size[0], base.size(0), n + 1});
   const Tensor rows = cresset::bmm(points, theta.transpose(1, 2));
   return rows.is_contiguous() ? cresset::_unsafe_view(rows, sizes) : rows.reshape(sizes);
 }

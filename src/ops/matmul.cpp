@@ -136,7 +136,7 @@ Tensor outer_impl(const Tensor& self, const Tensor& vec2) {
 Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
   CRESSET_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ",
                 vec2.dim(), "-D");
-  const ScalarType type = promote_types(self.scalar_type(), promote_types(vec1.scalar_type(), vec2.scalar_type()));
+  const ScalarType type = promote_types(promote_types(self.scalar_type(), vec1.scalar_type()), vec2.scalar_type());
   for (const auto& [name, factor] : {std::pair("beta", &beta), std::pair("alpha", &alpha)}) {
     CRESSET_CHECK(!factor->isBoolean() || type == kBool, "Boolean ", name, " only supported for Boolean results.");
     CRESSET_CHECK(isFloatingType(type) || isComplexType(type) || factor->isIntegral(true), "For integral input tensors, argument ", name,

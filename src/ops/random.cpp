@@ -209,7 +209,7 @@ Tensor& rrelu_with_noise_inplace_impl(Tensor& self, Tensor& noise, const Scalar&
 
 Tensor rrelu_with_noise_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& noise, const Scalar& lower,
                                       const Scalar& upper, bool training, bool self_is_result) {
-  if (training) return grad_output * noise;
+  if (training) return grad_output * noise.detach();  // what was drawn has no derivative
   return cresset::leaky_relu_backward(grad_output, self, mean_slope(lower, upper), self_is_result);
 }
 

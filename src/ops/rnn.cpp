@@ -6,8 +6,10 @@
 #include <cresset/core/grad_mode.h>
 #include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_random.h>
@@ -340,23 +342,19 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor&
                 "Expected total_length to be at least the length of the longest sequence in input, but got total_length=", total_length,
                 " and max sequence length being ", longest);
   const int64_t length = total_length > 0 ? total_length : longest;
-  const std::vector<Tensor> parts = data.split(IntArrayRef(sizes), 0);
-  DimVector shape(data.sizes());
-  const auto filler = [&](int64_t rows) {
-    shape[0] = rows;
-    return cresset::full(shape, padding_value, data.options());
-  };
-  std::vector<Tensor> steps;
-  for (const Tensor& part : parts) steps.push_back(part.size(0) == batch ? part : cresset::cat({part, filler(batch - part.size(0))}, 0));
+  const int64_t rows = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  CRESSET_CHECK(rows == data.size(0), "split_with_sizes expects split_sizes to sum exactly to ", data.size(0),
+                " (input tensor's size at dimension 0), but got split_sizes=", IntArrayRef(sizes));
   const Tensor lengths = detail::empty_cpu({batch}, kLong);
   for (int64_t n = 0; n < batch; ++n)
     lengths.mutable_data_ptr<int64_t>()[n] = std::count_if(sizes.begin(), sizes.end(), [n](int64_t size) { return size > n; });
-  const int64_t by = batch_first ? 1 : 0;
-  const Tensor padded = cresset::stack(steps, by);
-  if (length == longest) return {padded, lengths};
-  DimVector rest(padded.sizes());
-  rest[static_cast<std::size_t>(by)] = length - longest;
-  return {cresset::cat({padded, cresset::full(rest, padding_value, data.options())}, by), lengths};
+  // The rows lie in the order of their places.
+  DimVector shape{length, batch}, places(static_cast<std::size_t>(data.dim()) + 1, 1);
+  for (int64_t size : data.sizes().slice(1)) shape.push_back(size);
+  places[0] = length, places[1] = batch;
+  const Tensor there = cresset::lt(cresset::arange(length, lengths.options()).unsqueeze(1), lengths).view(places).to(data.device());
+  const Tensor padded = cresset::full(shape, padding_value, data.options()).masked_scatter(there, data);
+  return {batch_first ? padded.transpose(0, 1) : padded, lengths};
 }
 
 }  // namespace cresset::ops

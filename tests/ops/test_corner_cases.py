@@ -717,3 +717,32 @@ def test_steps_that_are_no_numbers():
 def test_integrals_of_half_numbers_are_scaled_before_they_are_added():
     y = cresset.full((4,), 20000.0, dtype=cresset.float16)
     assert cresset.cumulative_trapezoid(y, dx=0.5).tolist() == [10000, 20000, 30000]
+
+
+def test_steps_that_lead_away():
+    for end, step in ((-3, math.inf), (3, -math.inf), (1e-320, -1e300)):
+        with pytest.raises(RuntimeError, match="upper bound and lower bound inconsistent with step sign"):
+            cresset.ops.aten.range.step(0, end, step)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        cresset.ops.aten.range.step(0, 0, math.nan)
+
+
+def test_a_power_of_complex_zero_does_not_change_with_its_exponent():
+    # As PyTorch 2.13, whose derivative of a tensor of zeros says the same.
+    x = cresset.tensor([1.0 + 1j, 2.0], requires_grad=True)
+    for base in (0.0, 0j):
+        power = cresset.pow(base, x)
+        assert power.tolist() == [0, 0] and cresset.autograd.grad(power.abs().sum(), x)[0].tolist() == [0, 0]
+    assert cresset.func.jvp(lambda e: cresset.pow(1j, e), (x.detach(),), (cresset.ones_like(x),))[1][1].item() == pytest.approx(-1j * math.pi / 2, abs=1e-6)
+
+
+def test_grids_of_less_than_no_images():
+    with pytest.raises(RuntimeError, match=r"negative dimension -1: \[-1, 2, 2, 2\]"):
+        cresset.ops.aten.affine_grid_generator(cresset.ones(1, 2, 3), [-1, 1, 2, 2], True)
+
+
+def test_drawn_slopes_have_no_derivative():
+    # As PyTorch 2.13.
+    backward = lambda g, noise: cresset.ops.aten.rrelu_with_noise_backward(g, g, noise, 0.1, 0.3, True, False)  # noqa: E731
+    values, changes = cresset.func.jvp(backward, (cresset.ones(2), cresset.tensor([0.5, 1.0])), (cresset.ones(2), cresset.ones(2)))
+    assert values.tolist() == changes.tolist() == [0.5, 1.0]

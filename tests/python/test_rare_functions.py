@@ -210,6 +210,10 @@ def test_operators_of_graphs(capsys):
     aten, x = cresset.ops.aten, cresset.arange(6.0)
     copy = aten._reshape_alias_copy(x, [3, 2], [1, 3])
     assert copy.tolist() == [[0, 3], [1, 4], [2, 5]] and copy.stride() == (2, 1)
+    of_each = cresset.vmap(lambda y: aten._reshape_alias_copy(y, [3, 2], [1, 3]))(cresset.stack([x, x + 6]))
+    assert of_each[0].tolist() == copy.tolist() and of_each[1].tolist() == (copy + 6).tolist()
+    view = cresset.vmap(lambda y: aten._reshape_alias(y, [4], [1]), 1)(cresset.arange(8.0).view(2, 2, 2))
+    assert view.tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
     assert aten._print("one") is None and aten._print("two") is None
     assert capsys.readouterr().out == "one\ntwo\n"
     assert sorted(aten.quantized_lstm.overloads()) == ["data", "input"] == sorted(aten.quantized_gru.overloads())
@@ -224,7 +228,8 @@ def test_operators_by_name():
     assert zeros.dtype is cresset.float64 and zeros.tolist() == [[0.0] * 3] * 2
     for name in ("alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_"):
         y = x.clone()
-        assert getattr(aten, name)(y, 0.5, False) is y and cresset.equal(y, x)
+        assert getattr(aten, name)(y, 0.5, False) is y and cresset.equal(y, x) and y._version == 0
+        assert getattr(aten, name)(y.requires_grad_(), 0.5, False).is_leaf
     assert aten.native_norm(x.to_sparse()).item() == pytest.approx(12.0830460)
     mean, var = aten.batch_norm_update_stats(x, cresset.zeros(4), cresset.ones(4), 0.1)
     assert mean.tolist() == [-1, 0, 1, 2] and var.tolist() == pytest.approx([32 / 3] * 4)
@@ -252,3 +257,31 @@ def test_second_gradients_of_a_convolution_by_name(transposed):
     for a, b in zip(found, wanted):
         cresset.testing.assert_close(a, b)
     assert double_backward(None, None, cresset.ones(4), gO, w, x, *options, [True] * 3)[1:] == (None, None)
+
+
+def test_tangents_of_glu_take_as_many_places_as_its_result():
+    # Values of PyTorch 2.13.
+    aten, x = cresset.ops.aten, cresset.ones(2, 3)
+    assert aten.glu_jvp(cresset.ones(2, 1), x, cresset.ones(2, 4), 1).tolist() == [[1], [1]]
+    with pytest.raises(RuntimeError, match=r"start \(2\) \+ length \(2\) exceeds dimension size"):
+        aten.glu_jvp(cresset.ones(2, 2), x, cresset.ones(2, 4), 1)
+    with pytest.raises(IndexError):
+        aten.glu_jvp(cresset.ones(2, 2), cresset.ones(2, 1), cresset.ones(2, 1), 1)
+    four, one = cresset.ones(1, 4), cresset.ones(1, 1)
+    assert aten.glu_backward_jvp(four, one, four, one, four, 1).tolist() == [pytest.approx([1.0, 0.3412709])]
+
+
+def test_types_of_addr_are_joined_in_the_order_of_its_arguments():
+    # As PyTorch 2.13: int32 and uint64 alone have no common type.
+    numbers = {t: cresset.ones(2, dtype=t) for t in (cresset.int32, cresset.uint64, cresset.float64)}
+    a, b, c = numbers.values()
+    assert cresset.addr(c.expand(2, 2), a, b, beta=2).dtype is cresset.addr(a.expand(2, 2), c, b).dtype is cresset.float64
+    with pytest.raises(RuntimeError, match="attempted to promote Int and UInt64"):
+        cresset.addr(a.expand(2, 2), b, c)
+
+
+def test_tangent_of_addcdiv_at_zero():
+    # As in PyTorch 2.13 the infinite terms meet.
+    values, changes = cresset.func.jvp(lambda a, b: cresset.addcdiv(cresset.ones(2), a, b), (cresset.tensor([2.0, 3.0]), cresset.tensor([0.0, 2.0])),
+                                       (cresset.tensor([1.0, 1.0]), cresset.tensor([1.0, 0.5])))
+    assert values.tolist() == [float("inf"), 2.5] and changes[0].isnan() and changes[1] == 0.125

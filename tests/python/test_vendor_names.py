@@ -67,7 +67,9 @@ def test_names_that_lie_elsewhere_here():
     torch._C._set_sdp_use_flash(not before)
     assert torch.backends.cuda.flash_sdp_enabled() is not before
     torch._C._set_sdp_use_flash(before)
-    flat = torch._C._nn.flatten_dense_tensors([torch.ones(2), torch.zeros(1, 1)])
+    flat = torch._C._nn.flatten_dense_tensors(tensors=[torch.ones(2), torch.zeros(1, 1)])
+    assert torch._C._nn.conv_depthwise3d(torch.ones(1, 2, 1, 1, 1), torch.ones(2, 1, 1, 1, 1), [1] * 3, None, [1] * 3, [0] * 3, [1] * 3).tolist() == [[[[[1]]], [[[1]]]]]
+    assert not hasattr(torch._C._nn, "conv_depthwise4d")
     assert flat.tolist() == [1, 1, 0] and torch._C._nn.unflatten_dense_tensors(flat, [torch.ones(2), torch.zeros(1, 1)])[1].shape == (1, 1)
     assert torch.FloatStorage in torch._storage_classes and cresset.autograd._supported_activities() == torch.profiler.supported_activities()
     assert torch._is_functional_tensor(torch.ones(1)) is False and torch.distributed._remote_device("rank:0/cpu").rank() == 0

@@ -49,3 +49,29 @@ def test_examples_without_dimensions(name):
 
 def test_a_view_of_the_same_width_needs_no_dimension():
     assert vmap(lambda a: a.view(cresset.int32))(cresset.ones(4)).tolist() == [0x3F800000] * 4
+
+
+PARTS = {
+    "select": (0, 0), "select_copy": (0, 0), "slice": (0, 0, 1), "slice_copy": (0, 0, 1), "narrow_copy": (0, 0, 1), "split": (1,), "split_with_sizes": ([1],),
+    "split_copy": (1,), "unsafe_split": (1,), "unbind": (0,), "unbind_copy": (0,), "roll": ([1], [0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_examples_that_are_numbers_have_no_parts(name):
+    # As PyTorch 2.13, whose classes of errors differ for some: IndexError, RuntimeError for narrow_copy.
+    with pytest.raises(IndexError, match="cannot be applied to a 0-dim tensor"):
+        vmap(lambda x: getattr(cresset.ops.aten, name)(x, *PARTS[name]))(cresset.ones(3))
+
+
+def test_a_number_in_place_of_a_part():
+    for name, rest in (("slice_scatter", (0,)), ("select_scatter", (0, 0))):
+        with pytest.raises(IndexError, match="cannot be applied to a 0-dim tensor"):
+            vmap(lambda x: getattr(cresset, name)(x, x, *rest))(cresset.ones(3))  # noqa: B023
+    assert vmap(lambda x: x.roll(1))(cresset.arange(3)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.int16, cresset.uint32])
+def test_classes_of_each_example_are_numbers_of_classes(dtype):
+    with pytest.raises(RuntimeError, match="expected target dtype to be Long or Byte, but got"):
+        vmap(lambda x: cresset.nn.functional.nll_loss(x, cresset.zeros(1, dtype=dtype)))(cresset.ones(2, 1, 8))

@@ -32,3 +32,8 @@ def test_phases_under_vmap():
     """The derivative of |eigenvectors|, whose second derivative is a Jacobian by vmap, with PyTorch's values."""
     found = jacrev(grad(lambda a: cresset.linalg.eigh(a.to(cresset.complex128))[1].abs().sum()))(T([[2.0, 1.0], [1.0, 3.0]]))
     assert found.flatten()[:4].sub(T([-0.058, -0.094, -0.094, 0.058])).abs().max() < 1e-3
+
+
+def test_sizes_as_a_tensor_are_a_constant():
+    graph = make_fx(lambda x: x.sum() * cresset._shape_as_tensor(x))(cresset.ones(2, 3))
+    assert graph(cresset.ones(2, 3)).tolist() == [12, 18]

@@ -74,6 +74,20 @@ def test_packing_and_its_errors():
             pack_padded_sequence(x, given)
     with pytest.raises(ValueError, match="total_length"):
         pad_packed_sequence(packed, total_length=3)
+    padded = pad_packed_sequence(packed, batch_first=True)[0]
+    assert padded.stride() == (3, 6, 1) and cresset.equal(padded.transpose(0, 1), cresset.where(back[:4] == -1, 0, back[:4]))
+
+
+def test_sequences_of_each_example():
+    # Values of PyTorch 2.13, which goes through the examples too.
+    pad = lambda data, sizes: cresset.ops.aten._pad_packed_sequence(data, sizes, False, 0.5, 3)  # noqa: E731
+    data = cresset.arange(8.0).view(2, 4)
+    padded, lengths = cresset.vmap(pad)(data, cresset.tensor([[2, 2], [2, 2]]))
+    assert padded.tolist() == [[[0, 1], [2, 3], [0.5, 0.5]], [[4, 5], [6, 7], [0.5, 0.5]]] and lengths.tolist() == [[2, 2]] * 2
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        cresset.vmap(pad)(data, cresset.tensor([[2, 2], [3, 1]]))
+    with cresset.autocast("cpu", dtype=cresset.bfloat16):
+        assert pad(data[0].half(), cresset.tensor([2, 2]))[0].dtype is cresset.float16
 
 
 class Symmetric(nn.Module):
