@@ -122,6 +122,7 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
     if (category(number.type()) > own || number.isBoolean() || number.isUnsigned()) return false;
     if (common_ == kInt && number.toLong() != static_cast<int32_t>(number.toLong())) return false;  // wraps or is refused
     if (common_ == kFloat && number.isFloatingPoint() && !cresset::detail::fits<float>(number.toDouble())) return false;  // may be refused
+    if (reduced && !(std::abs(number.toDouble()) <= kGreatestHalf)) return false;                                         // the same
   }
   if (absent && absent == call.num_scalars) return false;
   for (int i = 0; i < call.num_checked; ++i)

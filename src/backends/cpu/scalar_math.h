@@ -525,7 +525,7 @@ template <class T>
 inline T logit_backward(T grad, T x, std::optional<double> eps) {
   if (!eps || *eps < 0)  // abs: of the numbers below 0 only -0 has a slope, which is that of 0
     return (x < T(0) || x > T(1)) ? kNan<T> : grad / (abs(x) * (T(1) - x));
-  return (x < static_cast<T>(*eps) || x > static_cast<T>(1 - *eps)) ? T(0) : grad / (abs(x) * (T(1) - x));
+  return (x < static_cast<T>(*eps) || x > static_cast<T>(1 - *eps)) ? T(0) : grad / ((x + T(0)) * (T(1) - x));  // -0 counts as 0
 }
 template <class T>
 inline T sinc(T x) {

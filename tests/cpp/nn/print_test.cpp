@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cresset/cresset.h>
+#include <cresset/ops/print.h>
 
 using namespace cresset;
 
