@@ -399,7 +399,9 @@ Tensor masked_scatter_backward_impl(const Tensor& grad_output, const Tensor& mas
   int64_t numel = 1;
   for (int64_t s : sizes) numel *= s;
   if (grad_output.is_meta()) return cresset::empty(sizes, grad_output.options());  // how many are picked is not known, and need not be
-  const Tensor picked = grad_output.masked_select(mask.expand(grad_output.sizes()));
+  // By places, which a batch of gradients can be read at.
+  const Tensor places = mask.expand(grad_output.sizes()).reshape({-1}).nonzero().view({-1});
+  const Tensor picked = grad_output.reshape({-1}).index_select(0, places);
   return cresset::constant_pad_nd(picked, {0, numel - picked.numel()}, 0).reshape(sizes);
 }
 
