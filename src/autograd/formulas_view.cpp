@@ -73,7 +73,8 @@ Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArray
   if (may_overlap(input_sizes, input_strides)) {
     // An element that the input shows several times shares its gradient among them.
     const Tensor index = cresset::reshape(cresset::as_strided(places, input_sizes, input_strides, input_offset - start), {-1});
-    const Tensor counts = cresset::index_add(cresset::zeros({length}, options), 0, index, cresset::ones({index.numel()}, options));
+    const TensorOptions real = options.dtype(toRealValueType(grad.scalar_type()));
+    const Tensor counts = cresset::index_add(cresset::zeros({length}, real), 0, index, cresset::ones({index.numel()}, real));
     flat = cresset::div(flat, cresset::clamp_min(counts, 1));  // 0 where the input shows nothing, and no gradient comes from there
   }
   return cresset::as_strided(flat, input_sizes, input_strides, input_offset - start);

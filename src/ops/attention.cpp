@@ -92,7 +92,7 @@ Tensor by_length(const Tensor& t) { return t.transpose(1, 2).contiguous().transp
 
 constexpr int64_t kOverrideable = 4;  // SDPBackend.OVERRIDEABLE, an answer of _fused_sdp_choice
 
-[[noreturn]] void raise_not_overridden(const char* name) {
+[[noreturn]] void raise_no_fused_attention(const char* name) {
   CRESSET_THROW(NotImplementedError, name, ": the device has no kernel for it; a backend whose _fused_sdp_choice answers ", kOverrideable,
                 " registers one with TORCH_LIBRARY_IMPL.");
 }
@@ -245,13 +245,13 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor> overrideable_attention(
     const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double, bool, bool, std::optional<double>) {
-  raise_not_overridden("_scaled_dot_product_fused_attention_overrideable");
+  raise_no_fused_attention("_scaled_dot_product_fused_attention_overrideable");
 }
 std::tuple<Tensor, Tensor, Tensor, Tensor> overrideable_attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                                                            const Tensor&, std::array<bool, 4>, const Tensor&, const Tensor&,
                                                                            const Tensor&, const Tensor&, int64_t, int64_t, double, bool,
                                                                            const Tensor&, const Tensor&, std::optional<double>) {
-  raise_not_overridden("_scaled_dot_product_fused_attention_overrideable_backward");
+  raise_no_fused_attention("_scaled_dot_product_fused_attention_overrideable_backward");
 }
 
 int64_t fused_sdp_choice(const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double, bool, std::optional<double>,

@@ -236,6 +236,20 @@ State cell(Mode mode, const char* name, const Tensor& input, const State& state,
   return step(mode, cresset::linear(input, w_ih, b_ih), state, w);
 }
 
+Tensor longs(IntArrayRef values) {
+  const Tensor out = detail::empty_cpu({static_cast<int64_t>(values.size())}, kLong);
+  std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
+  return out;
+}
+
+// Where each row of packed data lies among the rows of a padded tensor, given how many sequences take part in each step.
+Tensor packed_places(IntArrayRef batch_sizes, int64_t step_stride, int64_t sequence_stride) {
+  std::vector<int64_t> places;
+  for (std::size_t step = 0; step < batch_sizes.size(); ++step)
+    for (int64_t n = 0; n < batch_sizes[step]; ++n) places.push_back(static_cast<int64_t>(step) * step_stride + n * sequence_stride);
+  return longs(places);
+}
+
 }  // namespace
 
 // Products of few rows with a transposed weight copy it each time, so it is transposed once.
@@ -317,21 +331,18 @@ Tensor rnn_relu_cell_impl(const Tensor& input, const Tensor& hx, const Tensor& w
 
 std::tuple<Tensor, Tensor> pack_padded_sequence(const Tensor& input, const Tensor& lengths, bool batch_first) {
   CRESSET_CHECK(input.dim() >= 2 && input.numel() > 0, "Cannot pack empty tensors.");
-  const Tensor steps = batch_first ? input.transpose(0, 1) : input;
-  CRESSET_CHECK(lengths.dim() != 1 || lengths.size(0) == steps.size(1), "Expected `len(lengths)` to be equal to batch_size, but got ",
-                lengths.size(0), " (batch_size=", steps.size(1), ")");
+  const int64_t length = input.size(batch_first ? 1 : 0), batch = input.size(batch_first ? 0 : 1);
+  CRESSET_CHECK(lengths.dim() != 1 || lengths.size(0) == batch, "Expected `len(lengths)` to be equal to batch_size, but got ",
+                lengths.size(0), " (batch_size=", batch, ")");
   const std::vector<int64_t> sizes = decreasing(lengths, "lengths");
-  CRESSET_CHECK(sizes.front() <= steps.size(0), "pack_padded_sequence: lengths up to ", steps.size(0), " were required; got ",
-                sizes.front(), ".");
-  std::vector<Tensor> parts;
-  const Tensor batch_sizes = detail::empty_cpu({sizes.front()}, kLong);
-  int64_t active = static_cast<int64_t>(sizes.size());
-  for (int64_t t = 0; t < sizes.front(); ++t) {
-    while (sizes[static_cast<std::size_t>(active - 1)] <= t) --active;
-    batch_sizes.mutable_data_ptr<int64_t>()[t] = active;
-    parts.push_back(steps.select(0, t).narrow(0, 0, active));
+  CRESSET_CHECK(sizes.front() <= length, "pack_padded_sequence: lengths up to ", length, " were required; got ", sizes.front(), ".");
+  std::vector<int64_t> counts;
+  for (int64_t step = 0, active = batch; step < sizes.front(); ++step) {
+    while (sizes[static_cast<std::size_t>(active - 1)] <= step) --active;
+    counts.push_back(active);
   }
-  return {cresset::cat(parts, 0), batch_sizes};
+  const Tensor places = packed_places(counts, batch_first ? 1 : batch, batch_first ? length : 1).to(input.device());
+  return {cresset::index_select(input.flatten(0, 1), 0, places), longs(counts)};
 }
 
 std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor& batch_sizes, bool batch_first, const Scalar& padding_value,
@@ -348,12 +359,10 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor&
   const Tensor lengths = detail::empty_cpu({batch}, kLong);
   for (int64_t n = 0; n < batch; ++n)
     lengths.mutable_data_ptr<int64_t>()[n] = std::count_if(sizes.begin(), sizes.end(), [n](int64_t size) { return size > n; });
-  // The rows lie in the order of their places.
-  DimVector shape{length, batch}, places(static_cast<std::size_t>(data.dim()) + 1, 1);
-  for (int64_t size : data.sizes().slice(1)) shape.push_back(size);
-  places[0] = length, places[1] = batch;
-  const Tensor there = cresset::lt(cresset::arange(length, lengths.options()).unsqueeze(1), lengths).view(places).to(data.device());
-  const Tensor padded = cresset::full(shape, padding_value, data.options()).masked_scatter(there, data);
+  DimVector flat{length * batch}, shape{length, batch};
+  for (int64_t size : data.sizes().slice(1)) flat.push_back(size), shape.push_back(size);
+  const Tensor places = packed_places(sizes, batch, 1).to(data.device());
+  const Tensor padded = cresset::full(flat, padding_value, data.options()).index_copy(0, places, data).view(shape);
   return {batch_first ? padded.transpose(0, 1) : padded, lengths};
 }
 

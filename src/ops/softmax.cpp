@@ -13,9 +13,9 @@ namespace cresset::ops {
 namespace {
 TensorSpec forward_shape(const char* kind, const Tensor& self, int64_t dim, bool half_to_float) {
   const bool last = maybe_wrap_dim(dim, self.dim()) >= self.dim() - 1;
-  const std::string name = std::string(kind) + (last ? "_lastdim" : "") + "_kernel_impl";
-  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"", name, "\" not implemented for '", self.scalar_type(), "'");
-  CRESSET_CHECK(!half_to_float || isReducedFloatingType(self.scalar_type()), name, ": half_to_float needs a half type; got ",
+  const char* kernel = last ? "_lastdim_kernel_impl" : "_kernel_impl";
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"", kind, kernel, "\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK(!half_to_float || isReducedFloatingType(self.scalar_type()), kind, kernel, ": half_to_float needs a half type; got ",
                 self.scalar_type(), ".");
   return spec_like(self, self.sizes(), half_to_float ? kFloat : self.scalar_type());
 }

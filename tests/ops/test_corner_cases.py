@@ -746,3 +746,10 @@ def test_drawn_slopes_have_no_derivative():
     backward = lambda g, noise: cresset.ops.aten.rrelu_with_noise_backward(g, g, noise, 0.1, 0.3, True, False)  # noqa: E731
     values, changes = cresset.func.jvp(backward, (cresset.ones(2), cresset.tensor([0.5, 1.0])), (cresset.ones(2), cresset.ones(2)))
     assert values.tolist() == changes.tolist() == [0.5, 1.0]
+
+
+def test_the_gradient_of_a_complex_element_seen_several_times():
+    # As PyTorch 2.13: the input's places share the gradient of what they have in common.
+    x = cresset.ones(1, dtype=cresset.complex64).expand(2).requires_grad_()
+    seen = x.as_strided((1,), (1,))
+    assert cresset.autograd.grad(seen, x, cresset.tensor([2 + 4j]))[0].tolist() == [1 + 2j, 1 + 2j]
