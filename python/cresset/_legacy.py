@@ -277,11 +277,10 @@ def mtia(self, *args, **kwargs):
 
 
 def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cresset.strided, device=None, requires_grad=False):
-    """The numbers from start to end, end included where a step meets it; float32 unless a dtype is given. Use arange, which leaves end out.
+    """The numbers from start to end, end included where a step meets it, of the default dtype unless one is given. Use arange, which leaves end out.
 
     RuntimeError for a step of 0 or of the wrong sign, and for ends without bound; NotImplementedError for bool and complex dtypes.
     """
-    import math
     import warnings
 
     if end is None:
@@ -300,27 +299,10 @@ def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cres
         raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})".replace("cresset.", ""))
     if out is not None and device is not None and cresset.device(device).type != out.device.type:
         raise RuntimeError(f"device type {cresset.device(device).type} does not match device type of out parameter ({out.device.type})")
-    dtype = out.dtype if out is not None else dtype or cresset.float32
-    if dtype == cresset.bool or dtype.is_complex:
-        raise NotImplementedError(f"range: numbers of {dtype} have no steps; give an integral or a floating-point dtype.")
-    if not dtype.is_floating_point and not all(-(2**63) <= v < 2**63 for v in (start, end, step)):
-        raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    if step == 0 or step != step:
-        raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if not dtype.is_floating_point:
-        start, end, step = int(start), int(end), int(step)
-        if step == 0:
-            raise RuntimeError("step must be nonzero")
-    count = int((end - start) / step) + 1
-    wide = cresset.float64 if dtype.is_floating_point else cresset.int64
-    numbers = (cresset.arange(count, dtype=wide, device=device) * step + start).to(dtype)
+    numbers = cresset.ops.aten.range.step(start, end, step, dtype=dtype if out is None else out.dtype, device=device)
     if out is not None:
-        if out.numel() != count:
-            return out.resize_(count).copy_(numbers).requires_grad_(requires_grad)
+        if out.numel() != numbers.numel():
+            return out.resize_(numbers.shape).copy_(numbers).requires_grad_(requires_grad)
         return out.copy_(numbers.view(out.shape)).requires_grad_(requires_grad)  # a tensor of as many elements keeps its sizes and strides
     return numbers.requires_grad_(requires_grad)
 

@@ -231,12 +231,13 @@ Tensor scalar_tensor_impl(const Scalar& s, std::optional<ScalarType> dtype, std:
 
 // ---- ranges
 
-static void check_range(double from, double to, double by, ScalarType type) {
+static void check_whole(double from, double to, double by) {
+  for (const double number : {from, to, by}) check_number(Scalar(number), kLong);
+}
+static void check_range(double from, double to, double by) {
   CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
-  if (isIntegralType(type))
-    for (const double number : {from, to, by}) check_number(Scalar(number), kLong);
 }
 
 TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
@@ -244,9 +245,10 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   const bool integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const ScalarType type = dtype.value_or(integral ? kLong : get_default_dtype());
   CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool && !isComplexType(type), "\"arange_cpu\" not implemented for '", type, "'");
-  if (type == kLong) CRESSET_CHECK_VALUE(step.toLong() != 0 || step.toDouble() == 0, "step must be nonzero");
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
-  check_range(from, to, by, type);
+  check_range(from, to, by);
+  if (isIntegralType(type)) check_whole(from, to, by);
+  if (type == kLong) CRESSET_CHECK_VALUE(step.toLong() != 0, "step must be nonzero");
   double count;
   if (integral) {
     const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
@@ -400,11 +402,18 @@ Tensor closed_range(const Scalar& start, const Scalar& end, const Scalar& step, 
                     std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
   const ScalarType type = dtype.value_or(get_default_dtype());
-  check_range(from, to, by, type);
-  const auto n = static_cast<int64_t>((to - from) / by) + 1;
-  const bool whole = isIntegralType(type);
-  const Tensor places = cresset::arange(n, whole ? kLong : kDouble, layout, device, pin_memory);
-  return (whole ? places * step.toLong() + start.toLong() : places * by + from).to(type);
+  CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool && !isComplexType(type), "\"range_cpu\" not implemented for '", type, "'");
+  if (isIntegralType(type)) check_whole(from, to, by);
+  check_range(from, to, by);
+  if (!isIntegralType(type)) {
+    const auto n = static_cast<int64_t>((to - from) / by) + 1;
+    return (cresset::arange(n, kDouble, layout, device, pin_memory) * by + from).to(type);
+  }
+  const int64_t first = start.toLong(), stride = step.toLong();
+  CRESSET_CHECK(stride != 0, "step must be nonzero");
+  const __int128 n = (static_cast<__int128>(end.toLong()) - first) / stride + 1;
+  CRESSET_CHECK(n <= std::numeric_limits<int64_t>::max(), "range: invalid size, possible overflow");
+  return (cresset::arange(static_cast<int64_t>(n), kLong, layout, device, pin_memory) * stride + first).to(type);
 }
 
 }  // namespace cresset::ops

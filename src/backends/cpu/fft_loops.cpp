@@ -7,6 +7,7 @@
 #include "backends/cpu/fft_loops.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -217,6 +218,36 @@ CRESSET_VECTOR_INLINE V together(const Complex<V>& v, std::index_sequence<i...>)
 }
 
 // As many elements of one line as V has numbers; and in the opposite order.
+#if CRESSET_ISA_VECTOR_BYTES == 32
+// By halves of registers, so that no number changes its half.
+CRESSET_VECTOR_INLINE __m256 halves(const float* low, const float* high) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+CRESSET_VECTOR_INLINE __m256d halves(const double* low, const double* high) {
+  return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(low)), _mm_loadu_pd(high), 1);
+}
+CRESSET_VECTOR_INLINE void put_halves(__m256 v, float* low, float* high) { _mm256_storeu2_m128(high, low, v); }
+CRESSET_VECTOR_INLINE void put_halves(__m256d v, double* low, double* high) { _mm256_storeu2_m128d(high, low, v); }
+CRESSET_VECTOR_INLINE Complex<__m256> apart(__m256 a, __m256 b) { return {_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD)}; }
+CRESSET_VECTOR_INLINE Complex<__m256d> apart(__m256d a, __m256d b) { return {_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b)}; }
+CRESSET_VECTOR_INLINE Complex<__m256> together(__m256 a, __m256 b) { return {_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)}; }
+CRESSET_VECTOR_INLINE Complex<__m256d> together(__m256d a, __m256d b) { return {_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b)}; }
+
+template <class V, class T>
+CRESSET_VECTOR_INLINE Complex<V> get_pairs(const T* p) {
+  constexpr std::size_t n = 16 / sizeof(T);
+  const auto v = apart(halves(p, p + 2 * n), halves(p + n, p + 3 * n));
+  return {std::bit_cast<V>(v.re), std::bit_cast<V>(v.im)};
+}
+template <class V, class T>
+CRESSET_VECTOR_INLINE void put_pairs(T* p, const Complex<V>& v) {
+  constexpr std::size_t n = 16 / sizeof(T);
+  using R = decltype(halves(p, p));
+  const auto both = together(std::bit_cast<R>(v.re), std::bit_cast<R>(v.im));
+  put_halves(both.re, p, p + 2 * n);
+  put_halves(both.im, p + n, p + 3 * n);
+}
+#else
 template <class V, class T>
 CRESSET_VECTOR_INLINE Complex<V> get_pairs(const T* p) {
   constexpr std::size_t n = sizeof(V) / sizeof(T);
@@ -229,6 +260,7 @@ CRESSET_VECTOR_INLINE void put_pairs(T* p, const Complex<V>& v) {
   std::memcpy(p, &a, sizeof a);
   std::memcpy(p + n, &b, sizeof b);
 }
+#endif
 template <class V, std::size_t... i>
 CRESSET_VECTOR_INLINE V turned_around(const V& v, std::index_sequence<i...>) {
   return __builtin_shufflevector(v, v, (static_cast<int>(sizeof...(i)) - 1 - static_cast<int>(i))...);

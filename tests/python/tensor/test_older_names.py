@@ -26,6 +26,12 @@ def test_range(arguments, options, expected):
 def test_ranges_that_are_refused(arguments, words):
     with pytest.raises(RuntimeError, match=words):
         torch.range(*arguments)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        torch.ops.aten.range.step(0, 4, 0.25, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+        torch.range(0, float("inf"), dtype=torch.int64)
+    with pytest.raises(NotImplementedError, match="\"range_cpu\" not implemented for 'Bool'"):
+        torch.ops.aten.range.step(0, 3, 1, dtype=torch.bool)
 
 
 def test_references_are_the_operators():
