@@ -274,18 +274,6 @@ def _depthwise(name):
     return getattr(cresset.ops.aten, name)
 
 
-def _of_lists(name):
-    """A function of `_utils` on lists of tensors, which is loaded when it is called."""
-
-    def call(*args, **kwargs):
-        from . import _utils
-
-        return getattr(_utils, name)(*args, **kwargs)
-
-    call.__name__ = name[1:]
-    return call
-
-
 for _setter, (_getter, _value, _answers) in _SWITCHES.items():
     if _setter not in vars(_C):  # hasattr would load the graph part
         _switch(_setter, _getter, _value, _answers)
@@ -297,7 +285,6 @@ _C.has_lapack, _C.has_spectral = has_lapack, has_spectral  # where PyTorch's tes
 _C.__getattr__ = _ask_elsewhere(_C.__getattr__)
 _C._nn._parse_to = _parse_to
 _C._nn.__getattr__ = _depthwise
-_C._nn.flatten_dense_tensors, _C._nn.unflatten_dense_tensors = _of_lists("_flatten_dense_tensors"), _of_lists("_unflatten_dense_tensors")
 _C._TensorMeta = type(_C.Tensor)
 _C._VariableFunctions.__getattr__ = _function_elsewhere
 _C._special.__getattr__ = _special_elsewhere

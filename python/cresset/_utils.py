@@ -325,18 +325,12 @@ def _get_device_module(device_type):
 
 def _flatten_dense_tensors(tensors):
     """One tensor of one dimension with all elements, for tensors of one dtype; a view where there is one contiguous tensor. ValueError for none."""
-    if len(tensors) == 1:
-        return tensors[0].contiguous().view(-1)
-    return cresset.cat([t.contiguous().view(-1) for t in tensors])
+    return cresset._C._nn.flatten_dense_tensors(tensors)
 
 
 def _unflatten_dense_tensors(flat, tensors):
     """Views of what _flatten_dense_tensors gave, in the sizes of `tensors`. RuntimeError where it has too few elements."""
-    views, start = [], 0
-    for t in tensors:
-        views.append(flat.narrow(0, start, t.numel()).view(t.size()))
-        start += t.numel()
-    return tuple(views)
+    return cresset._C._nn.unflatten_dense_tensors(flat, tensors)
 
 
 def _take_tensors(tensors, size_limit):

@@ -40,18 +40,19 @@ struct Weights {
 // One step from the input's part of the gates.
 State step(Mode mode, const Tensor& gates, const State& state, const Weights& w) {
   const Tensor recurrent = cresset::linear(state.h, w.w_hh, w.b_hh);
+  const auto sum = [&] { return (gates + recurrent).to(recurrent.scalar_type()); };  // where types differ, that of the state
   State next;
   if (mode == Mode::kTanh) {
-    next.h = cresset::tanh(gates + recurrent);
+    next.h = cresset::tanh(sum());
   } else if (mode == Mode::kRelu) {
-    next.h = cresset::relu(gates + recurrent);
+    next.h = cresset::relu(sum());
   } else if (mode == Mode::kGru) {
     const auto i = gates.chunk(3, -1), h = recurrent.chunk(3, -1);
     const Tensor reset = cresset::sigmoid(i[0] + h[0]), update = cresset::sigmoid(i[1] + h[1]);
     const Tensor fresh = cresset::tanh(i[2] + reset * h[2]);
     next.h = (state.h - fresh) * update + fresh;
   } else {
-    const auto g = (gates + recurrent).chunk(4, -1);  // input, forget, cell, output
+    const auto g = sum().chunk(4, -1);  // input, forget, cell, output
     next.c = cresset::sigmoid(g[1]) * state.c + cresset::sigmoid(g[0]) * cresset::tanh(g[2]);
     next.h = cresset::sigmoid(g[3]) * cresset::tanh(next.c);
   }
