@@ -6,7 +6,6 @@
 #include <cresset/core/grad_mode.h>
 #include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
-#include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
@@ -363,6 +362,7 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor&
   DimVector flat{length * batch}, shape{length, batch};
   for (int64_t size : data.sizes().slice(1)) flat.push_back(size), shape.push_back(size);
   const Tensor places = packed_places(sizes, batch, 1).to(data.device());
+  const impl::ExcludeDispatchKeyGuard without_autocast(DispatchKey::AutocastFunctionality);  // the data keeps its type
   const Tensor padded = cresset::full(flat, padding_value, data.options()).index_copy(0, places, data).view(shape);
   return {batch_first ? padded.transpose(0, 1) : padded, lengths};
 }

@@ -222,12 +222,16 @@ def test_other_threads_go_on(name):
     x = on_device(4, 4)
     cresset.accelerator.synchronize(DEVICE)
     CALLS[name](x)
-    with faults.fault("delay", 10_000, DEVICE), faults.fault("host_delay", 10_000, DEVICE), counting() as steps:
-        first, start = steps(), time.perf_counter()
-        CALLS[name](x)
-        waited, made = time.perf_counter() - start, steps() - first
-        cresset.accelerator.synchronize(DEVICE)
-    assert waited >= 0.01 and made >= 3, f"{made} steps in {waited * 1000:.0f} ms"
+    for _ in range(5):  # on a busy machine the other thread may not have its turn in 10 ms
+        with faults.fault("delay", 10_000, DEVICE), faults.fault("host_delay", 10_000, DEVICE), counting() as steps:
+            first, start = steps(), time.perf_counter()
+            CALLS[name](x)
+            waited, made = time.perf_counter() - start, steps() - first
+            cresset.accelerator.synchronize(DEVICE)
+        assert waited >= 0.01, f"waited {waited * 1000:.0f} ms"
+        if made >= 3:
+            return
+    raise AssertionError(f"{made} steps in {waited * 1000:.0f} ms")
 
 
 @pytest.mark.parametrize("call", ["y.cpu()", "y.tolist()", "repr(y)", "y.half().cpu()", "x[0] = y[0].cpu()", "cresset.save(y, io.BytesIO())", "bool(y[0, 0])", "cresset.equal(y, y)"])
