@@ -148,6 +148,28 @@ void vector_part(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef
     blas_gemv(CblasTrans, k, m, alpha, a, x.ld, b, br.row, beta, c, ldc);
 }
 
+// A matrix of floats in memory, and a copy of it by rows.
+Tensor matrix_at(const float* data, int64_t rows, int64_t columns, MatrixRef strides) {
+  return from_blob(const_cast<float*>(data), {rows, columns}, {strides.row, strides.column}, TensorOptions(kFloat));
+}
+Tensor by_rows(const float* data, int64_t rows, int64_t columns, MatrixRef strides) {
+  const Tensor copy = detail::empty_cpu({rows, columns}, kFloat);
+  ops::copy_data(matrix_at(data, rows, columns, strides), copy);
+  return copy;
+}
+
+// False where OpenBLAS is quicker.
+bool onednn_part(int64_t m, int64_t n, int64_t k, float alpha, const float* a, MatrixRef ar, const float* b, MatrixRef br, float beta,
+                 float* c, int64_t ldc) {
+  const Operand x = operand(ar, m, k), y = operand(br, k, n);
+  const bool turned_a = x.transpose == CblasTrans, turned_b = y.transpose == CblasTrans;
+  if (!goes_to_onednn<float>(m, n, k, x, y)) return false;
+  if (!onednn_sgemm_wants_first_turned(turned_a, turned_b, m, n, y.ld))
+    return onednn_sgemm(turned_a, turned_b, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, ldc);
+  const Tensor columns = by_rows(a, k, m, {nullptr, ar.column, ar.row});
+  return onednn_sgemm(true, turned_b, m, n, k, alpha, columns.const_data_ptr<float>(), m, b, y.ld, beta, c, ldc);
+}
+
 // A part of a product. `vector`: the whole product has one row or one column.
 template <class T>
 void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c,
@@ -157,9 +179,7 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
   const auto M = static_cast<blasint>(m), N = static_cast<blasint>(n), K = static_cast<blasint>(k),
              L = static_cast<blasint>(std::max<int64_t>(ldc, n));
   if constexpr (std::is_same_v<T, float>) {
-    const bool done = goes_to_onednn<T>(m, n, k, x, y) &&
-                      onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L);
-    if (done) return;
+    if (onednn_part(m, n, k, alpha, a, ar, b, br, beta, c, L)) return;
     if (m <= kFewRows && y.transpose == CblasNoTrans && m * n * k > kWorthFewRows)
       few_rows_product({m, n, k, alpha, a, ar.row, ar.column, b, br.row, beta, c, ldc});
     else
@@ -242,16 +262,6 @@ void each_part(const Parts& parts, int64_t m, int64_t n, const F& f) {
 
 template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc);
-
-// A matrix of floats in memory, and a copy of it by rows.
-Tensor matrix_at(const float* data, int64_t rows, int64_t columns, MatrixRef strides) {
-  return from_blob(const_cast<float*>(data), {rows, columns}, {strides.row, strides.column}, TensorOptions(kFloat));
-}
-Tensor by_rows(const float* data, int64_t rows, int64_t columns, MatrixRef strides) {
-  const Tensor copy = detail::empty_cpu({rows, columns}, kFloat);
-  ops::copy_data(matrix_at(data, rows, columns, strides), copy);
-  return copy;
-}
 
 // With AVX-512 oneDNN reads a second operand by columns, which a linear layer's weight is, one number of each line at a time (0.2 to 2 ns
 // an element); products of our own read it along its lines, and where they are too short to pay, a copy by rows is read. Where both

@@ -25,6 +25,9 @@ bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, float alpha, MatrixRe
 /// Whether the next function is faster than OpenBLAS for a product of m rows, n columns and k terms.
 bool onednn_sgemm_is_faster(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb);
 
+/// Whether it pays to turn the first operand for it, with rows of the second one ldb elements apart.
+bool onednn_sgemm_wants_first_turned(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t ldb);
+
 /// gemm for float by oneDNN on the calling thread alone. The leading dimensions are BLAS's, of row-major matrices that are transposed
 /// first when told so. False where oneDNN has no machine code for it; nothing is written then.
 bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
