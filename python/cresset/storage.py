@@ -259,7 +259,11 @@ class UntypedStorage(_Shared, StorageBase):
 
     def __init__(self, size=0, *, device="cpu"):
         values = None
-        if not isinstance(size, int):
+        try:
+            size = operator.index(size)
+        except TypeError:
+            if isinstance(size, cresset.Tensor) or not hasattr(size, "__len__"):
+                raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(size).__name__}") from None
             values, size = list(size), len(size)
         self._anchor = cresset.empty(size, dtype=cresset.uint8, device=device)
         if values:

@@ -152,8 +152,9 @@ def _scalar_text(actual, expected, rtol, atol):
 def _compare_tensors(actual, expected, options):
     facts = [("shape", actual.shape, expected.shape, True), ("layout", actual.layout, expected.layout, options.check_layout),
              ("is_quantized", actual.is_quantized, expected.is_quantized, True),
-             ("device", actual.device, expected.device, options.check_device), ("dtype", actual.dtype, expected.dtype, options.check_dtype),
-             ("stride()", actual.stride(), expected.stride(), options.check_stride)]
+             ("device", actual.device, expected.device, options.check_device), ("dtype", actual.dtype, expected.dtype, options.check_dtype)]
+    if options.check_stride and actual.layout == expected.layout == cresset.strided:
+        facts.append(("stride()", actual.stride(), expected.stride(), True))
     for name, have, want, checked in facts:
         if checked and have != want:
             return f"The values for attribute '{name}' do not match: {have} != {want}."
@@ -164,6 +165,34 @@ def _compare_tensors(actual, expected, options):
             return f"The values for attribute 'qscheme()' do not match: {actual.qscheme()} != {expected.qscheme()}."
         problem = _compare_tensors(actual.dequantize(), expected.dequantize(), options)
         return None if problem is None else "Quantized " + problem[0].lower() + problem[1:]
+    if actual.layout != expected.layout:
+        actual, expected = (t if t.layout == cresset.strided else t.to_dense() for t in (actual, expected))
+    elif actual.layout in _SPARSE_PARTS:
+        return _compare_sparse(actual, expected, options)
+    return _compare_elements(actual, expected, options)
+
+
+# layout -> the methods that give its tensors of places.
+_SPARSE_PARTS = {cresset.sparse_coo: ("_indices",), cresset.sparse_csr: ("crow_indices", "col_indices"),
+                 cresset.sparse_csc: ("ccol_indices", "row_indices"), cresset.sparse_bsr: ("crow_indices", "col_indices"),
+                 cresset.sparse_bsc: ("ccol_indices", "row_indices")}  # fmt: skip
+
+
+def _compare_sparse(actual, expected, options):
+    """Part by part, as they are stored: places must be equal, values as close as those of other tensors."""
+    kind = "Sparse " + _dtype_name(actual.layout).removeprefix("sparse_").upper()
+    if actual._nnz() != expected._nnz():
+        return f"The number of specified values in s{kind[1:]} tensors does not match: {actual._nnz()} != {expected._nnz()}"
+    exact = Options(rtol=0, atol=0, check_dtype=False)
+    values = "_values" if actual.layout == cresset.sparse_coo else "values"
+    for name, how in [*((name, exact) for name in _SPARSE_PARTS[actual.layout]), (values, options)]:
+        problem = _compare_elements(getattr(actual, name)(), getattr(expected, name)(), how)
+        if problem is not None:
+            return problem.replace("Tensor-likes", f"{kind} {name.removeprefix('_')}", 1)
+    return None
+
+
+def _compare_elements(actual, expected, options):
     rtol, atol = options.tolerances(actual.dtype, expected.dtype)
     # On the CPU: a device may lack the operators of a comparison, and must not judge itself.
     actual, expected = (t.detach().resolve_conj().resolve_neg().cpu() for t in (actual, expected))

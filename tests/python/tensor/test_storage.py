@@ -367,3 +367,10 @@ def test_storages_of_quantized_numbers_hold_whole_numbers(name):
     size = 4 if name == "QInt32Storage" else 1
     assert str(made.dtype).split(".")[1].lower() + "storage" == name.lower()
     assert (len(made), made.nbytes(), list(made), len(getattr(cresset, name)(10))) == (3, 3 * size, [0, 7, 5], 10)
+
+
+def test_a_size_is_whatever_counts_as_a_whole_number():
+    assert [cresset.UntypedStorage(n).nbytes() for n in (np.int64(3), np.int32(2), cresset.tensor(3))] == [3, 2, 3]
+    for size in (3.0, None, cresset.tensor([1, 2])):
+        with pytest.raises(RuntimeError, match=f"Expected a sequence type, but got {type(size).__name__}"):
+            cresset.UntypedStorage(size)

@@ -126,3 +126,41 @@ def test_quantized_tensors():
 def test_assert_allclose_is_deprecated():
     with pytest.warns(FutureWarning, match="assert_allclose..` is deprecated since 1.12"):
         assert_allclose(cresset.ones(1), cresset.ones(1))
+
+
+def _blocks(values):
+    return values.to_sparse_bsr((2, 2))
+
+
+E3, E4 = cresset.eye(3), cresset.eye(4)
+_COUNT = "The number of specified values in sparse {} tensors does not match: {} != {}"
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("actual, expected, text", [
+    (E3.to_sparse(), E3.to_sparse() * 2, "Sparse COO values are not close!\n\nMismatched elements: 3 / 3 (100.0%)\nGreatest absolute difference: 1.0 at "
+     f"index (0,) (up to 1e-05 allowed){LAST}0.5 at index (0,) (up to 1.3e-06 allowed)"),
+    (E3.to_sparse(), cresset.ones(3, 3).to_sparse(), _COUNT.format("COO", 3, 9)),
+    (E3.to_sparse(), E3.flip(0).to_sparse(), "Sparse COO indices are not equal!\n\nMismatched elements: 2 / 6 (33.3%)\nGreatest absolute difference: 2 at "
+     f"index (1, 0){LAST}inf at index (1, 2)"),
+    (E3.int().to_sparse(), E3.int().to_sparse() * 2, "Sparse COO values are not equal!\n\nMismatched elements: 3 / 3 (100.0%)\nGreatest absolute difference: "
+     f"1 at index (0,){LAST}0.5 at index (0,)"),
+    (E3.to_sparse_csr(), T([[1.0, 1, 0], [0, 0, 0], [0, 0, 1]]).to_sparse_csr(), "Sparse CSR crow_indices are not equal!\n\nMismatched elements: 1 / 4 "
+     f"(25.0%)\nGreatest absolute difference: 1 at index (1,){LAST}0.5 at index (1,)"),
+    (E3.to_sparse_csc(), E3.flip(0).to_sparse_csc(), "Sparse CSC row_indices are not equal!\n\nMismatched elements: 2 / 3 (66.7%)\nGreatest absolute "
+     f"difference: 2 at index (0,){LAST}inf at index (2,)"),
+    (_blocks(E4), _blocks(E4 * 2), "Sparse BSR values are not close!\n\nMismatched elements: 4 / 8 (50.0%)\nGreatest absolute difference: 1.0 at index "
+     f"(0, 0, 0) (up to 1e-05 allowed){LAST}0.5 at index (0, 0, 0) (up to 1.3e-06 allowed)"),
+    (_blocks(E4), _blocks(cresset.ones(4, 4)), _COUNT.format("BSR", 2, 4)),
+], ids=range(8))  # fmt: skip
+def test_sparse_tensors_are_compared_by_their_parts(actual, expected, text):
+    assert_close(actual, actual.clone(), check_stride=True)
+    with pytest.raises(AssertionError) as error:
+        assert_close(actual, expected)
+    assert str(error.value) == text
+
+
+def test_tensors_of_different_layouts_are_compared_by_their_elements():
+    assert_close(E3.to_sparse(), E3, check_layout=False)
+    with pytest.raises(AssertionError, match=r"Tensor-likes are not close!\n\nMismatched elements: 3 / 9"):
+        assert_close(E3.to_sparse(), E3 * 2, check_layout=False)
