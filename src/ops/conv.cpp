@@ -62,9 +62,9 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
                 weight.scalar_type(), ") should be the same");
   check_same_device("convolution", input, weight, "weight");
   check_list("output_padding", output_padding, n, 0);
+  CRESSET_CHECK(weight.size(0) >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
+                " at dimension 0, but got weight of size ", weight.sizes(), " instead");
   if (!transposed) {
-    CRESSET_CHECK(weight.size(0) >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
-                  " at dimension 0, but got weight of size ", weight.sizes(), " instead");
     CRESSET_CHECK(weight.size(0) % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
                   " at dimension 0, but got weight of size [", weight.sizes(), "] instead");
     CRESSET_CHECK(input.size(1) == weight.size(1) * groups, "Given groups=", groups, ", weight of size ", weight.sizes(),

@@ -308,20 +308,21 @@ Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef 
 
 namespace {
 // One window is the mean, where strides need not say that channels come last.
-bool is_mean(const Tensor& self, IntArrayRef output_size) {
-  const int64_t channels = self.dim() - static_cast<int64_t>(output_size.size());  // and the batch, or not
-  return (self.is_floating_point() || self.is_complex()) && (channels == 1 || channels == 2) && self.numel() > 0 &&
-         self.suggest_memory_format() == MemoryFormat::Contiguous && std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
+bool is_mean(const Tensor& self, IntArrayRef output_size, std::size_t n) {
+  const int64_t channels = self.dim() - static_cast<int64_t>(n);  // and the batch, or not
+  return output_size.size() == n && (self.is_floating_point() || self.is_complex()) && (channels == 1 || channels == 2) &&
+         self.numel() > 0 && self.suggest_memory_format() == MemoryFormat::Contiguous &&
+         std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
 }
 }  // namespace
 
 Tensor adaptive_avg_pool2d_impl(const Tensor& self, IntArrayRef output_size) {
   const int64_t last[] = {-2, -1};
-  return is_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool2d(self, output_size);
+  return is_mean(self, output_size, 2) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool2d(self, output_size);
 }
 Tensor adaptive_avg_pool3d_impl(const Tensor& self, IntArrayRef output_size) {
   const int64_t last[] = {-3, -2, -1};
-  return is_mean(self, output_size) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool3d(self, output_size);
+  return is_mean(self, output_size, 3) ? cresset::mean(self, last, true) : cresset::_adaptive_avg_pool3d(self, output_size);
 }
 Tensor adaptive_avg_pool1d_impl(const Tensor& self, IntArrayRef output_size) {
   check_row("adaptive_avg_pool1d", self);

@@ -753,3 +753,10 @@ def test_the_gradient_of_a_complex_element_seen_several_times():
     x = cresset.ones(1, dtype=cresset.complex64).expand(2).requires_grad_()
     seen = x.as_strided((1,), (1,))
     assert cresset.autograd.grad(seen, x, cresset.tensor([2 + 4j]))[0].tolist() == [1 + 2j, 1 + 2j]
+
+
+def test_sizes_of_pools_and_convolutions_are_checked_on_every_way():
+    with pytest.raises(RuntimeError, match="adaptive_avg_pool2d: output_size must be 2"):
+        cresset.ops.aten.adaptive_avg_pool2d(cresset.ones(1, 1, 5, 5), [1, 1, 1])
+    with pytest.raises(RuntimeError, match=r"expected weight to be at least 1 at dimension 0, but got weight of size \[0, 3, 3\] instead"):
+        cresset.nn.functional.conv_transpose1d(cresset.ones(1, 0, 5), cresset.ones(0, 3, 3))

@@ -68,8 +68,8 @@ bool onednn_sgemm_is_faster(bool transpose_a, bool transpose_b, int64_t m, int64
   return !b_collides && !a_collides;
 }
 
-// Its code for operands that both lie by rows, and are read there unless both sides are long, takes two to three times as long where rows of
-// the second one do not begin at registers (Zen 1, GFLOP/s: 20 x 2600 x 650 9, and 29 with the first operand turned).
+// Its code for operands that both lie by rows, and are read there unless both sides are long, takes two to three times as long where rows
+// of the second one do not begin at registers (Zen 1, GFLOP/s: 20 x 2600 x 650 9, and 29 with the first operand turned).
 bool onednn_sgemm_wants_first_turned(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t ldb) {
   constexpr int64_t kLanes = 8, kLongSide = 263;  // sides are long where the sum of their inverses is below the inverse of that
   static const bool reads_across = has(dnnl::cpu_isa::avx2) && !has(dnnl::cpu_isa::avx512_core);
