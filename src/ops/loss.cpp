@@ -235,12 +235,13 @@ Tensor nll_loss2d_backward_impl(const Tensor& grad_output, const Tensor& self, c
 // ---- probabilities
 
 namespace {
-// The target in the sizes of self, from which it may differ in dimensions of size 1.
+// The target in the sizes of self. Beside dimensions of size 1, which either may have more of, it is expanded.
 Tensor fitted_target(const Tensor& self, const Tensor& target) {
   if (self.sizes() == target.sizes()) return target;
-  CRESSET_CHECK_VALUE(self.squeeze().sizes() == target.squeeze().sizes(), "Using a target size (", target.sizes(),
+  const Tensor own = self.squeeze(), wide = cresset::broadcast_tensors({own, target.squeeze()})[1];
+  CRESSET_CHECK_VALUE(wide.sizes() == own.sizes(), "Using a target size (", target.sizes(),
                       ") that is different to the input size (", self.sizes(), ") is deprecated. Please ensure they have the same size.");
-  return target.reshape(self.sizes());
+  return wide.reshape(self.sizes());
 }
 void check_one_type(const char* op, const Tensor& self, const Tensor& target) {
   CRESSET_CHECK(target.scalar_type() == self.scalar_type(), "Found dtype ", target.scalar_type(), " but expected ", self.scalar_type());

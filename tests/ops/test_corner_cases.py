@@ -272,6 +272,14 @@ def test_einsum_multiplies_integers_of_two_types():
     assert cresset.einsum("i,j->ij", mask, mask).tolist() == [[True, False], [False, False]]
 
 
+def test_targets_of_binary_cross_entropy_are_expanded():
+    x, target = cresset.full((2, 3), 0.25, requires_grad=True), cresset.tensor(1.0, requires_grad=True)
+    loss = cresset.ops.aten.binary_cross_entropy(x, target)
+    assert loss.item() == pytest.approx(math.log(4))
+    of_x, of_target = cresset.autograd.grad(loss, (x, target))
+    assert of_x.tolist() == [[pytest.approx(-4 / 6)] * 3] * 2 and of_target.item() == pytest.approx(math.log(3))
+
+
 def test_targets_of_binary_cross_entropy_may_lack_dimensions_of_size_one():
     p = cresset.tensor([[0.2], [0.7]], dtype=cresset.float64, requires_grad=True)
     target = cresset.tensor([1.0, 0.0], dtype=cresset.float64)
@@ -279,8 +287,10 @@ def test_targets_of_binary_cross_entropy_may_lack_dimensions_of_size_one():
     assert losses.shape == (2, 1) and losses.flatten().tolist() == pytest.approx([-math.log(0.2), -math.log(0.3)])
     losses.sum().backward()
     assert p.grad.flatten().tolist() == pytest.approx([-1 / 0.2, 1 / 0.3])
-    with pytest.raises(ValueError, match=r"Using a target size \(\[3\]\) that is different to the input size \(\[2, 1\]\)"):
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\) at non-singleton dimension 0"):
         cresset.ops.aten.binary_cross_entropy(p, cresset.ones(3, dtype=cresset.float64), None, 0)
+    with pytest.raises(ValueError, match=r"Using a target size \(\[2, 2\]\) that is different to the input size \(\[2, 1\]\)"):
+        cresset.ops.aten.binary_cross_entropy(p, cresset.ones(2, 2, dtype=cresset.float64), None, 0)
     with pytest.raises(RuntimeError, match="Found dtype Float but expected Double"):
         cresset.ops.aten.binary_cross_entropy(p, cresset.ones(2, 1), None, 0)
     with pytest.raises(ValueError, match="Using a target size"):
