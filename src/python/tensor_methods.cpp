@@ -164,7 +164,7 @@ CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
   if (t.key_set().has(DispatchKey::Python))
     detail::raise_with_hint(str(".tolist() is not supported for tensor subclasses, got ", type_name(Py_TYPE(self))),
                             "It sees operators in __torch_dispatch__. Take the list of the tensor that it wraps.");
-  if (t.dim() == 0) return item_of(t);
+  if (t.dim() == 0 && !t.is_meta()) return item_of(t);
   const Tensor plain = without_lock(may_wait(t), [&] {
     const NoGradGuard no_grad;
     return t.to(TensorOptions(Device(kCPU)));

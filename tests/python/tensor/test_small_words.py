@@ -244,3 +244,9 @@ for convert in (x.bool, x.real.double, x.float, x.int):
 """
     lines = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.splitlines()
     assert lines == ["[]", "[]", "['Casting complex values to real discards the imaginary part']", "[]"]
+
+
+@pytest.mark.parametrize("sizes", [(), (2,), (0,)])
+def test_lists_of_meta_tensors(sizes):
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        cresset.ones(sizes, device="meta").tolist()
