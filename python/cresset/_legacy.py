@@ -5,7 +5,7 @@ import operator
 import cresset
 
 from ._dtype_info import DTYPE_WORDS, word_of
-from ._overridable import tensor_attribute, tensor_method
+from ._overridable import overridable, tensor_attribute, tensor_method
 
 _TYPES = {f"{word}Tensor": dtype for dtype, word in DTYPE_WORDS.items() if not dtype.is_complex}
 
@@ -276,6 +276,7 @@ def mtia(self, *args, **kwargs):
     )
 
 
+@overridable
 def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cresset.strided, device=None, requires_grad=False):
     """The numbers from start to end, end included where a step meets it, of the default dtype unless one is given. Use arange, which leaves end out.
 

@@ -1,4 +1,5 @@
 // Rules for whole classes of operators: the table says which class an operator is of, its schema says the rest.
+#include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_reduce.h>
@@ -6,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "batching/rules.h"
 #include "ops/shared/promotion.h"
@@ -168,6 +170,17 @@ void dim_rule(BatchCall& call) {
 
 // --- reductions over everything ---------------------------------------------------------------------------------------------
 
+namespace {
+/// The median of each row. As of the operator over everything, its derivative is shared by the elements that are equal to it.
+Tensor median_of_rows(const Tensor& x, bool skips_nan) {
+  constexpr std::array<int64_t, 1> one{1};
+  const Tensor value = std::get<0>(skips_nan ? cresset::nanmedian(x, 1, true) : cresset::median(x, 1, true));
+  if (!x.is_floating_point()) return cresset::squeeze(value, 1);
+  const Tensor others = cresset::logical_and(cresset::ne(x, value), cresset::eq(value, value));  // none where the median is NaN
+  return cresset::amax(cresset::masked_fill(x, others, -std::numeric_limits<double>::infinity()), one);
+}
+}  // namespace
+
 void full_rule(BatchCall& call) {
   const std::string_view base = call.op.operator_name().base();
   Tensor x = call.batch.front(call.given(0).toTensor());
@@ -184,8 +197,7 @@ void full_rule(BatchCall& call) {
     if (base == "min") return cresset::amin(x, one);
     if (base == "any") return cresset::any(x, 1);
     if (base == "all") return cresset::all(x, 1);
-    if (base == "median") return std::get<0>(cresset::median(x, 1));
-    if (base == "nanmedian") return std::get<0>(cresset::nanmedian(x, 1));
+    if (base == "median" || base == "nanmedian") return median_of_rows(x, base == "nanmedian");
     if (base == "norm") {
       const std::optional<Scalar> p = call.args[1].isNone() ? std::nullopt : std::make_optional(call.args[1].toScalar());
       return dtype ? cresset::norm(x, p, one, false, *dtype) : cresset::norm(x, p, one, false);

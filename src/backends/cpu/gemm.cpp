@@ -68,11 +68,13 @@ void small_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef 
 
 template <class T>
 void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
-  constexpr int64_t kFewRows = 4;              // with the columns of b they are products of vectors
-  constexpr int64_t kPartRows = 64;            // that pay for copying b for each part
-  constexpr int64_t kWork = int64_t{1} << 16;  // multiply-adds worth waking a thread for
+  constexpr int64_t kFewRows = 4;                    // with the columns of b they are products of vectors
+  constexpr int64_t kLeastRows = 8, kPartRows = 64;  // that pay for copying b for each part
+  constexpr int64_t kWork = int64_t{1} << 16;        // multiply-adds worth waking a thread for
+  constexpr int64_t kLong = int64_t{1} << 27;        // multiply-adds: less than half a second, between which the product can be stopped
+  const int64_t of_row = std::max<int64_t>(1, n * k), rows = std::clamp(kLong / of_row, kLeastRows, kPartRows);
   const auto product = m < kFewRows && br.column != 1 ? small_gemm<T> : find_tile_product<T>();
-  parallel_for(0, m, std::max<int64_t>(kPartRows, kWork / std::max<int64_t>(1, n * k)), [&](int64_t begin, int64_t end) {
+  parallel_for(0, m, std::max(rows, kWork / of_row), [&](int64_t begin, int64_t end) {
     product(end - begin, n, k, alpha, a + begin * ar.row, ar, b, br, beta, c + begin * ldc, ldc);
   });
 }

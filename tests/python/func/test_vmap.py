@@ -518,3 +518,12 @@ def test_parameters_of_norms_fit_each_example():
     with pytest.raises(RuntimeError, match="mixed dtype"):
         vmap(lambda w: cresset.nn.functional.batch_norm(x, None, None, w, None, True))(cresset.ones(2, 4, dtype=cresset.float64))
     assert vmap(lambda b: norm(x, [4], None, b))(cresset.ones(2, 4)).shape == (2, 3, 4)
+
+
+def test_gradients_of_medians_of_examples_are_shared_by_equal_elements():
+    x = cresset.tensor([[1.0, 1.0, 1.0, 2.0], [0.0, 3.0, 3.0, 5.0], [2.0, float("nan"), 2.0, 4.0]])
+    for f, last in ((cresset.median, [0.0, 1.0, 0.0, 0.0]), (cresset.nanmedian, [0.5, 0.0, 0.5, 0.0])):
+        expected = [[pytest.approx(1 / 3)] * 3 + [0.0], [0.0, 0.5, 0.5, 0.0], last]
+        assert [grad(f)(row).tolist() for row in x] == expected
+        assert vmap(grad(f))(x).tolist() == expected
+    assert vmap(cresset.median)(cresset.tensor([[3, 1, 2], [5, 5, 4]])).tolist() == [2, 5]
