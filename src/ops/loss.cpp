@@ -239,8 +239,8 @@ namespace {
 Tensor fitted_target(const Tensor& self, const Tensor& target) {
   if (self.sizes() == target.sizes()) return target;
   const Tensor own = self.squeeze(), wide = cresset::broadcast_tensors({own, target.squeeze()})[1];
-  CRESSET_CHECK_VALUE(wide.sizes() == own.sizes(), "Using a target size (", target.sizes(),
-                      ") that is different to the input size (", self.sizes(), ") is deprecated. Please ensure they have the same size.");
+  CRESSET_CHECK_VALUE(wide.sizes() == own.sizes(), "Using a target size (", target.sizes(), ") that is different to the input size (",
+                      self.sizes(), ") is deprecated. Please ensure they have the same size.");
   return wide.reshape(self.sizes());
 }
 void check_one_type(const char* op, const Tensor& self, const Tensor& target) {
